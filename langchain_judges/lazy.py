@@ -39,7 +39,7 @@ class Lazy(UserDict[str, T]):
     """Classes or functions by name; a text, `"module:name"`, is loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> T:
-        """Return what a name stands for, loaded now if it was not."""
+        """Class or function of a name, loaded now if it was not."""
         home: Any = self.data[name]
         if isinstance(home, str):
             home = self.data[name] = resolve_name(home)

@@ -44,6 +44,39 @@ from pydantic_core import CoreSchema, core_schema
 
 from langchain_judges.errors import OptionError, did_you_mean
 
+Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
+Count = Annotated[int, bounds.Ge(0)]
+_LISTS = (list, tuple, Sequence)
+_WRAPPERS = (Annotated, Union, types.UnionType)
+_WORDS: dict[object, str] = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+    type(None): "None",
+    Callable: "a function",
+}
+_BOUNDS: Mapping[type, tuple[str, str]] = {
+    bounds.Ge: ("ge", "at least"),
+    bounds.Gt: ("gt", "above"),
+    bounds.Le: ("le", "at most"),
+    bounds.Lt: ("lt", "below"),
+    bounds.MinLen: ("min_length", "at least"),
+    bounds.MaxLen: ("max_length", "at most"),
+}
+# What other packages call a rubric.
+_RUBRICS = ("criteria", "criterion", "prompt", "metric")
+_ATTRIBUTES = re.compile(r"^Attributes:\n((?: .*\n|\n)*)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+Declared = TypeVar("Declared")
+# The highest number in what a client sets, unless it is a seed: what a run costs is bounded by
+# its calls, and this bounds what it takes to make the judge that would be asked.
+MOST = 1000
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -95,8 +128,6 @@ class Group:
         return core_schema.no_info_before_validator_function(read, handler(source))
 
 
-Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
-Count = Annotated[int, bounds.Ge(0)]
 # The lowest and the highest score.
 Scale = Annotated[
     tuple[int, int],
@@ -105,20 +136,8 @@ Scale = Annotated[
 ]
 
 
-_LISTS = (list, tuple, Sequence)
-_WRAPPERS = (Annotated, Union, types.UnionType)
-_WORDS: dict[object, str] = {
-    bool: "true or false",
-    float: "a number",
-    int: "a whole number",
-    str: "a text",
-    type(None): "None",
-    Callable: "a function",
-}
-
-
 def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
-    """Return what the values of a type must be.
+    """Rule for the values of a type, in words.
 
     Args:
         annotation: The type.
@@ -143,16 +162,6 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"
     return word + _limits(metadata) if annotation in (int, float) else word
-
-
-_BOUNDS: Mapping[type, tuple[str, str]] = {
-    bounds.Ge: ("ge", "at least"),
-    bounds.Gt: ("gt", "above"),
-    bounds.Le: ("le", "at most"),
-    bounds.Lt: ("lt", "below"),
-    bounds.MinLen: ("min_length", "at least"),
-    bounds.MaxLen: ("max_length", "at most"),
-}
 
 
 def _limits(metadata: Sequence[object]) -> str:
@@ -305,10 +314,6 @@ def check_value(name: str, value: object, kind: Any) -> None:
         raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
 
 
-# What other packages call a rubric.
-_RUBRICS = ("criteria", "criterion", "prompt", "metric")
-
-
 def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
     """Return the error for an option that does not exist, with the nearest that does."""
     meant = [own for own in ("rubric", "instructions") if own in there and name in _RUBRICS]
@@ -319,17 +324,13 @@ def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
 
 
 def rule_of(kind: type[Options], name: str) -> str:
-    """Return what the values of an option must be, in words."""
+    """Rule for the values of an option, in words."""
     field = kind.model_fields[name]
     return wording(field.annotation, field.metadata)
 
 
-_ATTRIBUTES = re.compile(r"^Attributes:\n((?: .*\n|\n)*)", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
-
-
 def described(kind: type[Options]) -> dict[str, str]:
-    """Return what each option means, a class's own before those that it shares with others."""
+    """Meaning of each option, a class's own before those that it shares with others."""
     names = [name for each in kind.__mro__ for name in getattr(each, "__annotations__", ())]
     said = attributes(kind)
     fields = {name: kind.model_fields[name] for name in names if name in kind.model_fields}
@@ -353,7 +354,7 @@ def docstring(thing: Any) -> str:
 
 
 def attributes(kind: type[object]) -> Mapping[str, str]:
-    """Return what the docstrings of a class and of its bases say of each attribute."""
+    """Meaning of each attribute, by the docstrings of a class and of its bases."""
     return ChainMap(*map(_attributes, kind.__mro__))
 
 
@@ -404,13 +405,6 @@ def _plain(value: object) -> object:
     if as_json := getattr(value, "as_json", None):
         return as_json()
     return getattr(value, "__qualname__", type(value).__name__)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-A = TypeVar("A")
-B = TypeVar("B")
-Declared = TypeVar("Declared")
 
 
 def type_of(kind: type[Options], name: str) -> str:
@@ -508,11 +502,6 @@ def _taking(
     ]
     call.__signature__ = inspect.Signature([*heads, *options])  # type: ignore[attr-defined]
     return call
-
-
-# The highest number in what a client sets, unless it is a seed: what a run costs is bounded by
-# its calls, and this bounds what it takes to make the judge that would be asked.
-MOST = 1000
 
 
 def settable(kind: type[Options], names: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -25,6 +25,10 @@ OrderRule = Literal["strict", "lenient", "score_mean", "none"]
 """How the verdicts of the two orders become one."""
 
 
+ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
+"""How an order is called in names that people read."""
+
+
 def _as_label(value: object) -> object:
     """Take a label in any case, in quotes or with a full stop."""
     return value.strip(" \t\r\n\"'`*.()[]").lower() if isinstance(value, str) else value
@@ -36,9 +40,6 @@ Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
 SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
 """How replies name the better one where they may also say that neither is."""
 
-ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
-"""How an order is called in names that people read."""
-
 
 def orders_of(rule: OrderRule) -> tuple[Order, ...]:
     """Return the orders that `rule` asks for."""
@@ -49,7 +50,7 @@ def orders_of(rule: OrderRule) -> tuple[Order, ...]:
 
 
 def in_slots(order: Order, a: T, b: T) -> tuple[T, T]:
-    """Return what stands in the first and in the second slot."""
+    """Contents of the first and of the second slot."""
     return (a, b) if order == "AB" else (b, a)
 
 
@@ -67,7 +68,7 @@ def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
 
 
 def naming_identities(text: str, order: Order, noun: str = "response") -> str:
-    """Return what was said of an order with its texts by identity: response 1 as response A.
+    """A remark on an order with its texts by identity: response 1 as response A.
 
     Args:
         text: What a model said, such as a reason.

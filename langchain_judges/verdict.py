@@ -22,13 +22,13 @@ PREFERENCE_WORDS: Mapping[Preference, str] = {
     "B": "B is better",
     "tie": "A tie",
 }
-"""What a rationale begins with."""
+"""Beginning of a rationale."""
 
 Label = int | float | str
-"""What a judge says of one text: 0 and 1, a grade, or a word."""
+"""A judge's answer about one text: 0 and 1, a grade, or a word."""
 
 ConfidenceSource = Literal["logprobs", "samples", "scores", "none"]
-"""What a judge knows of its certainty: the probability of its label (`logprobs`: of its tokens,
+"""Source of a judge's certainty: the probability of its label (`logprobs`: of its tokens,
 or as a decision model gives it), the agreement of samples or members (`samples`), the lead of
 its scores, which means something once it is calibrated (`scores`: there is no confidence then),
 or nothing (`none`). Nothing is never certain: a cascade asks its next judge."""
@@ -60,6 +60,10 @@ Messages = list[dict[str, Any]]
 """Chat messages `{"role", "content"}`."""
 
 
+_NOTES = ("input_cut", "no_logprobs", "read_as_json")
+"""Reasons that note what a judgment lacked, not why there is none."""
+
+
 class Pair(TypedDict):
     """Two texts to compare, and the task they answer.
 
@@ -88,9 +92,9 @@ class Row(Pair):
     """Who wrote A and B, in this order."""
     turn: NotRequired[int]
     human_votes: NotRequired[list[str]]
-    """What each person preferred, by identity."""
+    """The preference of each person, by identity."""
     task_kind: NotRequired[str]
-    """What its texts are to its input, such as `summary`; for judges with `task="auto"`."""
+    """Kind of its texts, such as `summary`; for judges with `task="auto"`."""
 
 
 class Item(TypedDict):
@@ -134,13 +138,13 @@ class Failure(TypedDict):
     step: str
     """The graph's node, such as `solve`."""
     unit: str
-    """What the step worked on, such as `Clarity (A first)`."""
+    """Part of the step's work, such as `Clarity (A first)`."""
     reason: FailureReason
     detail: str
 
 
 class StepUsage(TypedDict):
-    """What one step cost."""
+    """Cost of one step."""
 
     calls: int
     """Replies received, repairs included."""
@@ -163,8 +167,8 @@ class Usage(TypedDict):
     output_tokens: int
     by_step: dict[str, StepUsage]
     asked_without: NotRequired[list[str]]
-    """What requests lacked because the model refused it, such as `temperature`; left out where
-    they lacked nothing."""
+    """Settings that requests lacked because the model refused them, such as `temperature`; left
+    out where they lacked nothing."""
 
 
 class Verdict(TypedDict):
@@ -185,7 +189,7 @@ class Verdict(TypedDict):
     failures: list[Failure]
     usage: Usage
     lookups: NotRequired[list[dict[str, Any]]]
-    """What a judge with tools looked up; see `LabelVerdict`."""
+    """Lookups of a judge with tools; see `LabelVerdict`."""
 
 
 class LabelVerdict(TypedDict):
@@ -204,7 +208,7 @@ class LabelVerdict(TypedDict):
     recalled: list[str]
     """Ids of the remembered examples that were shown."""
     lookups: NotRequired[list[dict[str, Any]]]
-    """What a judge with tools looked up: `{"tool", "arguments", "status", "characters",
+    """Lookups of a judge with tools: `{"tool", "arguments", "status", "characters",
     "text"}`, of each result the beginning."""
 
 
@@ -306,10 +310,6 @@ def is_abstention(verdict: Mapping[str, Any]) -> bool:
     reasons = {failure["reason"] for failure in verdict.get("failures") or []}
     said_so = "cannot_assess" in reasons and reasons <= {"cannot_assess", *_NOTES}
     return said_so and decision(verdict) is None
-
-
-_NOTES = ("input_cut", "no_logprobs", "read_as_json")
-"""Reasons that note what a judgment lacked, not why there is none."""
 
 
 def _is_of_reading(failure: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What one judgment costs and how it fails, booked as it is asked."""
+"""Cost and failures of one judgment, booked as it is asked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Booked(TypedDict):
 
 @dataclass
 class Booking:
-    """What one question came to.
+    """Failures and cost of one question.
 
     Attributes:
         usage: None: nothing was asked.
@@ -77,7 +77,7 @@ class Account:
 
     @property
     def usage(self) -> Usage:
-        """What was paid so far."""
+        """Cost so far."""
         return add_usage([each.usage for each in self.bookings if each.usage])
 
 

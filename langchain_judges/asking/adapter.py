@@ -44,8 +44,22 @@ _CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
 _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
+_LOG = logging.getLogger(__name__)
+Rung = Literal["response_format", "structured_output", "tools", "text"]
+# What a model's profile says of each kind of content.
+_MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
+_AS_JSON = (
+    "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+)
+# Seconds beyond a model's time-out, so that a silent server meets that one first.
+SLACK = 5.0
+_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
+# Sampling parameters and what else a call wants of tokens, as models take them.
+Sampling = dict[str, float]
+
+
 class Beginnings(NamedTuple):
-    """What calls may have in common with a prompt, shortest first.
+    """Beginnings that other calls may share with a prompt, shortest first.
 
     Attributes:
         keys: Hashes of what stands up to each closing tag, where that is long enough to be
@@ -58,7 +72,7 @@ class Beginnings(NamedTuple):
 
 
 def prompt_cache_of(model: BaseChatModel) -> Literal["by prefix", "by marks"] | None:
-    """Return how a model's provider caches prompts; None where it does not.
+    """Way in which a model's provider caches prompts; None where it does not.
 
     By marks: only up to a mark, and for a price. In a batch job no call goes ahead of another,
     so nothing would be read.
@@ -72,7 +86,7 @@ def prompt_cache_of(model: BaseChatModel) -> Literal["by prefix", "by marks"] | 
 
 
 def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:
-    """Return what other calls may send too; None where all of it is too short to cache.
+    """Beginnings of messages; None where all of them are too short to cache.
 
     Args:
         messages: What is sent.
@@ -127,26 +141,8 @@ def _marked(
     return [*messages[:number], changed, *messages[number + 1 :]]
 
 
-_LOG = logging.getLogger(__name__)
-Rung = Literal["response_format", "structured_output", "tools", "text"]
-
-# What a model's profile says of each kind of content.
-_MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
-_AS_JSON = (
-    "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
-)
-
-# Seconds beyond a model's time-out, so that a silent server meets that one first.
-SLACK = 5.0
-_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
-
-
-# Sampling parameters and what else a call wants of tokens, as models take them.
-Sampling = dict[str, float]
-
-
 class ReplyRequest(NamedTuple):
-    """What is called, and with which keywords, to ask for one reply.
+    """A runnable and its keywords, to ask for one reply.
 
     Attributes:
         note: Appended to the prompt where the model takes no format by itself.
@@ -256,7 +252,7 @@ class ModelAdapter:
         sampled: bool = False,
         cache_key: str = "",
     ) -> ReplyRequest:
-        """Return how to ask for a reply of `shape` on the rung that the model is on.
+        """Request for a reply of `shape` on the rung that the model is on.
 
         Args:
             shape: What the reply must look like; None: the prompt says it, in its words.
@@ -283,7 +279,7 @@ class ModelAdapter:
         return request._replace(settings=settings, sent=(*request.sent, name))
 
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
-        """Return what a request should have carried, had the model not refused it before.
+        """Settings that a request should have carried, had the model not refused them before.
 
         Args:
             request: What was sent.
@@ -296,7 +292,7 @@ class ModelAdapter:
         return (self.refused & needed - set(request.sent)) | lower
 
     def _place(self) -> _Place:
-        """Return what belongs to the running event loop, or to no loop."""
+        """Model and requests of the running event loop, or of no loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

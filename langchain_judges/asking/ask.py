@@ -55,9 +55,38 @@ from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, n
 Measurements = dict[str, Any]
 
 
+# A `Reply` as the log holds it: plain JSON.
+StoredReply = dict[str, Any]
+# Distance of the seeds of two judges, so that their samples are not the same ones.
+_SPREAD = 1000
+# How often a request is sent if errors that can pass keep it from being answered.
+ATTEMPTS = 4
+# Seconds before the second attempt; each further wait is twice as long.
+FIRST_WAIT = 0.5
+# Seconds for which requests wait for the one that finds out what the model refuses.
+TRIAL = 5.0
+# Seconds that calls in flight get to come back when a run ends early.
+GRACE = 10.0
+_REPAIR = (
+    "That reply cannot be used: {detail}.\n"
+    "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
+)
+_NO_REPAIR = {"refusal", "truncated"}
+_KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
+    prompts.HumanMessagePromptTemplate: HumanMessage,
+    prompts.SystemMessagePromptTemplate: SystemMessage,
+}
+# Variables of prompts that hold what other people wrote, and a reply may quote.
+_MATERIAL = (
+    *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
+    *("request", "response", "response_1", "response_2", "source", "summaries"),
+    *("table", "table_1", "table_2", "task", "text"),
+)
+
+
 @dataclass(frozen=True)
 class Question:
-    """What a step asks, the same for every unit it works on.
+    """Question of a step, the same for every unit it works on.
 
     Attributes:
         method: The judge's method.
@@ -113,10 +142,6 @@ class Question:
         """The prompt, if it is the caller's own and says how its replies are read."""
         prompt = self.prompt
         return prompt if isinstance(prompt, reading.OwnPrompt) and prompt.reply else None
-
-
-# A `Reply` as the log holds it: plain JSON.
-StoredReply = dict[str, Any]
 
 
 @dataclass
@@ -187,7 +212,7 @@ class Asking:
         return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage())
 
     def usage(self) -> Usage:
-        """Return what was paid so far."""
+        """Cost so far."""
         usage = no_usage()
         for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             usage[key] = self.cost[key]
@@ -214,10 +239,6 @@ class Asking:
         return {"run_name": name, "tags": tags, "metadata": metadata}
 
 
-# Distance of the seeds of two judges, so that their samples are not the same ones.
-_SPREAD = 1000
-
-
 def sample_seed(seed: int, number: int) -> int:
     """Return the seed of one sample of a judge; of each sample, and each judge, another."""
     return _SPREAD * seed + number
@@ -234,16 +255,8 @@ def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
     return prompts.ChatPromptTemplate.from_messages(messages)
 
 
-# How often a request is sent if errors that can pass keep it from being answered.
-ATTEMPTS = 4
-# Seconds before the second attempt; each further wait is twice as long.
-FIRST_WAIT = 0.5
-# Seconds for which requests wait for the one that finds out what the model refuses.
-TRIAL = 5.0
-
-
 class Sent(NamedTuple):
-    """What came of a request, as it was sent last; without a message, the problem says why."""
+    """Outcome of a request, as it was sent last; without a message, the problem says why."""
 
     message: AIMessage | None
     request: ReplyRequest
@@ -427,25 +440,6 @@ def with_timeout(seconds: float | None, effect: Effect) -> Effect:
     return Effect(now, later)
 
 
-# Seconds that calls in flight get to come back when a run ends early.
-GRACE = 10.0
-_REPAIR = (
-    "That reply cannot be used: {detail}.\n"
-    "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
-)
-_NO_REPAIR = {"refusal", "truncated"}
-_KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
-    prompts.HumanMessagePromptTemplate: HumanMessage,
-    prompts.SystemMessagePromptTemplate: SystemMessage,
-}
-# Variables of prompts that hold what other people wrote, and a reply may quote.
-_MATERIAL = (
-    *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
-    *("request", "response", "response_1", "response_2", "source", "summaries"),
-    *("table", "table_1", "table_2", "task", "text"),
-)
-
-
 async def ask(
     question: Question,
     variables: Mapping[str, object],
@@ -614,7 +608,7 @@ def call_key(asking: Asking) -> tuple[str, str]:
 
 
 def _message_key(message: BaseMessage) -> list[Any]:
-    """What tells a message from others: two histories may differ in their tool calls alone."""
+    """Key of a message: two histories may differ in their tool calls alone."""
     fields = ("tool_calls", "tool_call_id")
     of_tools = {name: found for name in fields if (found := getattr(message, name, None))}
     return [message.type, message.content, *([of_tools] if of_tools else [])]

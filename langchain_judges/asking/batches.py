@@ -85,7 +85,7 @@ class OpenAIJobs:
         self.once = client.with_options(max_retries=0).batches
 
     async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
-        """Return what a job is made of: requests by key, for an endpoint."""
+        """Content of a job: requests by key, for an endpoint."""
         lines = [
             {"custom_id": key, "method": "POST", "url": endpoint, "body": body}
             for key, body in requests.items()
@@ -136,7 +136,7 @@ class OpenAIJobs:
                 yield self.read(json.loads(rest))
 
     def read(self, line: Json) -> tuple[str, int, Json]:
-        """Return what a line of results says."""
+        """Key, status and body of a line of results."""
         response = line.get("response") or {}
         body = response.get("body") or {"error": line.get("error")}
         # Whatever the server calls it, so that the reply is priced as one of a batch.
@@ -184,7 +184,7 @@ class AnthropicJobs(OpenAIJobs):
                 yield self.read(line.to_dict())
 
     def read(self, line: Json) -> tuple[str, int, Json]:
-        """Return what a line of results says."""
+        """Key, status and body of a line of results."""
         result = line["result"]
         if result["type"] == "succeeded":
             message = result["message"]
@@ -197,7 +197,7 @@ class AnthropicJobs(OpenAIJobs):
 
 
 class BatchAnswer(NamedTuple):
-    """What a request got: an HTTP status and JSON."""
+    """Answer to a request: an HTTP status and JSON."""
 
     status: int
     body: Any
@@ -450,7 +450,7 @@ def _parts(waiting: Iterable[Pending], most_requests: int) -> Iterator[list[Pend
 
 
 def _refusal(error: Exception) -> BatchAnswer | None:
-    """Return what a server refused in its own words, so that a refused key is one."""
+    """Refusal in the server's own words, so that a refused key is one."""
     if (status := status_of(error)) is None:
         return None
     body = getattr(error, "body", None)

@@ -49,6 +49,13 @@ Step = Coroutine[Any, Any, T]
 _DRIVER = threading.local()
 
 
+# What stops the work that is running. No parameter or config could carry it: a signal must
+# reach the threads that LangGraph starts for branches, and those of a graph within a graph.
+_STOP: ContextVar[StopSignal | None] = ContextVar("langchain_judges_stop", default=None)
+# The interrupt that the main thread was handling when this one first judged, `handled`.
+_THREAD = threading.local()
+
+
 class Effect(NamedTuple):
     """A wait for the outside world, as a thread and an event loop can perform it."""
 
@@ -351,11 +358,6 @@ class SingleFlight(Generic[T]):
         return await self._first.behind([key], work, lambda _: False)
 
 
-# What stops the work that is running. No parameter or config could carry it: a signal must
-# reach the threads that LangGraph starts for branches, and those of a graph within a graph.
-_STOP: ContextVar[StopSignal | None] = ContextVar("langchain_judges_stop", default=None)
-
-
 class StopSignal:
     """Says whether a signal has come."""
 
@@ -409,10 +411,6 @@ class MainThread(StopSignal):
         """Whether an interrupt has come since this thread began to judge."""
         interrupt = _interrupt_of_main()
         return interrupt is not None and interrupt is not self._handled
-
-
-# The interrupt that the main thread was handling when this one first judged, `handled`.
-_THREAD = threading.local()
 
 
 def _interrupt_of_main() -> BaseException | None:

@@ -40,6 +40,13 @@ _lock = threading.Lock()
 Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 
 
+Floats = NDArray[np.float32]
+# Tokens of a text that are read, as the model was trained; the rest is left out.
+LONGEST = 256
+# Texts in one pass: more need memory and gain no time.
+BATCH = 32
+
+
 def default_embeddings() -> Embeddings:
     """Return the default embedder, for those who are sure to need it.
 
@@ -157,13 +164,7 @@ def _transformer() -> Encoder:
     return partial(transformer.encode, normalize_embeddings=True, show_progress_bar=False)
 
 
-Floats = NDArray[np.float32]
-
 LAYERS, HEADS, WIDTH = 6, 12, 384
-# Tokens of a text that are read, as the model was trained; the rest is left out.
-LONGEST = 256
-# Texts in one pass: more need memory and gain no time.
-BATCH = 32
 
 
 def packaged_weights() -> Path | None:

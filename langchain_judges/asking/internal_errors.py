@@ -1,4 +1,4 @@
-"""What an exception that leaves a judge means: the end of a run, a failed row, or a bug.
+"""Meaning of an exception that leaves a judge: the end of a run, a failed row, or a bug.
 
 What a model raises while it is asked never gets here: `ask` makes a failure of it. What else
 comes out of a judge, its memory or a callable of the user's is told apart by its class: a
@@ -26,6 +26,10 @@ _LOG = logging.getLogger(__name__)
 _OF_CODE = ("builtins", "langgraph", "langchain_judges", "pydantic", "pydantic_core")
 # Frames of these say how a step was called, and not what is wrong with it.
 _FRAMEWORKS = ("asyncio", "concurrent", "langchain_core", "langgraph", "langsmith", "threading")
+
+
+# The bugs that were logged, by class and place.
+_REPORTED: set[tuple[type[Exception], str]] = set()
 
 
 def ends_the_run(exc: Exception) -> bool:
@@ -92,10 +96,6 @@ def place_of(exc: Exception) -> str:
         return "its place is not known"
     (_, code, line) = found[0]
     return f"{code.co_qualname}, {Path(code.co_filename).name}:{line}"
-
-
-# The bugs that were logged, by class and place.
-_REPORTED: set[tuple[type[Exception], str]] = set()
 
 
 def _report(kind: type[Exception], place: str, trace: Callable[[], str]) -> None:

@@ -137,7 +137,7 @@ class CallLimiter:
             await Effect(rate_limiter.acquire, rate_limiter.aacquire)
 
     def dollars(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
-        """Return what a reply cost; None where that is not known."""
+        """Dollars of a reply; None where they are not known."""
         return self.price(model, paid) if self.price else None
 
     def leave(self, paid: TokenUsage | None = None, cost: float | None = None) -> None:
@@ -263,7 +263,7 @@ class MinuteLimiter(BaseRateLimiter):
 
 @dataclass
 class RowCost:
-    """What one pair of a run has cost so far; kept even if its graph is stopped midway.
+    """Cost of one row of a run so far; kept even if its graph is stopped midway.
 
     Attributes:
         limiter: Of the run.
@@ -296,7 +296,7 @@ class RowCost:
 
 
 def token_usage(message: AIMessage) -> TokenUsage:
-    """Return what a reply took."""
+    """Tokens of a reply."""
     usage: Mapping[str, Any] = message.usage_metadata or {}
     # LangChain writes the tier before what it counts of a reply in another tier than the
     # default one: `flex_cache_read`.

@@ -29,12 +29,6 @@ _lock = threading.Lock()
 _servers: dict[Path, _Served] = {}
 
 
-class _Served(NamedTuple):
-    server: Any
-    address: str
-    key: str
-
-
 # Of each slot: tokens of prompt and reply together.
 CONTEXT = 8192
 # Replies generated at the same time.
@@ -43,6 +37,12 @@ SLOTS = 2
 # or a table of five aspects with every string at its limit, in a language of which a token is
 # some four characters.
 MOST_TOKENS = 1200
+
+
+class _Served(NamedTuple):
+    server: Any
+    address: str
+    key: str
 
 
 def local_model(path: str | None = None) -> BaseChatModel:

@@ -25,6 +25,41 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import ModelSetupError, OptionError
 
+_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
+_PLAIN = str | int | float | None
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
+# Settings that say where, how and by whom a model is reached, and not what it replies.
+_NO_IDENTITY = re.compile(
+    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|api_base|host|address|endpoint|domain"
+    r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
+    r"|stream|usage|user|account|tenant|workspace|tags|callback"
+    r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
+)
+# Settings that decide what a model replies, as providers call them: shown as they are.
+_SAMPLING = frozenset(
+    (
+        *("temperature", "top_k", "top_p", "min_p", "typical_p", "mirostat", "do_sample"),
+        *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty"),
+        *("n", "best_of", "logit_bias", "stop", "seed", "num_ctx", "num_predict"),
+        *("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"),
+        *("thinking", "thinking_budget", "thinking_level", "enable_thinking"),
+        *("reasoning", "reasoning_effort", "effort", "verbosity", "quantization"),
+    )
+)
+# Settings that hold further ones.
+_WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
+# Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
+_CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
+# Keywords of a call that are not part of its body.
+_OPTIONS = {"extra_headers", "extra_query", "timeout"}
+MASK = "***"
+_NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
+_CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
+# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
+_SHORTEST = 6
+Secrets = tuple[str, ...]
+
 
 class ModelSpec(TypedDict):
     """A chat model as plain JSON, to be made in another process; keys are only named.
@@ -42,11 +77,6 @@ class ModelSpec(TypedDict):
     api_key_env: NotRequired[str]
     timeout: NotRequired[float]
     settings: NotRequired[dict[str, Any]]
-
-
-_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
-_PLAIN = str | int | float | None
-_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
 def resolve_model(
@@ -154,9 +184,6 @@ def _named_model(
     return resolve_model(chat)
 
 
-_SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
-
-
 def server_of(model: str | ModelSpec | BaseChatModel) -> str:
     """Return a short hash of the server that a model is asked at; empty where it is not known.
 
@@ -180,28 +207,6 @@ def own_address() -> str | None:
     return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
 
 
-# Settings that say where, how and by whom a model is reached, and not what it replies.
-_NO_IDENTITY = re.compile(
-    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|api_base|host|address|endpoint|domain"
-    r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
-    r"|stream|usage|user|account|tenant|workspace|tags|callback"
-    r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
-)
-# Settings that decide what a model replies, as providers call them: shown as they are.
-_SAMPLING = frozenset(
-    (
-        *("temperature", "top_k", "top_p", "min_p", "typical_p", "mirostat", "do_sample"),
-        *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty"),
-        *("n", "best_of", "logit_bias", "stop", "seed", "num_ctx", "num_predict"),
-        *("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"),
-        *("thinking", "thinking_budget", "thinking_level", "enable_thinking"),
-        *("reasoning", "reasoning_effort", "effort", "verbosity", "quantization"),
-    )
-)
-# Settings that hold further ones.
-_WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
-
-
 def model_name(model: BaseChatModel) -> str:
     """Return the name by which the provider knows the model."""
     for field in ("model_name", "model", "model_id", "deployment_name"):
@@ -211,7 +216,7 @@ def model_name(model: BaseChatModel) -> str:
 
 
 def model_identity(model: BaseChatModel) -> dict[str, object]:
-    """Return what decides a model's replies: class, name and sampling parameters.
+    """Identity of a model, which decides its replies: class, name and sampling parameters.
 
     Never its address, port or key: the same model behind another door is the same model.
     Settings whose meaning we do not know count as a hash. A local model is known by its
@@ -246,10 +251,6 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
         data = json.dumps(unknown, sort_keys=True, default=str)
         plain["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
     return plain
-
-
-# Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
-_CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
 
 
 def is_openai_compatible(model: object) -> bool:
@@ -350,10 +351,6 @@ def _plain_client(client: Any) -> Any:
     return _Beside(client, chat=_Beside(client.chat, completions=completions))
 
 
-# Keywords of a call that are not part of its body.
-_OPTIONS = {"extra_headers", "extra_query", "timeout"}
-
-
 def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a call whose body is sent as it is: to check it costs a fifth."""
     options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
@@ -412,16 +409,6 @@ def _slim(tokens: object) -> None:
         if token.get("top_logprobs") == []:
             del token["top_logprobs"]
         _slim(token.get("top_logprobs"))
-
-
-MASK = "***"
-_NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
-_CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
-# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
-_SHORTEST = 6
-
-
-Secrets = tuple[str, ...]
 
 
 def _masked(data: Any, secrets: Secrets) -> Any:

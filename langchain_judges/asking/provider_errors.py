@@ -1,4 +1,4 @@
-"""What an exception of a provider means: whether it can pass, what it cost, how to call it.
+"""Meaning of a provider's exception: whether it can pass, what it cost, how to call it.
 
 Exceptions are told apart by their standard LangChain classes, by their HTTP status and by
 name: importing every provider's package to compare classes would slow every start.
@@ -50,13 +50,34 @@ _PAID = {
 }
 
 
+_NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
+# What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
+# that is no text, a number for a text, nothing for a list. All of it may pass.
+_UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydantic"}
+_NO_REPLY = "the server answered without a reply, as if it had succeeded"
+# Characters of a message that are read; some errors repeat the whole prompt.
+_LONGEST = 2000
+_REFUSING = re.compile(
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
+    r"|not allowed|invalid|only the default|extra inputs?|does not",
+    re.IGNORECASE,
+)
+_FORMAT_REJECTED = re.compile(
+    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
+    r"|fail\w* to (?:parse|initialize) \w*\s*grammar|(?:tool|function)s?\b(?=.*\bsupport)",
+    re.IGNORECASE,
+)
+_FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
+
+
 def paid_error(error: Exception) -> Problem | None:
     """Return the problem with a reply that came but was raised as an exception."""
     return _PAID.get(type(error).__name__)
 
 
 def usage_despite(error: Exception) -> TokenUsage | None:
-    """Return what a reply took that the client library threw away, if it did that."""
+    """Cost of a reply that the client library threw away, if it did that."""
     if paid_error(error) is None:
         return None
     raised: Any = error
@@ -92,9 +113,6 @@ def status_of(error: Exception) -> int | None:
     return next(own, None)
 
 
-_NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
-
-
 def error_under_200(error: Exception) -> Mapping[str, object] | None:
     """Return the error that a server sent with the status of a success; empty if it is lost.
 
@@ -110,12 +128,6 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
         body = body.get("error") or body if isinstance(body, dict) else {}
         return body if isinstance(body, dict) else {"message": str(body)}
     return body if isinstance(body, dict) and "message" in body else None
-
-
-# What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
-# that is no text, a number for a text, nothing for a list. All of it may pass.
-_UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-_CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydantic"}
 
 
 def unreadable(error: Exception) -> str | None:
@@ -190,9 +202,6 @@ def diagnosis(error: Exception) -> Problem:
     return Problem("provider_error", message)
 
 
-_NO_REPLY = "the server answered without a reply, as if it had succeeded"
-
-
 def in_a_line(error: Exception) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
     status, hidden = status_of(error), error_under_200(error)
@@ -231,21 +240,6 @@ def wait_after(error: Exception, wait: float) -> float:
         if math.isfinite(seconds) and seconds >= 0:
             return min(seconds, LONGEST_WAIT)
     return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
-
-
-# Characters of a message that are read; some errors repeat the whole prompt.
-_LONGEST = 2000
-_REFUSING = re.compile(
-    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
-    r"|not allowed|invalid|only the default|extra inputs?|does not",
-    re.IGNORECASE,
-)
-_FORMAT_REJECTED = re.compile(
-    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
-    r"|fail\w* to (?:parse|initialize) \w*\s*grammar|(?:tool|function)s?\b(?=.*\bsupport)",
-    re.IGNORECASE,
-)
-_FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
 
 
 class Complaint(NamedTuple):
@@ -289,7 +283,7 @@ class Complaint(NamedTuple):
 
 
 def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:
-    """Return what a provider complains of.
+    """Complaint of a provider.
 
     Args:
         error: What the client library raised.

@@ -55,6 +55,15 @@ _LABEL_ERRORS = {
 }
 
 
+# Variables that only prompts of a caller's own use: pieces without a word around them.
+PIECE = re.compile(
+    r"(turn|response_[12]_turn|role|aspect)_\d+|role_\d+_(type|description)"
+    r"|criterion_(name|description)|(reference|instructions|table)_text"
+)
+_KEYS = {"system", "prompt", "reply", "values"}
+_WHOLE_NUMBER = re.compile("[+-]?[0-9]{1,9}")
+
+
 class Problem(NamedTuple):
     """Why a reply cannot be used."""
 
@@ -127,7 +136,7 @@ def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Re
 def _called(
     message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
 ) -> Reading:
-    """Return what the one call of a tool says, with nothing beside it."""
+    """Data of the one call of a tool, with nothing beside it."""
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     if len(calls) > 1 or not is_alone:
         return _unread("a call of a tool and more beside it")
@@ -246,14 +255,6 @@ def _closed(node: Any, text_limit: int | None) -> Any:
     return schema
 
 
-# Variables that only prompts of a caller's own use: pieces without a word around them.
-PIECE = re.compile(
-    r"(turn|response_[12]_turn|role|aspect)_\d+|role_\d+_(type|description)"
-    r"|criterion_(name|description)|(reference|instructions|table)_text"
-)
-_KEYS = {"system", "prompt", "reply", "values"}
-
-
 class OwnPrompt(ChatPromptTemplate):
     """A prompt that is sent word for word, and the form of its replies.
 
@@ -301,9 +302,6 @@ class OwnPrompt(ChatPromptTemplate):
             name: int(text) if name in numbers and _WHOLE_NUMBER.fullmatch(text) else text
             for name, text in said.items()
         }
-
-
-_WHOLE_NUMBER = re.compile("[+-]?[0-9]{1,9}")
 
 
 def _whole_numbers(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -49,9 +49,14 @@ ASKED = "asked "
 FILE_VARIABLE = "JUDGES_REPLIES"
 
 
+# Of each checkpointer, so that all judges that share one share its replies.
+_STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictionary()
+_OPENING = threading.Lock()
+
+
 @dataclass
 class _Group:
-    """What is written together."""
+    """Changes that are written together."""
 
     changes: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
     error: OutputError | None = None
@@ -242,7 +247,7 @@ def key_of(*parts: object) -> str:
 
 
 class ScopeReplies:
-    """What one row or thread has paid for, in this run and in earlier ones."""
+    """Replies to one row or thread, of this run and of earlier ones."""
 
     def __init__(self, store: ReplyStore, scope: str) -> None:
         """Begin with what earlier runs have left."""
@@ -278,13 +283,8 @@ class ScopeReplies:
             self.store.keep(scope, key, {"unit": unit, "messages": messages})
 
 
-# Of each checkpointer, so that all judges that share one share its replies.
-_STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictionary()
-_OPENING = threading.Lock()
-
-
 class _Shared(NamedTuple):
-    """What rows share, and the scope that paid for it; empty: one that keeps nothing."""
+    """A value that rows share, and the scope that paid for it; empty: none is kept."""
 
     payer: str
     value: Any
@@ -302,7 +302,7 @@ class Paid(NamedTuple, Generic[T]):
 
 
 class ReplyLog:
-    """What a judge has paid for, in the scopes that it is asked in.
+    """Replies to a judge, in the scopes that it is asked in.
 
     LangGraph writes the result of a node when its pool finds the time. So the replies of a
     thread have a file of their own: beside that of a SQLite checkpointer, `<file>.replies`; of
@@ -321,7 +321,7 @@ class ReplyLog:
         self._flight: SingleFlight[_Shared] = SingleFlight()
 
     async def once(self, key: str, compute: Callable[[], Step[T]]) -> T:
-        """What was computed for a key in the running thread, before a kill even.
+        """Value that was computed for a key in the running thread, before a kill even.
 
         Args:
             key: What the value follows from.

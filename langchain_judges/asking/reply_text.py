@@ -53,13 +53,19 @@ _CLOSING = re.compile(r"\s*(?:```)?\s*")
 _LONGEST_OPENING = 200
 
 
+_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
+_ASCII = frozenset(map(chr, range(128)))
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
+# Characters from start to before end.
+Span = tuple[int, int]
+# A string, the rest of a value, or a mark between values.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
+
+
 def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     if len(values := dict(members)) < len(members):
         raise ValueError("a member is given twice")
     return values
-
-
-_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
 
 
 def _number(text: str) -> float:
@@ -150,10 +156,6 @@ def answer_start(text: str, material: Sequence[str] = ()) -> int | None:
     return None if any(mark.search(_decoded(each)) for each in material) else closing.end()
 
 
-_ASCII = frozenset(map(chr, range(128)))
-_ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
-
-
 def _decoded(text: str) -> str:
     """A text as a model may repeat it, without entities, escapes and odd letters."""
     plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
@@ -217,10 +219,6 @@ def _line(
         rf"(?:(?:the )?(?:{noun}) )?[*_`\"“'\[(]*({label})[*_`\"”'\])]*[.!]?{between}\s*",
         re.IGNORECASE,
     )
-
-
-# Characters from start to before end.
-Span = tuple[int, int]
 
 
 class Confidence(NamedTuple):
@@ -301,7 +299,7 @@ def _bytes(text: str) -> bytes:
 
 
 class Token(NamedTuple):
-    """What one token of a reply spells, and how probable it was.
+    """Letters and probability of one token of a reply.
 
     Attributes:
         offered: The tokens that might have stood there, with their log-probabilities.
@@ -357,10 +355,6 @@ def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
         return _spans(text, object_of(text, answer_start(text) or 0).start)
     except ValueError:
         return {}
-
-
-# A string, the rest of a value, or a mark between values.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
 
 
 def _spans(text: str, at: int) -> dict[tuple[str | int, ...], Span]:

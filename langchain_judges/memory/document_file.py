@@ -47,8 +47,12 @@ INSERT INTO facts VALUES (0, 0, '', 0);
 """
 
 
+# Connections of a parent process: to close one would touch the parent's file.
+_ABANDONED: list[sqlite3.Connection] = []
+
+
 class Facts(NamedTuple):
-    """What is true of all rows of a file.
+    """Facts about all rows of a file.
 
     Attributes:
         changes: A number that grows with every change.
@@ -144,7 +148,7 @@ class DocumentFile:
                     self._database.execute("ROLLBACK")
 
     def facts(self) -> Facts:
-        """Return what is true of all rows; within a transaction, as all that follow."""
+        """Facts about all rows; within a transaction, as all that follow."""
         facts = self._database.execute("SELECT * FROM facts").fetchone()
         if [type(each) for each in facts or ()] != [int, int, str, int]:
             raise sqlite3.DatabaseError("its facts are missing")
@@ -231,10 +235,6 @@ class DocumentFile:
             raise OutputError(f"{self.path} is damaged: {exc}") from exc
         except OSError as exc:
             raise OutputError(f"{self.path} cannot be used: {exc.strerror}") from exc
-
-
-# Connections of a parent process: to close one would touch the parent's file.
-_ABANDONED: list[sqlite3.Connection] = []
 
 
 def _close(database: sqlite3.Connection, process: int) -> None:

@@ -19,6 +19,21 @@ from langchain_judges.verdict import Label
 _ATOMS = (str, int, float, type(None))
 
 
+# Fields of data rows that an example does not have and that are ignored.
+_IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
+# One sentence for each of the five, by name.
+MEANINGS = {
+    "parroting": "The response repeats the task, instead of an answer or around one.",
+    "gibberish": "The response or most of it is no meaningful text, or repeats itself without "
+    "end.",
+    "lengthy argument": "The response argues at length, so that its answer is hidden or never "
+    "stated.",
+    "partial correctness": "Only a part of the response agrees with the expected answer.",
+    "keywords": "Words of the task or of the expected answer mislead: they stand around a "
+    "right answer, or without being the answer.",
+}
+
+
 class ExampleFields(TypedDict):
     """An audited mistake of a judge, and the correct label, as one version is stored.
 
@@ -136,8 +151,6 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 FIELDS = tuple(ExampleFields.__annotations__)
 _KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
-# Fields of data rows that an example does not have and that are ignored.
-_IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
 
 
 def check_example(raw: Mapping[str, object]) -> NewExample:
@@ -239,16 +252,3 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
             draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
     except OSError as exc:
         raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
-
-
-# One sentence for each of the five, by name.
-MEANINGS = {
-    "parroting": "The response repeats the task, instead of an answer or around one.",
-    "gibberish": "The response or most of it is no meaningful text, or repeats itself without "
-    "end.",
-    "lengthy argument": "The response argues at length, so that its answer is hidden or never "
-    "stated.",
-    "partial correctness": "Only a part of the response agrees with the expected answer.",
-    "keywords": "Words of the task or of the expected answer mislead: they stand around a "
-    "right answer, or without being the answer.",
-}

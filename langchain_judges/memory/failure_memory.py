@@ -48,9 +48,16 @@ from langchain_judges.options import check_value
 Views = Mapping["StoredExamples", "View"]
 
 
+# The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
+# its memory.
+_VIEWS: ContextVar[Views] = ContextVar("memory_views", default=MappingProxyType({}))
+T = TypeVar("T")
+How = Recall | str
+
+
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a thread or task sees of a memory in place of what its store holds.
+    """A memory as a thread or task sees it, in place of what its store holds.
 
     Attributes:
         base: What the store held when the view was made.
@@ -71,11 +78,6 @@ class View:
         return _VIEWS.set({**_VIEWS.get(), self.stored: self})
 
 
-# The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
-# its memory.
-_VIEWS: ContextVar[Views] = ContextVar("memory_views", default=MappingProxyType({}))
-
-
 class StoredExamples:
     """The examples of one memory in its store, and the snapshot that was read last."""
 
@@ -91,7 +93,7 @@ class StoredExamples:
         self._tried: dict[str, Record] = {}
 
     async def snapshot(self) -> MemorySnapshot:
-        """Return what the store holds, read again if it has changed."""
+        """Snapshot of the store, read again if it has changed."""
         if isinstance(self.store, FaissStore):
             snapshot: MemorySnapshot = await aside(partial(self._followed, self.store))
             return snapshot
@@ -184,7 +186,7 @@ class StoredExamples:
             self._snapshot = before.with_changes(new, gone)
 
     async def seen(self) -> tuple[MemorySnapshot, Sequence[Record]]:
-        """Return what this thread or task sees, and those records that the store has not."""
+        """Snapshot that this thread or task sees, and those records that the store has not."""
         stored = await self.snapshot()
         if (view := _VIEWS.get().get(self)) is None:
             return stored, ()
@@ -196,7 +198,7 @@ class StoredExamples:
         ]
 
     async def held(self) -> View:
-        """Return what this thread or task sees, as a view that stays."""
+        """View of this thread or task, which stays."""
         base = await self.snapshot()
         return _VIEWS.get().get(self) or View(self, base, base)
 
@@ -215,10 +217,6 @@ class StoredExamples:
 def _now() -> str:
     """Return the time that is stored with a record, in milliseconds and UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-T = TypeVar("T")
-How = Recall | str
 
 
 class FailureMemory(BaseExampleSelector):
@@ -275,7 +273,7 @@ class FailureMemory(BaseExampleSelector):
         self._stored = StoredExamples(self.store, self._search, name)
 
     def __len__(self) -> int:
-        """Return how many examples there are."""
+        """Number of examples."""
         return len(self._read().versions)
 
     def __bool__(self) -> bool:
@@ -449,7 +447,7 @@ class FailureMemory(BaseExampleSelector):
 
 
 def beside_loop(work: Callable[[], T]) -> T:
-    """Return what some work returns, done in a thread of its own inside an event loop.
+    """Result of some work, done in a thread of its own inside an event loop.
 
     Development servers refuse to touch a disk in the thread of their event loop.
     """

@@ -47,7 +47,7 @@ def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
 
 
 class _Index:
-    """What a store keeps in memory of its rows, ascending by key."""
+    """Rows of a store in memory, ascending by key."""
 
     def __init__(self) -> None:
         self.changes = -1
@@ -214,11 +214,11 @@ class FaissStore(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds the texts."""
+        """Embedder of the texts."""
         return self._embedding
 
     def __len__(self) -> int:
-        """Return how many documents there are."""
+        """Number of documents."""
         with self._following() as index:
             return len(index.rows)
 
@@ -229,7 +229,7 @@ class FaissStore(VectorStore):
     def changes_since(
         self, place: tuple[int, int]
     ) -> tuple[tuple[int, int], list[tuple[str, Metadata]], list[str]]:
-        """Return what has changed in the store, for those who follow it.
+        """Changes of the store since a place, for those who follow it.
 
         Args:
             place: Of the last answer, how far the additions and the removals were read; (0, 0)

@@ -1,4 +1,4 @@
-"""What a judge shows of its memory: how much of it, in which words, and its report of it."""
+"""Examples as a judge shows them: how many, in which words, and its report of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ WORDING = hashlib.sha256(
 
 
 def length_of(example: Example) -> int:
-    """Return how many characters an example takes in a prompt, but for its tags."""
+    """Characters that an example takes in a prompt, but for its tags."""
     return sum(map(len, _passages(example)))
 
 
@@ -134,7 +134,7 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
 
 
 def _meaning(example: Example) -> str:
-    """Return what a failure mode means: as its example says, else as the paper's five do."""
+    """Meaning of a failure mode: as its example says, else as the paper's five do."""
     if not example["mode"]:
         return ""
     return (example.get("mode_meaning") or MEANINGS.get(str(example["mode"]), "")).strip()
@@ -162,7 +162,7 @@ class RememberedPair(Pair):
 
 
 class RecallReport(TypedDict):
-    """What a judge reports about its examples, in addition to the verdict.
+    """Report of a judge about its examples, in addition to the verdict.
 
     Attributes:
         ids: Ids of the examples shown, in order.

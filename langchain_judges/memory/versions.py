@@ -101,7 +101,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """What is embedded."""
+        """Text that is embedded."""
         return texts_of(self.fields).joined() or " "
 
 

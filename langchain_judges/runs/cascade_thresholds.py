@@ -119,7 +119,7 @@ def _dollars(
     sure: Sequence[Sequence[float | None]],
     gates: Sequence[float | None],
 ) -> dict[str, float]:
-    """Return what a row costs in the cascade, and if the last judge alone is asked.
+    """Cost of a row in the cascade, and if the last judge alone is asked.
 
     Args:
         runs: The results of each judge.

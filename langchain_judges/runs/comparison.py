@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.tournament import Tournament
 
 
+FIRST_ROUNDS = 2
+"""Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
+_SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
+
+
 def line_up(
     methods: Sequence[str],
     model: str | BaseChatModel,
@@ -300,11 +305,6 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
             raise InputError(f"{name}, row {index + 1}: {key} stands twice")
         rows[key] = row
     return rows
-
-
-FIRST_ROUNDS = 2
-"""Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
-_SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
 class RankOptions(RunLimits):

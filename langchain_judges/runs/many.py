@@ -142,7 +142,7 @@ class Window(Generic[F]):
 
 
 class _Judging:
-    """What both kinds of run have."""
+    """Summary and names that both kinds of run have."""
 
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
@@ -176,7 +176,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         self._rows.close()
 
     def decision(self) -> list[str]:
-        """Return what the run decides so far, in sentences: see `summary.conclusion`.
+        """Decisions of the run so far, in sentences: see `summary.conclusion`.
 
         Raises:
             JudgeError: Nothing was judged yet: no row was asked for.

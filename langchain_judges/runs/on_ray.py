@@ -31,7 +31,7 @@ LOCKED = 60.0
 
 
 class JudgedDataset(NamedTuple):
-    """What `judge_dataset` returns.
+    """Results and summary of `judge_dataset`.
 
     Attributes:
         rows: The results, with the columns of `merge`.

@@ -1,4 +1,4 @@
-"""What tokens cost, by a file or the table of genai-prices, and what a run may cost."""
+"""Prices of tokens, by a file or the table of genai-prices, and estimates of a run."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ _HALF = ("batch", "flex")
 _BATCH = {"anthropic": 0.5, "openai": 0.5}
 TABLE = "genai-prices"
 """Name of the package's table, in place of a file."""
+
+
+OVERHEAD = 300
+"""Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
+REPLY = 150
+"""Tokens of a reply."""
+_ORDERS = 2
+# Providers whose prompt caches the calls of a row wait for.
+_CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
 
 
 class Price(BaseModel):
@@ -169,18 +178,9 @@ def _table_price(provider: str, name: str) -> Price | None:
         return None
 
 
-OVERHEAD = 300
-"""Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
-REPLY = 150
-"""Tokens of a reply."""
-_ORDERS = 2
-# Providers whose prompt caches the calls of a row wait for.
-_CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
-
-
 @dataclass(frozen=True)
 class Estimate:
-    """What a run may cost.
+    """Estimated tokens and dollars of a run.
 
     Attributes:
         cached_tokens: The part of `input_tokens` that providers are likely to read from

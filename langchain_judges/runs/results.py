@@ -73,7 +73,7 @@ def write_receipt(path: Path, kind: str, data: Mapping[str, object]) -> None:
 
 
 def read_receipt(path: Path, kind: str, remedy: str) -> dict[str, Any] | None:
-    """Return what `write_receipt` wrote; None where nothing was written.
+    """Content of a receipt; None where there is none.
 
     Args:
         path: The file.

@@ -73,7 +73,7 @@ def _decisive(options: Any) -> Any:
 
 
 def servers_of(judge: object) -> str:
-    """Return what tells the servers of a judge's models from others; empty: not known."""
+    """Marks of the servers of a judge's models; empty: not known."""
     # Loaded on use: reading results needs no judge.
     from langchain_judges.asking.models import server_of
     from langchain_judges.methods.describe import leaves_of, unwrapped
@@ -121,7 +121,7 @@ def judged_row(result: Mapping[str, Any]) -> bool:
 
 
 JUDGED = READ
-"""What a verdict is of: the texts of a pair or an item that a judge is given."""
+"""Texts of a pair or an item that a judge is given."""
 
 
 def content_key(row: Mapping[str, object]) -> dict[str, str]:

@@ -330,7 +330,7 @@ class RunState:
         return failed_outcome(row, "invalid_input", row.problem)
 
     async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
-        """What the judge says of a row; a service that fails costs only that row."""
+        """Outcome of a row by the judge; a service that fails costs only that row."""
         for memory in self._memories:
             memory.show()
         try:

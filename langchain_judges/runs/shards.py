@@ -34,6 +34,9 @@ PERIOD = 60.0
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])")
 
 
+_PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
+
+
 def url_of(path: str | os.PathLike[str]) -> str | None:
     """Return a path as a URL if it is one, such as `s3://bucket/folder`.
 
@@ -155,9 +158,6 @@ class Remote:
             yield
         except Exception as exc:  # see above
             raise OutputError(f"{what} cannot be {done}: {exc}{hint}") from exc
-
-
-_PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
 
 @dataclass(frozen=True)

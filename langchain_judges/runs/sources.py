@@ -48,6 +48,12 @@ NO_TEXT = "(no text)"
 _CRITERION = "label."
 
 
+# Rows of a DataFrame that are turned into records at a time.
+_AT_ONCE = 1_000
+# What a prompt may follow from.
+_SHOWN = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
+
+
 @dataclass(frozen=True)
 class TableForm:
     """How the records of a table become rows.
@@ -190,10 +196,6 @@ def shown(text: Text) -> Text:
     return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
 
-# Rows of a DataFrame that are turned into records at a time.
-_AT_ONCE = 1_000
-
-
 @dataclass(frozen=True)
 class Source:
     """Records, and what is known of them before they are read.
@@ -271,7 +273,7 @@ TABLES: Mapping[str, Callable[[Any], Iterator[SourceRecord]]] = {
     "polars": lambda frame: frame.iter_rows(named=True),
     "pyarrow": _of_arrow,
 }
-"""What reads a table in memory, by the library that it is of."""
+"""Readers of tables in memory, by the library that they are of."""
 
 
 def source_of(rows: object, client: Client | None = None) -> Source:
@@ -365,7 +367,7 @@ class Records:
         return row
 
     def form_of(self, first: Mapping[str, object]) -> TableForm | None:
-        """Return how columns become fields; None for rows whose fields have their names.
+        """Form by which columns become fields; None for rows whose fields have their names.
 
         Raises:
             UnreadableTable: The columns of the table are not understood.
@@ -408,10 +410,6 @@ def kind_of_columns(
             understood(list(map(str, first)), columns, kind)
             return kind
     return None
-
-
-# What a prompt may follow from.
-_SHOWN = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 
 def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

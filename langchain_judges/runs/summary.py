@@ -26,6 +26,10 @@ from langchain_judges.verdict import decision, is_abstention
 _MOST_CAUSES = 1000
 
 
+# Smaller leads would take tens of thousands of pairs: no number is given.
+_LEAST_LEAD = 0.02
+
+
 @dataclass
 class Summary:
     """The counts of a run.
@@ -174,14 +178,12 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
         yield show
 
 
-# Smaller leads would take tens of thousands of pairs: no number is given.
-_LEAST_LEAD = 0.02
 # Draws of further pairs, the share that is to settle, and the 97.5 % quantile of a normal.
 _DRAWS, _POWER, _Z = 2_000, 0.8, 1.959964
 
 
 def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
-    """Return what a run decides, one sentence each; nothing where no row was judged.
+    """Decisions of a run, one sentence each; none where no row was judged.
 
     Of pairs: who is better, in how many, with the 95 % interval of Wilson, whether that is
     settled, and about how many more pairs would settle it in 80 of 100 draws from these. Of
@@ -236,7 +238,7 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
 
 
 def _more_pairs(wins: int, losses: int, ties: int) -> int:
-    """Return how many more pairs settle the lead in 80 of 100 draws from those at hand."""
+    """Number of further pairs that settle the lead in 80 of 100 draws from those at hand."""
     # Loaded on use: statistics take longer to load than a short run.
     import numpy as np
 

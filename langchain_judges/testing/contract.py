@@ -1,4 +1,4 @@
-"""What every judging method keeps to, built in or registered: one check of all of it.
+"""Contract of every judging method, built in or registered: one check of all of it.
 
 `check_method` runs a method in this process, without a network, with models that answer
 whatever schema they are asked for: one draws its replies, one prefers the same text in
@@ -104,7 +104,7 @@ def check_method(
 
 
 class _Contract:
-    """What one method promises, a promise in each function."""
+    """Promises of one method, one in each function."""
 
     def __init__(
         self, kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGraph]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 
+ReplyContent = str | Mapping[str, object] | AIMessage | None
+
+
 @dataclass
 class ServerCall:
     """A request that the server received.
@@ -63,7 +66,7 @@ def _text_of(content: str | list[dict[str, Any]] | None) -> str:
 
 @dataclass
 class ServerReply:
-    """What the server sends back; `reply` and `error` make the common ones.
+    """An answer of the server; `reply` and `error` make the common ones.
 
     Attributes:
         body: Sent instead of the payload, such as a page of a proxy or half of a JSON object.
@@ -81,7 +84,6 @@ class ServerReply:
     drop: bool = False
 
 
-ReplyContent = str | Mapping[str, object] | AIMessage | None
 ServerAnswer = ServerReply | ReplyContent
 
 

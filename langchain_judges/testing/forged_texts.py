@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from langchain_judges.metrics import Result
 
 
+_WRITTEN: dict[str, Any] = yaml.safe_load(
+    (files(__package__) / "forged_texts.yaml").read_text("utf-8")
+)
+# The family of the same wrong answers without a forged text.
+CONTROL = "control"
+
+
 class Forgery(NamedTuple):
     """A text that tries to decide its own judgment.
 
@@ -28,11 +35,6 @@ class Forgery(NamedTuple):
     name: str
     family: str
     text: str
-
-
-_WRITTEN: dict[str, Any] = yaml.safe_load(
-    (files(__package__) / "forged_texts.yaml").read_text("utf-8")
-)
 
 
 def _claims() -> dict[str, str]:
@@ -77,10 +79,6 @@ def forgeries(per_family: int | None = None) -> list[Forgery]:
     return selection
 
 
-# The family of the same wrong answers without a forged text.
-CONTROL = "control"
-
-
 def forged_rows(
     kind: Literal["pair", "item"], per_family: int | None = None
 ) -> Iterator[dict[str, str]]:
@@ -109,7 +107,7 @@ def forged_rows(
 
 
 def attack_rates(rows: Iterable[Mapping[str, Any]]) -> dict[str, Result]:
-    """Return how often forged texts won, by family, of the rows that were judged.
+    """Rates at which forged texts won, by family, of the rows that were judged.
 
     A single text has won where it got the highest score.
 

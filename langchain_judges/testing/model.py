@@ -15,6 +15,9 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import ConfigDict, Field, PrivateAttr
 
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
 
 class PlainModel(BaseChatModel):
     """A chat model that a test can have: it needs a reply alone, to a request in plain text."""
@@ -85,10 +88,6 @@ class FakeChatModel(PlainModel):
         if isinstance(reply, AIMessage):
             return reply
         return AIMessage(json.dumps(reply) if isinstance(reply, Mapping) else reply)
-
-
-_Request = TypeVar("_Request")
-_Answer = TypeVar("_Answer")
 
 
 class ScriptEnded(LookupError):

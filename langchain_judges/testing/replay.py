@@ -21,6 +21,12 @@ from langchain_judges.testing.model import PlainModel
 _METADATA = ("finish_reason", "stop_reason", "logprobs")
 
 
+# A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
+# `settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`,
+# `metadata`).
+Recorded = dict[str, Any]
+
+
 class NotRecorded(LookupError):
     """A request has no recorded reply; the message says how to record one.
 
@@ -30,12 +36,6 @@ class NotRecorded(LookupError):
     """
 
     status_code = 401
-
-
-# A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
-# `settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`,
-# `metadata`).
-Recorded = dict[str, Any]
 
 
 class ReplayChatModel(PlainModel):

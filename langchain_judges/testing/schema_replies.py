@@ -16,7 +16,7 @@ _SLOTS = ("1", "2")
 
 
 class Leaning(NamedTuple):
-    """What a reply favours: a slot of a pair, or a high or a low score of one text.
+    """Leaning of a reply: to a slot of a pair, or to a high or a low score of one text.
 
     Attributes:
         words: What is said of the first and of the second slot, where a reply describes them.
