@@ -237,10 +237,10 @@ class Lock:
         """Start free."""
         self._last = self._own = pending_future()
         self._guard = threading.Lock()
-        self.release()
+        self._own.set_result(None)
 
-    async def acquire(self) -> None:
-        """Effect until the lock is free, and take it."""
+    async def __aenter__(self) -> None:
+        """Wait until the lock is free, and take it."""
         own = pending_future()
         with self._guard:
             before, self._last = self._last, own
@@ -251,7 +251,7 @@ class Lock:
             raise
         self._own = own
 
-    def release(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Hand the lock to the next who waits."""
         self._own.set_result(None)
 

@@ -130,17 +130,13 @@ class StoredExamples:
 
     async def refresh(self) -> None:
         """Read what other processes have written to the store."""
-        await self._turn.acquire()
-        try:
+        async with self._turn:
             if not isinstance(self.store, FaissStore):
                 await self._read_all()
-        finally:
-            self._turn.release()
 
     async def add(self, examples: list[NewExample]) -> tuple[list[str], int]:
         """Store new records; return every id, and the number of new records."""
-        await self._turn.acquire()
-        try:
+        async with self._turn:
             snapshot = await self.snapshot()
             ids, new = snapshot.records_for(examples, _now())
             if new:
@@ -153,8 +149,6 @@ class StoredExamples:
                 )
                 self._changed(snapshot, new, [])
             return ids, len(new)
-        finally:
-            self._turn.release()
 
     async def remove(self, ids: Iterable[str] | None, where: Mapping[str, object]) -> int:
         """Remove records; return how many examples lost a version or all of them.
@@ -163,8 +157,7 @@ class StoredExamples:
             ids: Of examples; None for all.
             where: What the fields of a version must be.
         """
-        await self._turn.acquire()
-        try:
+        async with self._turn:
             snapshot = await self.snapshot()
             names = snapshot.versions if ids is None else dict.fromkeys(ids)
             candidates = (record for id in names for record in snapshot.records_of(id))
@@ -175,8 +168,6 @@ class StoredExamples:
                 await Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
                 self._changed(snapshot, [], keys)
             return len({record.id for record in records})
-        finally:
-            self._turn.release()
 
     def _changed(
         self, before: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]
