@@ -116,15 +116,13 @@ def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
 AGAIN = """
     async def merge(self, state, account):
         said = (state["ballots"] or [{"reason": ""}])[0]["reason"]
-        pair = methods.pair_of(state)
-        variables = {**self.material(pair, "AB"), "said": said}
-        await methods.ask(self.context.question("again", Merits), variables, account)
+        material = {**self.material(state, "AB"), "said": said}
+        await self.ask("again", Merits, material, account)
 """
 SHOWN = {
-    'templates = {"compare": MERITS}': (
-        'templates = {"compare": MERITS, "again": MERITS + "{said}"}'
+    "    examples_in": (
+        '    templates["again"] = methods.pair_prompt("{said}")\n    examples_in'
     ),
-    '{"compare": None}': '{"compare": None, "again": None}',
     "return len(self.order_list)": "return len(self.order_list) + 1",
     "    async def merge(self, state, account):": AGAIN,
 }
@@ -139,14 +137,14 @@ SLIPS = {
 
 @for_each("message", SLIPS)
 def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
-    source = Path(page.__file__).read_text().partition("methods.register(")[0]
+    source = Path(page.__file__).read_text().partition("create_merits_judge =")[0]
     for before, after in SLIPS[message].items():
         assert before in source
         source = source.replace(before, after)
     slip: dict[str, Any] = {"__name__": page.__name__}
     exec(source, slip)
     with pytest.raises(AssertionError, match=message):
-        check_method(slip["MeritsOptions"], slip["build"])
+        check_method(slip["MeritsOptions"], slip["MeritsSteps"].build)
 
 
 def test_a_name_is_given_once(page, monkeypatch):
