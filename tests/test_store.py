@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.exceptions import ModelAuthenticationError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -300,3 +301,29 @@ def test_a_run_that_keeps_results_finds_what_its_checkpointer_alone_had_kept(tmp
     results = judged(records=tmp_path / "r.jsonl")
     assert model.most == 100 - (7 - calls)
     assert [row["verdict"]["usage"]["calls"] for row in results] == [3, 2, 2]
+
+
+@KINDS
+def test_a_reply_is_in_the_log_before_a_slow_cache_is_waited_for(kind, tmp_path):
+    stored = []
+
+    class Slow(InMemoryCache):
+        def update(self, prompt, llm_string, value):
+            store = ReplyStore(tmp_path / "s.replies", shared=True)
+            stored.append([key for scope in store.scopes() for key, _ in store.entries(scope)])
+            super().update(prompt, llm_string, value)
+
+    def judge(saver):
+        model = FakeChatModel(replies=judged_by(goods))
+        return create_bsm_judge(model, criteria=["Depth"], cache=Slow(), checkpointer=saver)
+
+    async def later():
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "s")) as saver:
+            await judge(saver).ainvoke(pairs(1)[0], THREAD)
+
+    if kind == "async":
+        asyncio.run(later())
+    else:
+        with SqliteSaver.from_conn_string(str(tmp_path / "s")) as saver:
+            judge(saver).invoke(pairs(1)[0], THREAD)
+    assert [len(keys) > n for n, keys in enumerate(stored)] == [True, True]
