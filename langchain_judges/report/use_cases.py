@@ -99,13 +99,15 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     said = {answer for answer in sample.answers if answer is not None}
     if len(said) < 2:
         return "no", f"it always says {said.pop()}, whatever {sample.whom} say"
+    # Two uses stand on it, and share the risk that chance alone is taken for knowledge.
+    settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
     if sample.rated:
-        order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
+        order = metrics.correlate(sample.answers, sample.ratings, "spearman", **settings)
         number = Number("follows", "rank correlation", order, "number")
         perfect = order > 1 - 1e-9 and order.n >= LEAST_OF_A_LABEL
         word: Word = "yes" if perfect else decided(order, AHEAD)
     else:
-        kappa = metrics.cohen_kappa(sample.answers, sample.labels, **sample.settings)
+        kappa = metrics.cohen_kappa(sample.answers, sample.labels, **settings)
         number = Number("follows", "Cohen's κ", kappa, "number")
         word = decided(kappa, AHEAD)
     found = f"{number.title} {with_range(number)}"
