@@ -18,9 +18,10 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Effect, run
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
@@ -113,23 +114,7 @@ async def _drawn(
     checked = ALLURE(**options)
     labels = list(checked.labels)
     items = _held_out(examples, dev, labels)
-    prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
-    question = Question(
-        method="allure",
-        step="guidelines",
-        adapter=ModelAdapter(model, checked.temperature),
-        prompt=prompts["guidelines"],
-        shape=guidelines_shape(most),
-        version=version,
-        repairs=checked.repairs,
-        cache=checked.cache,
-    )
-    variables = {
-        "examples": block(examples, head=MISTAKES),
-        "most": most,
-        "standard": standard_of(plain)(items[0]),
-    }
-    reply = await ask(question, variables, Account(), unit="memory")
+    reply = await _asked(model, checked, examples, most, standard_of(plain)(items[0]))
     drawn: Guidelines = {
         "guidelines": "",
         "before": None,
@@ -157,6 +142,30 @@ async def _drawn(
         "failures": [*drawn["failures"], *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
+
+
+async def _asked(
+    model: str | BaseChatModel,
+    options: ALLURE,
+    examples: Sequence[Example],
+    most: int,
+    standard: str,
+) -> Reply:
+    """The guidelines that a model draws from examples."""
+    prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
+    question = Question(
+        method="allure",
+        step="guidelines",
+        adapter=ModelAdapter(model, options.temperature),
+        prompt=prompts["guidelines"],
+        shape=guidelines_shape(most),
+        version=version,
+        repairs=options.repairs,
+        cache=options.cache,
+    )
+    shown = block(examples, head=MISTAKES)
+    variables = {"examples": shown, "most": most, "standard": standard}
+    return await ask(question, variables, Account(), unit="memory")
 
 
 def _held_out(
