@@ -80,6 +80,8 @@ class Pair(TypedDict):
     """A known good answer, if there is one."""
     id: NotRequired[str]
     """Kept and returned."""
+    variables: NotRequired[dict[str, Any]]
+    """Further fields of the row that a prompt of the caller's own names."""
 
 
 class Row(Pair):
@@ -111,6 +113,8 @@ class Item(TypedDict):
     family: NotRequired[str]
     group: NotRequired[str]
     id: NotRequired[str]
+    variables: NotRequired[dict[str, Any]]
+    """Further fields of the row that a prompt of the caller's own names."""
 
 
 class Role(TypedDict):

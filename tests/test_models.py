@@ -1,13 +1,15 @@
 """What is told of a model, and what is kept to oneself."""
 
 import json
+import warnings
 from functools import cached_property
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
-from langchain_judges import create_direct_judge
+from langchain_judges import create_direct_judge, create_rubric_judge
 from langchain_judges.asking.models import (
     model_identity,
     resolve_model,
@@ -134,3 +136,37 @@ def test_the_reply_says_what_the_client_would_have_read(answer: ServerReply):
     assert plain.tool_calls == own.tool_calls
     assert plain.usage_metadata == own.usage_metadata
     assert plain.response_metadata["finish_reason"] == own.response_metadata["finish_reason"]
+
+
+LABEL = {"explanation": "-", "label": "1"}
+
+
+@for_each("kind", ["bind", "with_retry", "with_fallbacks", "with_config"])
+async def test_a_model_in_a_wrapper_of_langchain_is_asked(kind):
+    model = FakeChatModel(replies=[LABEL, LABEL])
+    down = FakeChatModel(replies=[ValueError("down")] * 9)
+    wrapped: Any = {
+        "bind": lambda: model.bind(stop=["END"]),
+        "with_retry": lambda: model.with_retry(),
+        "with_fallbacks": lambda: down.with_fallbacks([model]),
+        "with_config": lambda: model.with_config(tags=["x"]),
+    }[kind]()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        judge = create_rubric_judge(wrapped, rubric="Is it kind?")
+    assert judge.invoke({"input": "Hi", "output": "Hello"})["verdict"]["label"] == 1
+    later = await judge.ainvoke({"input": "Hi", "output": "Hey"})
+    assert later["verdict"]["label"] == 1
+    unknown = kind in ("bind", "with_fallbacks")
+    assert ["neither the form" in str(each.message) for each in said] == [True] * unknown
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+def test_what_is_bound_decides_which_model_it_is_and_is_not_told():
+    model: Any = FakeChatModel(replies=[])
+    lambda_of_str: Any = RunnableLambda(str)
+    one, other = map(resolve_model, (model.bind(user=name) for name in ("Ann", "Bob")))
+    assert model_identity(one) != model_identity(other)
+    assert "Ann" not in json.dumps(model_identity(one))
+    with pytest.raises(OptionError, match="got a RunnableLambda"):
+        resolve_model(lambda_of_str)

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 import yaml
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from typer.testing import CliRunner
 
 from langchain_judges import (
     create_bsm_judge,
     create_drpe_judge,
+    create_relative_judge,
     create_rubric_judge,
     create_sc2_judge,
     load_judge,
@@ -18,7 +20,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from tests.cases import for_each
-from tests.fakes import turns
+from tests.fakes import turns, unfenced
 
 TALK = {
     "input": turns("user", "Name two {rivers}.", "Which is longer?"),
@@ -194,6 +196,56 @@ def test_the_tables_of_sc2_are_asked_for_compared_and_judged_in_own_words():
         assert sent.endswith(("More consistent:", "Preferred:")[number == len(rest) - 1])
 
 
+ITEM = {"input": "Hi {x}", "output": "Hello!", "expected": "Hey.", "source": "A letter."}
+POLITE = (
+    "Is {outputs} polite, for {inputs}, beside {reference_outputs} and {context}, in {tone}?"
+)
+TEMPLATES: dict[str, Any] = {
+    "a text": POLITE,
+    "our names": "Is {response} polite, for {task}, beside {expected} and {source}, in {tone}?",
+    "a template": ChatPromptTemplate([("system", "Be fair."), ("human", POLITE)]),
+    "of one string": PromptTemplate.from_template(POLITE),
+    "by step": {"evaluate": POLITE},
+}
+
+
+@for_each("form", TEMPLATES)
+def test_a_prompt_is_taken_as_it_is_without_a_rubric_and_what_it_shows_is_fenced(form):
+    model = FakeChatModel(replies=[{"explanation": "Yes.", "label": "1"}])
+    judge = create_rubric_judge(model, prompts=TEMPLATES[form])
+    assert judge.invoke({**ITEM, "tone": "brief"})["verdict"]["label"] == 1
+    shown = unfenced(model.prompts[0])
+    for text in ("Hi {x}", "Hello!", "Hey.", "A letter.", "brief"):
+        assert re.search(rf"\]\s*{re.escape(text)}", shown), text
+    assert "The labels: 0: no" in shown
+    assert ("Be fair." in shown) == (form == "a template")
+    with pytest.raises(InputError, match="tone"):
+        judge.invoke(ITEM)
+
+
+def test_the_same_names_fill_prompts_of_pairs():
+    model = FakeChatModel(replies=[{"explanation": "-", "preference": p} for p in "12"])
+    judge = create_relative_judge(
+        model, prompts="{inputs} {task} {outputs} {response_1} {tone}"
+    )
+    verdict = judge.invoke({**PAIR, "tone": "brief"})["verdict"]
+    assert verdict["preference"] == "A"
+    assert model.prompts[0].count("Because.") == 2
+    assert model.prompts[0].count("Why?") == 2
+    assert "brief" in model.prompts[0]
+
+
+def test_an_own_prompt_is_another_version_and_comes_back_from_json():
+    spec = {"name": "m", "base_url": "http://127.0.0.1:1/v1"}
+    judges: Any = [
+        load_judge("rubric", spec, prompts=text) for text in ("{outputs}?", "{outputs}!")
+    ]
+    versions = {each.config["metadata"]["prompt_version"] for each in judges}
+    assert len(versions) == 2
+    again: Any = load_judge(judges[0].spec)
+    assert again.prompts["evaluate"] == judges[0].prompts["evaluate"]
+
+
 def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
     nobody = "http://127.0.0.1:1/v1"
     judge = load_judge("bsm", {"name": "m", "base_url": nobody}, prompts=str(bsm_file))
@@ -213,7 +265,9 @@ def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
     ("prompts", "message"),
     [
         ("nowhere.yaml", "`prompts`: nowhere.yaml cannot be read"),
-        ({"solve": "Rate."}, "each a `ChatPromptTemplate` or a mapping with `prompt`"),
+        ({"solve": 3}, "each a text, a template or a mapping with `prompt`"),
+        ({"solve": "Rate {"}, "'solve' is no template"),
+        ("Which? {outputs}", "`prompts` takes .*, got"),
         ({"solve": {"prompt": "x", "patern": "y"}}, "`prompt` and, as one likes"),
         ({"solve": {"prompt": "x", "reply": "("}}, "'solve' is no template or pattern"),
         ({"solve": {"prompt": "{table_9}"}}, r"got \['table_9'\] too"),

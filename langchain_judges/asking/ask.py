@@ -493,6 +493,8 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
     prompt = question.prompt
+    if isinstance(prompt, reading.OwnPrompt) and prompt.fences:
+        variables = {**variables, **prompt.fenced(variables)}
     try:
         if prompt.partial_variables:
             messages = prompt.format_messages(**variables)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -19,7 +20,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.retry import RunnableRetry
 from pydantic import SecretStr
 from typing_extensions import TypedDict
 
@@ -90,7 +94,8 @@ def resolve_model(
     """Return the chat model that `model` names.
 
     Args:
-        model: A chat model (returned as it is); a decision model, such as `OpenAIDecisions`;
+        model: A chat model (returned as it is), also as `bind`, `with_retry`, `with_fallbacks`
+            or `with_config` return it; a decision model, such as `OpenAIDecisions`;
             `"local"`, the small model that runs in
             this process; `"local:/path/to.gguf"`, any other model file; or a string as
             `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
@@ -105,6 +110,7 @@ def resolve_model(
         ModelSetupError: The name is unknown, or a package, key or file is missing.
         OptionError: `model` is neither a name nor a chat model.
     """
+    model = _unwrapped(model)
     if isinstance(model, BaseChatModel):
         addresses = (getattr(model, name, None) for name in _SERVERS)
         if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
@@ -120,7 +126,7 @@ def resolve_model(
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
-        kind = f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
+        kind = f"a {type(model).__name__}"
         raise OptionError(
             "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such as "
             f"'openai:gpt-5-mini', got {repr(model) if isinstance(model, _PLAIN) else kind}"
@@ -131,6 +137,75 @@ def resolve_model(
         return local_model(model.partition(":")[2] or None)
     access = {} if api_key is None else {"api_key": api_key}
     return _named_model(model, base_url, {**(settings or {}), **access, "timeout": timeout})
+
+
+def _unwrapped(model: Any) -> Any:
+    """Return a chat model that LangChain has wrapped, as a chat model.
+
+    What only repeats a request or configures it is left: requests are repeated here.
+    """
+    inner = getattr(model, "bound", None)
+    if isinstance(model, RunnableBindingBase) and isinstance(inner, Runnable):
+        if isinstance(model, RunnableRetry) or not model.kwargs:
+            return _unwrapped(inner)
+        wrapped = [_unwrapped(inner)]
+    elif isinstance(model, RunnableWithFallbacks):
+        wrapped = [_unwrapped(each) for each in (model.runnable, *model.fallbacks)]
+    else:
+        return model
+    if not all(isinstance(each, BaseChatModel) for each in wrapped):
+        return model
+    settings = getattr(model, "kwargs", {})
+    names = [model_name(each) for each in wrapped]
+    name = ", else ".join(names) + (f" with {', '.join(sorted(settings))}" if settings else "")
+    warnings.warn(
+        f"of the model {name} neither the form of structured output nor log-probabilities are "
+        "known: replies are asked for as JSON in text",
+        stacklevel=4,
+    )
+    # A setting may be a secret, and decides replies.
+    data = json.dumps(settings, sort_keys=True, default=str)
+    marks = [hashlib.sha256(data.encode()).hexdigest()[:12]]
+    marks += [json.dumps(model_identity(each), sort_keys=True) for each in wrapped]
+    return WrappedModel(runnable=model, model_name=name, marks=marks)
+
+
+class WrappedModel(BaseChatModel):
+    """A chat model behind settings, or with others behind it, by LangChain's wrapper."""
+
+    runnable: Any
+    model_name: str
+    marks: list[str]
+
+    @property
+    def _llm_type(self) -> str:
+        return "wrapped"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **more: Any,
+    ) -> ChatResult:
+        return _result_of(self.runnable.invoke(messages, **_stopped(stop), **more))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **more: Any,
+    ) -> ChatResult:
+        return _result_of(await self.runnable.ainvoke(messages, **_stopped(stop), **more))
+
+
+def _stopped(stop: Any) -> dict[str, Any]:
+    return {} if stop is None else {"stop": stop}
+
+
+def _result_of(message: Any) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def model_of_spec(spec: ModelSpec) -> BaseChatModel:

@@ -5,6 +5,7 @@ Prompts of a caller's own stand here too: they say how replies in their form are
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -13,8 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from langchain_core.messages import AIMessage
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.prompts import (
+    BasePromptTemplate,
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    StringPromptTemplate,
+)
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
@@ -25,6 +31,7 @@ from langchain_judges.asking.reply_text import (
     too_deep,
 )
 from langchain_judges.errors import OptionError
+from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -255,6 +262,47 @@ def _closed(node: Any, text_limit: int | None) -> Any:
     return schema
 
 
+# Under a name that prompts of other packages, or of the other methods, have: our variables.
+SAME: Mapping[str, tuple[str, ...]] = {
+    "inputs": ("task", "request"),
+    "task": ("task", "request"),
+    "request": ("request", "task"),
+    "outputs": ("response", "response_1", "response_2"),
+    "reference_outputs": ("expected", "reference"),
+    "context": ("source",),
+}
+# Variables that have no fence yet.
+_BARE = {"task", "request", "response", "response_1", "response_2"}
+# Stands for the prompt that judges, where a caller's one prompt names no step.
+ONLY = "*"
+
+
+def is_fenced(prompt: ChatPromptTemplate) -> bool:
+    """Say whether a prompt is a caller's own whose texts are put in fences."""
+    return isinstance(prompt, OwnPrompt) and prompt.fences
+
+
+def in_fence(name: str, text: str) -> str:
+    """Return a text between tags that no text of the prompt can close."""
+    token, end = fence(text), "\n" if "\n" in text else ""
+    return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
+
+
+def as_text(value: Any) -> str:
+    """Return a value of a row as a text, messages as OpenAI's."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(_plain(value), default=str, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        return convert_to_openai_messages(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
 class OwnPrompt(ChatPromptTemplate):
     """A prompt that is sent word for word, and the form of its replies.
 
@@ -263,10 +311,38 @@ class OwnPrompt(ChatPromptTemplate):
             JSON.
         values: What a group's text stands for, in any case, such as `{"A": "1"}`; other texts
             stay.
+        fences: Whether texts are put in fences, and the names of other packages and of fields
+            of the row are filled.
     """
 
     reply: str | None = None
     values: dict[str, str] = {}
+    fences: bool = False
+
+    def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what fills the variables, each text in a fence of its own.
+
+        Args:
+            given: The variables of the method's own prompt, and further fields of the row as
+                `of_row`.
+        """
+        values: dict[str, Any] = {}
+        own = given.get("of_row") or {}
+        for name in self.input_variables:
+            if name in own:
+                value = own[name]
+                is_number = isinstance(value, bool | int | float)
+                values[name] = value if is_number else in_fence(name, as_text(value))
+                continue
+            parts = {each: given[each] for each in SAME.get(name, (name,)) if each in given}
+            several = len(parts) > 1
+            shown = [
+                in_fence(each if several else name, str(text)) if each in _BARE else str(text)
+                for each, text in parts.items()
+            ]
+            if parts:
+                values[name] = "\n".join(shown)
+        return values
 
     def parse(self, text: str, shape: type[BaseModel]) -> ReplyData | None:
         """Return the fields that a reply states; None if it states none, or two of one field.
@@ -317,15 +393,23 @@ def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:
     return dict.fromkeys(free, text.strip())
 
 
+# A prompt, and not the path of a file of prompts.
+_TEXT = re.compile(r"[{\n]")
+
+
 def read_prompts(value: Any) -> Any:
     """Return prompts by step, those of a file as plain data.
 
     Args:
-        value: A path, or the prompts.
+        value: A path, the prompts, or the one that judges.
 
     Raises:
         OptionError: The file cannot be read.
     """
+    if isinstance(value, BasePromptTemplate) or (
+        isinstance(value, str) and _TEXT.search(value)
+    ):
+        value = {ONLY: value}
     if isinstance(value, str | PathLike):
         try:
             # All as text: a `yes` among the values is no truth value. It builds no objects.
@@ -347,9 +431,16 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     """
     if isinstance(prompt, ChatPromptTemplate):
         return prompt
+    if isinstance(prompt, str | StringPromptTemplate):
+        text = prompt if isinstance(prompt, str) else HumanMessagePromptTemplate(prompt=prompt)
+        own: Any = [("human", text) if isinstance(text, str) else text]
+        try:
+            return OwnPrompt.from_messages(own).model_copy(update={"fences": True})
+        except ValueError as exc:
+            raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc
     if not isinstance(prompt, Mapping) or "prompt" not in prompt or set(prompt) - _KEYS:
         raise OptionError(
-            f"`prompts` must be prompts by step, each a `ChatPromptTemplate` or a mapping with "
+            f"`prompts` must be prompts by step, each a text, a template or a mapping with "
             f"`prompt` and, as one likes, `system`, `reply` and `values`, got {prompt!r} for "
             f"{step!r}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from langchain_judges.asking.reading import as_text
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
 from langchain_judges.compat.openevals import (
     TRAJECTORY_ACCURACY_PROMPT as TRAJECTORY_ACCURACY_PROMPT,
@@ -22,7 +23,7 @@ from langchain_judges.compat.openevals import (
 from langchain_judges.compat.openevals import (
     create_trajectory_llm_as_judge as create_trajectory_llm_as_judge,
 )
-from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, as_text, options_of
+from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
 from langchain_judges.compat.trajectories import (
     MATCHES,
     ArgumentsMode,

@@ -16,7 +16,6 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     convert_to_messages,
-    convert_to_openai_messages,
 )
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.prompts.structured import StructuredPrompt
@@ -27,11 +26,10 @@ from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema,
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.reading import Parse
+from langchain_judges.asking.reading import Parse, as_text, in_fence
 from langchain_judges.errors import NotJudgedError, OptionError
 from langchain_judges.integrations.framework_cases import attachment_blocks
-from langchain_judges.methods.pairs import MATERIAL_RULE
-from langchain_judges.rows.fences import fence
+from langchain_judges.rows.fences import MATERIAL_RULE
 
 # A prompt in any form: a template as `str.format` fills it, a LangChain prompt, or a function
 # of the call's keywords to messages.
@@ -130,7 +128,7 @@ class OwnPromptJudge:
             blocks = attachment_blocks(values.get("attachments"))
             messages = [HumanMessage(_filled(self.prompt, texts, blocks))]
         elif isinstance(self.prompt, Runnable):
-            fenced = {k: _fenced(k, v) if isinstance(v, str) else v for k, v in texts.items()}
+            fenced = {k: in_fence(k, v) if isinstance(v, str) else v for k, v in texts.items()}
             messages = self.prompt.invoke(fenced).to_messages()
         else:
             messages = convert_to_messages(self.prompt(**{**dict.fromkeys(_TEXTS), **values}))
@@ -183,27 +181,6 @@ def _model_of(client: Any, name: str) -> Any:
     return ChatOpenAI(model=name, use_responses_api=False, **access)
 
 
-def as_text(value: Any) -> str:
-    """Return a value of a row as a text, messages as OpenAI's."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(_plain(value), default=str, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseMessage):
-        return convert_to_openai_messages(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _fenced(name: str, text: str) -> str:
-    """Return a text between tags that no text of the prompt can close."""
-    token, end = fence(text), "\n" if "\n" in text else ""
-    return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
-
-
 class _Fencing(Formatter):
     """`str.format` with a fence around each text that is put in."""
 
@@ -211,7 +188,7 @@ class _Fencing(Formatter):
         """Look a variable up, as a text in its fence; numbers stay what they are."""
         value, first = super().get_field(name, args, values)
         is_number = isinstance(value, bool | int | float)
-        return (value if is_number else _fenced(str(first), as_text(value))), first
+        return (value if is_number else in_fence(str(first), as_text(value))), first
 
 
 def _filled(
@@ -247,7 +224,7 @@ def _with_examples(
 
 
 def _example(number: int, example: Mapping[str, Any]) -> str:
-    texts = [_fenced(name, as_text(example[name])) for name in _TEXTS if name in example]
+    texts = [in_fence(name, as_text(example[name])) for name in _TEXTS if name in example]
     reply = {name: example[name] for name in ("reasoning", "score") if name in example}
     return "\n".join([f"Example {number}", *texts, f"Reply: {json.dumps(reply)}"])
 

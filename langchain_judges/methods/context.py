@@ -12,7 +12,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.messages import SystemMessage
+from langchain_core.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -22,7 +23,15 @@ from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import MethodGraph, Phase, blank_state, chain
-from langchain_judges.asking.reading import PIECE, OwnPrompt, Problem, own_prompt, read_prompts
+from langchain_judges.asking.reading import (
+    ONLY,
+    PIECE,
+    OwnPrompt,
+    Problem,
+    is_fenced,
+    own_prompt,
+    read_prompts,
+)
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
@@ -30,6 +39,7 @@ from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
+from langchain_judges.rows.fences import MATERIAL_RULE
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
@@ -280,13 +290,17 @@ def prompt_set(
             does not fill.
     """
     prompts = dict(originals)
-    for step, own in (read_prompts(replaced) or {}).items():
+    for given, own in (read_prompts(replaced) or {}).items():
+        step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
         if step not in originals:
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
         prompt = own_prompt(step, own)
         known = set(originals[step].input_variables)
         extra = {v for v in prompt.input_variables if v not in known and not PIECE.fullmatch(v)}
-        if extra:
+        has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
+        if is_fenced(prompt) or (extra and not (has_fences or isinstance(prompt, OwnPrompt))):
+            prompt = _as_fenced(prompt, known)
+        elif extra:
             raise OptionError(
                 f"the prompt {step!r} may use {sorted(originals[step].input_variables)!r}, "
                 f"got {sorted(extra)!r} too"
@@ -295,6 +309,21 @@ def prompt_set(
     templates = {step: _texts(prompt) for step, prompt in prompts.items()}
     digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
     return prompts, digest.hexdigest()[:12]
+
+
+# The steps that judge, of methods that judge by one prompt.
+_JUDGES = ("evaluate", "judge")
+
+
+def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
+    """Return a caller's prompt that says, too, that texts are data, and what the labels are."""
+    messages: list[Any] = list(prompt.messages)
+    if "System" not in type(messages[0]).__name__:
+        messages.insert(0, SystemMessage(MATERIAL_RULE))
+    if "labels" in known - {*prompt.input_variables}:
+        messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
+    fenced = OwnPrompt(messages, fences=True)
+    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:

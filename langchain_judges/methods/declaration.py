@@ -133,9 +133,9 @@ class AskingOptions(Options):
         instructions: Your rubric, or the language to answer in; shown to every step.
         temperature: Overrides the model's own.
         repairs: Turns in which a model may correct an unusable reply.
-        prompts: Replacements for the method's prompts, by step: each a `ChatPromptTemplate`
-            with the same variables, or a mapping with `prompt`, `system`, `reply` and
-            `values`; or a YAML file.
+        prompts: Prompts of your own, by step or, for the one that judges, alone: each a text, a
+            template, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML
+            file.
         cache: LangChain cache for checked replies.
     """
 
@@ -146,7 +146,7 @@ class AskingOptions(Options):
         Mapping[str, Any] | str | PathLike[str] | None,
         BeforeValidator(read_prompts),
         Owner(),
-        Rule("prompts by step, or the path of a YAML file of them"),
+        Rule("a prompt, prompts by step, or the path of a YAML file of them"),
     ] = None
     cache: Annotated[
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")

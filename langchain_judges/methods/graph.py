@@ -27,6 +27,7 @@ from langchain_judges.asking.effects import run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.nodes import MethodGraph, Node
+from langchain_judges.asking.reading import is_fenced
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
@@ -323,6 +324,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
+            fenced = [prompt for prompt in self.prompts.values() if is_fenced(prompt)]
+            names = {name for prompt in fenced for name in prompt.input_variables}
+            if own := {name: source[name] for name in names if name in source}:
+                source = {**source, "variables": own}
             source = named_row(source, getattr(self.options, "takes", None))
             source = self.options.given(source)
         row = read_input(source, self.builder.input_schema, self.bounds.characters)

@@ -168,6 +168,7 @@ class LabelSteps(claims.RubricSteps):
         )
         return {
             **fields,
+            "of_row": item.get("variables") or {},
             **self._criteria_words(criteria),
             "steps": self._steps(item, texts.LABELLED if examples and not lessons else ""),
             "ask": ask_words + (texts.ABSTAIN if self.options.abstain else ""),

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
+from langchain_judges.asking.reading import ONLY
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import check_quorum
 from langchain_judges.methods.lookups import LookupOptions
@@ -360,6 +361,9 @@ class RubricOptions(LabelOptions):
             rubric = rubrics.Rubric(criteria=rubrics.read_rubric(self.rubric))
         elif self.file is not None:
             rubric = rubrics.load_rubric(self.file)
+        elif isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
+            asked = rubrics.Criterion(name="score", description="What the prompt asks holds.")
+            rubric = rubrics.Rubric(criteria=(asked,))
         else:
             return None
         if self.labels is None:
