@@ -1,43 +1,42 @@
-"""What a judgment is about, by the request alone."""
+"""What a judgment is about: the caller, the row or the model says it, and no word list."""
 
 import json
-from collections import Counter
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 
-from langchain_judges import create_drpe_judge, create_llm_score_judge
-from langchain_judges.datasets import load
+from langchain_judges import create_bsm_judge, create_drpe_judge, create_llm_score_judge
 from langchain_judges.errors import InputError
-from langchain_judges.methods.tasks import TASKS, choose_task, task_of
+from langchain_judges.methods.drpe.prompts import WANTED
+from langchain_judges.methods.tasks import TASKS, choose_task
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
-from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 
-ARTICLE = (
-    "The bridge over the Elm was closed on Monday after engineers found cracks in two of its "
-    "piers. Traffic is sent over the old ferry road, which adds twenty minutes to the way into "
-    "town. The mayor said repairs would begin in May and cost four million, half of it paid by "
-    "the county. Shopkeepers on the far bank fear for their summer trade."
-)
+ARTICLE = "Die Brücke ist seit Montag gesperrt. 桥梁于星期一关闭。 " * 40
 TURNS = [{"role": "user", "content": text} for text in ("Hello.", "And now?")]
+# The same two requests in English, German, French and Japanese.
+SUMMARIES = {
+    "en": "TL;DR",
+    "de": "Fasse den folgenden Artikel zusammen:",
+    "fr": "Résumez cet article :",
+    "ja": "次の記事を要約してください。",
+}
+RIGHTS = {
+    "en": "Correct grammar: no errors of spelling",
+    "de": "Richtige Grammatik: keine Fehler der Rechtschreibung",
+    "fr": "Exactitude : aucune faute d'orthographe",
+    "ja": "正しい文法: 誤字がない",
+}
 
 
 @for_each(
     ("request_", "task"),
-    [
-        (ARTICLE, "response"),
-        (f"Summarize the following article.\n\n{ARTICLE}", "summary"),
-        (f"{ARTICLE}\n\nCan you please summarise this for me?", "summary"),
-        (f"Do not summarize the article; translate it.\n\n{ARTICLE}", "response"),
-        ("Write a Python function that computes a summary of a pandas DataFrame.", "response"),
-        ("桥梁于星期一关闭。" * 40, "response"),
-        (TURNS, "dialogue"),
-    ],
+    [(ARTICLE, "response"), (f"Summarize this.\n\n{ARTICLE}", "response"), (TURNS, "dialogue")],
 )
-def test_a_request_says_what_it_asks_for_or_gets_words_that_fit_all(request_, task):
-    assert task_of(request_) == task
+def test_no_word_of_a_request_decides_what_it_is_about(request_, task):
+    assert settle("auto", {"input": request_})[0] == task
 
 
 def test_a_row_says_what_its_texts_are():
@@ -48,49 +47,83 @@ def test_a_row_says_what_its_texts_are():
         choose_task("auto", {**pair, "task_kind": "maths"})
 
 
+def asked(create, request, replies, **options):
+    """Return the result of a pair, and its prompts without the request."""
+    model = FakeChatModel(replies=replies)
+    pair = {"input": request, "output_a": "Kurz.", "output_b": "Lang."}
+    result = create(model, **options).invoke(pair)
+    bare = [
+        re.sub(r"(?<=-)\w{10}(?=>)", "", each.replace(request, "")) for each in model.prompts
+    ]
+    return result, sorted(bare)
+
+
+def names_readers(wanted):
+    """Return the script of a model that says what a request wants."""
+
+    def reply(prompt):
+        if '"readers"' not in prompt:
+            return fitting_reply(prompt)
+        readers = [{"type": f"Reader {n}", "description": "looks"} for n in range(4)]
+        said = {"wanted": wanted} if "wanted" in prompt else {}
+        return json.dumps({**said, "readers": readers})
+
+    return reply
+
+
+def panel(request, wanted="summary", **options):
+    own: Any = {"panel": {"clustering": None}, "repairs": 0, **options}
+    return asked(create_drpe_judge, request, names_readers(wanted), **own)
+
+
+@for_each("wanted", ["summary", "response"])
+def test_the_same_pair_in_any_language_gets_the_panel_that_the_model_says(wanted):
+    told = [panel(f"{words}\n\n{ARTICLE}", wanted) for words in SUMMARIES.values()]
+    results, prompts = zip(*told, strict=True)
+    # A coin draws in which order a panel is shown: its lines are compared without numbers.
+    lines = [
+        sorted(re.sub(r"^\d\. ", "", "\n".join(p), flags=re.M).split("\n")) for p in prompts
+    ]
+    assert lines == [lines[0]] * 4
+    assert {each["task"] for each in results} == {wanted}
+    assert sum(WANTED in prompt for prompt in prompts[0]) == 2
+    assert all(TASKS[wanted]["question"] in each[-1] for each in prompts)
+    seats = [[role["type"] for role in each["roles"]] for each in results]
+    assert seats == [seats[0]] * 4
+
+
+@for_each("said", [{"task": "summary"}, {"task": "response"}])
+def test_a_model_is_not_asked_what_the_caller_says(said):
+    result, prompts = panel(ARTICLE, "summary", **said)
+    assert result["task"] == said["task"]
+    assert not any("wanted" in prompt for prompt in prompts)
+
+
+def test_criteria_of_the_caller_are_asked_unchanged_in_any_language():
+    for criterion in RIGHTS.values():
+        _, prompts = asked(create_bsm_judge, "q", fitting_reply, criteria=[criterion])
+        ends = [prompt.partition("The criterion: ")[2].split("\n\n")[0] for prompt in prompts]
+        name, _, words = criterion.partition(":")
+        assert ends == [f"{name.strip()}: {words.strip()}"] * 2
+
+
+@for_each("asks_right", [True, False])
+def test_a_planned_criterion_gets_the_rule_of_what_is_right_where_the_plan_says_so(asks_right):
+    def plan(name):
+        line = {"name": name, "description": "d", "asks_right": "yes" if asks_right else "no"}
+        return lambda p: {"criteria": [line]} if "You plan how" in p else fitting_reply(p)
+
+    for name in ("Correctness", "Richtigkeit", "正しさ"):
+        _, prompts = asked(create_bsm_judge, "q", plan(name))
+        rules = ["Work out first what is right" in prompt for prompt in prompts]
+        assert sum(rules) == 2 * asks_right
+
+
 @for_each("create", [create_drpe_judge, create_llm_score_judge])
 def test_candidates_do_not_decide_the_task(create):
-    """One request has one task, whatever the candidates are."""
-    shown = []
+    options: Any = {"panel": {"dynamic": 0}} if create is create_drpe_judge else {}
     for side in ("The bridge is closed; repairs cost four million.", "I cross daily. " * 40):
         model = FakeChatModel(replies=lambda _: "nothing to use")
-        options: Any = {"repairs": 0}
-        if create is create_drpe_judge:
-            options["panel"] = {"dynamic": 0}
-        judge = create(model, **options)
+        judge = create(model, repairs=0, **options)
         judge.invoke({"input": ARTICLE, "output_a": side, "output_b": "It is closed."})
-        shown.append([prompt.replace(side.strip(), "A") for prompt in model.prompts])
-    [short, long] = shown
-    words = TASKS["response"]["question"]
-    assert all(words in prompt for prompt in (*short, *long))
-
-
-REQUESTS: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).parent / "task_requests.json").read_text()
-)
-"""What 300 real requests ask for, read by a person, by set and id; the requests of `articles`
-are those of the two sets of summaries without the words that ask for one."""
-
-
-def labelled_requests():
-    """Yield each request with what it asks for."""
-    for name, labels in REQUESTS.items():
-        for source in ("summeval16", "goyal_news2022") if name == "articles" else (name,):
-            for row in load(source, DATA / source):
-                if label := labels.get(row["id"]):
-                    request = row["input"]
-                    yield request.partition("\n\n")[2] if name == "articles" else request, label
-
-
-@pytest.mark.figures
-@pytest.mark.skipif(not DATA.exists(), reason="the sets are not beside the checkout")
-def test_what_is_decided_is_right_and_the_figures_are_those_of_the_page():
-    counts = Counter((label, task_of(request)) for request, label in labelled_requests())
-    assert sum(counts.values()) == 300
-    decided = {pair: n for pair, n in counts.items() if pair[1] != "response"}
-    right = sum(n for (label, said), n in decided.items() if label == said)
-    asked = sum(n for (label, _), n in counts.items() if label != "response")
-    assert right >= 0.98 * sum(decided.values())
-    page = (Path(__file__).parents[1] / "docs" / "drpe.md").read_text()
-    assert f"right in {right} of the {sum(decided.values())} it decides" in page
-    assert f"finds {right} of {asked}" in page
+        assert all(TASKS["response"]["question"] in prompt for prompt in model.prompts)

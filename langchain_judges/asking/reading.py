@@ -246,10 +246,13 @@ def _closed(node: Any, text_limit: int | None) -> Any:
         if key == "properties"
         else _closed(value, text_limit)
         for key, value in node.items()
-        if key not in {"title", "default"} or not isinstance(value, str)
+        if key != "default" and not (key == "title" and isinstance(value, str))
     }
     if schema.get("type") == "object":
         schema["additionalProperties"] = False
+        # A provider is asked for every field, also for one that a reply may leave out.
+        if "properties" in schema:
+            schema["required"] = list(schema["properties"])
         # The docstring of a class, written for readers of the code.
         schema.pop("description", None)
     if schema.get("type") == "string" and "enum" not in schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator, Field, create_model
@@ -80,11 +80,13 @@ class PlanLine(TypedDict):
 
     Attributes:
         order: Only where each order has a plan of its own (`reuse_plan=False`).
+        asks_right: Only where the model that planned it says that it asks what is right.
     """
 
     name: str
     description: str
     order: NotRequired[Order]
+    asks_right: NotRequired[bool]
 
 
 class PlannedCriterion(BaseModel):
@@ -92,6 +94,12 @@ class PlannedCriterion(BaseModel):
 
     name: str = Field(pattern=r"\w", json_schema_extra={"maxLength": 40})
     description: str
+
+
+class MarkedCriterion(PlannedCriterion):
+    """A criterion as a model writes it, and whether it asks what is right or true."""
+
+    asks_right: Literal["yes", "no"] = "no"
 
 
 # A criterion as callers write it: a name, `"name: description"`, or both by key.
@@ -126,13 +134,15 @@ def _criterion(criterion: PlanLineLike) -> PlanLine:
 
 
 @cache
-def plan_shape(max_criteria: int) -> type[BaseModel]:
-    """The shape of a plan of at most `max_criteria` criteria.
+def plan_shape(
+    max_criteria: int, line: type[PlannedCriterion] = PlannedCriterion
+) -> type[BaseModel]:
+    """Shape of a plan of at most `max_criteria` criteria.
 
     A longer plan is not an error: its first criteria are kept.
     """
     limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
-    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
+    return create_model("Plan", criteria=(list[line], limit))  # type: ignore[valid-type]
 
 
 def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
@@ -145,8 +155,11 @@ def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
     for criterion in planned:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
         description = " ".join(criterion["description"].split())[:300]
+        line = PlanLine(name=name, description=description)
+        if criterion.get("asks_right") == "yes":
+            line["asks_right"] = True
         if name:
-            plan.setdefault(name.casefold(), {"name": name, "description": description})
+            plan.setdefault(name.casefold(), line)
     return list(plan.values())
 
 

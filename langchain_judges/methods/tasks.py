@@ -6,8 +6,7 @@ al. 2023, section 4), and a panel of DRPE is told what it judges (Wu et al. 2023
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.options import Rule
-from langchain_judges.rows.texts import transcript, user_turns
+from langchain_judges.rows.texts import user_turns
 
 # Whose words a prompt asks with: ours, or what the paper asks and nothing more.
 Wording = Literal["own", "paper"]
@@ -169,40 +168,6 @@ def read_task(task: str | Mapping[str, str]) -> Task:
 # Sets of static roles that a task may name.
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")
 
-_GIVEN = (
-    r"(?:it|this|these|the following|the (?:above|below|given|provided)|the text|the article"
-)
-_GIVEN += r"|the (?:passage|paragraph|story|document|news|report|content|conversation|notice))"
-# A sentence that asks for a summary of a text that was given; the precision that
-# `tests/task_requests.json` measures is worth more than finding every one.
-_SUMMARISE = re.compile(
-    r"(?:\A|[.!?:]\s|\n)\W*(?:(?:please|kindly|briefly|concisely|can you|could you|you should"
-    r"|your task is to|i want you to|i need you to)[ ,]+)*"
-    rf"(?:(?:summari[sz]e|sum up)(?: briefly)? {_GIVEN}\b"
-    r"|(?:write|give|provide|create|make|generate|produce)(?: me| us)? (?:an?|the|one)"
-    rf"(?:[ ,-]+[\w-]+){{0,4}} summary (?:of|for) {_GIVEN}\b"
-    r"|tl;?dr\W*\Z)",
-    re.IGNORECASE,
-)
-# Characters at either end of a request in which it says what it wants.
-_EDGE = 300
-# Words from which there is a text to sum up.
-_TEXT = 40
-
-
-def task_of(request: str | Sequence[Mapping[str, Any]]) -> str:
-    """The task of a request, where it says so: by the request alone.
-
-    Several turns of a user are a conversation. Who asks for a summary of a text that is given
-    gets the task `summary`. All else is `response`, whose words fit any request and any text.
-    """
-    if user_turns(request) > 1:
-        return "dialogue"
-    text = transcript(request)
-    edges = (text[:_EDGE], text[-_EDGE:])
-    sums_up = len(text.split()) >= _TEXT and any(map(_SUMMARISE.search, edges))
-    return "summary" if sums_up else "response"
-
 
 def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
     read_task(task)
@@ -241,18 +206,25 @@ ASPECTS = (
 )
 
 
+def is_open(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
+    """Whether nobody and nothing but the request's words says what a pair is about."""
+    return task == "auto" and not pair.get("task_kind") and user_turns(pair["input"]) < 2
+
+
 def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
     """The task of a pair and its name; `"own"` for the caller's.
 
-    With `"auto"` it is what the row says (`task_kind`), as loaders of public sets write it;
-    else what the request says by itself.
+    With `"auto"` it is what the row says (`task_kind`), as loaders of public sets write it, or
+    a model that was asked; else `dialogue` where the user speaks several times, or `response`,
+    whose words fit any request and any text.
 
     Raises:
         InputError: The row names a task that is none.
     """
     if task != "auto":
         return task if isinstance(task, str) else "own", read_task(task)
-    name = pair.get("task_kind") or task_of(pair["input"])
+    several = user_turns(pair["input"]) > 1
+    name = pair.get("task_kind") or ("dialogue" if several else "response")
     if name not in TASKS:
         raise InputError(
             f"the `task_kind` of a row must be one of {sorted(TASKS)!r}, got {name!r}"

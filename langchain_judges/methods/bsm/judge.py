@@ -110,7 +110,9 @@ class BSMSteps(PairSteps):
 
     async def _plan(self, state: BSMState, order: Order | None, account: Account) -> Reply:
         options, request = self.options, shown_task(state["input"])
-        shape = shared.plan_shape(options.max_criteria)
+        own = options.wording == "own"
+        line = shared.MarkedCriterion if own else shared.PlannedCriterion
+        shape = shared.plan_shape(options.max_criteria, line)
         question = self.context.question("branch", shape, is_shared=True)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
@@ -155,7 +157,7 @@ class BSMSteps(PairSteps):
         options, name = self.options, criterion["name"]
         words = criterion["description"] or texts.UNDESCRIBED
         rule = f"\nWork out first what is right: {self.scale['right']}"
-        asks_right = options.wording == "own" and name.casefold().startswith(texts.NAMED_RIGHT)
+        asks_right = criterion.get("asks_right", False)
         variables = {
             **self.material(pair, order),
             **self.scale,

@@ -22,7 +22,7 @@ BRANCH = chat_prompt(
     f"You plan how responses to a request will be scored. {MATERIAL_RULE}",
     _REQUEST,
     "{focus}{instructions}\n\n",
-    PLAN_CRITERIA,
+    f"{PLAN_CRITERIA} In asks_right say whether a criterion asks what is right or true.",
 )
 """Asks for the plan of criteria (section 3.2, branch). Returns `Plan`."""
 
@@ -91,5 +91,3 @@ EXPLAINED_FIRST = "Explain in one or two sentences, then score response 1, then 
 
 UNDESCRIBED = "as far as the request calls for it"
 """Put behind a criterion of the caller's that is a name alone."""
-NAMED_RIGHT = ("correct", "accura", "right", "true", "truth", "factual")
-"""How the name of a criterion begins that asks what is right; it is told how that is scored."""

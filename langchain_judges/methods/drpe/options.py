@@ -158,8 +158,8 @@ class DRPE(declaration.JudgeOptions):
 
     `task` says what the two texts are, and so which question is asked, what the generated
     readers look for something in, and which static judges sit: the paper writes them by hand
-    for each task, and gives those for summaries. By default it is chosen from the pair where
-    it is obvious, and the result says which.
+    for each task, and gives those for summaries. By default the model that names the readers
+    says whether a summary is wanted, in whatever language, and the result says which it is.
 
     A is the candidate and B the reference, as in the NLPCC version; the first version
     compares any two summaries. A pair's own `reference`, beside the two, is shown to the
@@ -173,9 +173,9 @@ class DRPE(declaration.JudgeOptions):
         panel: Who is on the panel: a `Panel`, or its fields by name.
         voting: How the panel votes: a `Voting`, or its fields by name.
         task: `"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"`
-            (any text); `"auto"`: the row's `task_kind`, else what the request shows; or
-            `{"question", "quality", "about", "sought", "everyone", "panel"}` of your own, the
-            first required.
+            (any text); `"auto"`: the row's `task_kind`, else what the model says, if it is
+            asked for readers; or `{"question", "quality", "about", "sought", "everyone",
+            "panel"}` of your own, the first required.
         orders: `"none"` (the paper: one order, B first), `"score_mean"`, `"strict"` or
             `"lenient"`.
         role_model: Generates roles instead of `model`.

@@ -19,7 +19,11 @@ _TEXT = """<text-{fence_text}>
 _GENERAL = "kinds of people, by occupation or interest, who would commonly read {sought}"
 _FAMILIAR = """from experts or people directly involved to complete beginners in its subject"""
 _READERS = """ Give each a type of one to three words and one sentence on the qualities that \
-such a person looks for in it."""
+such a person looks for in it.{wanted}"""
+
+WANTED = """ In wanted say what the text wants: summary, if it wants a text that it gives \
+summed up; else response."""
+"""Added where nobody says what the judged texts are."""
 
 COARSE = chat_prompt(_SYSTEM, _TEXT, "\n\nName {pool} ", _GENERAL, ", no two alike.", _READERS)
 """Asks for readers by occupation (section 3.1, coarse). Returns `Readers`."""

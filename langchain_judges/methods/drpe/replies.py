@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
@@ -83,17 +83,24 @@ class Reader(BaseModel):
     description: str
 
 
+# What a text wants, as the model that names its readers says.
+Wanted = Literal["summary", "response"]
+
+
 @cache
-def readers_shape(pool: int, merged: bool = False) -> type[BaseModel]:
+def readers_shape(pool: int, merged: bool = False, *, is_open: bool = False) -> type[BaseModel]:
     """The shape of a list of `pool` readers; more or fewer are no error.
 
     Args:
         pool: Readers.
         merged: Whether the reply is to the merged prompt, which asks for two lists.
+        is_open: Whether the reply says too what the text wants.
     """
     limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
     names = ("general", "familiarity") if merged else ("readers",)
     fields: dict[str, Any] = dict.fromkeys(names, (list[Reader], limit))
+    if is_open:
+        fields = {"wanted": (Wanted, "response"), **fields}
     return create_model("BothReaders" if merged else "Readers", **fields)
 
 

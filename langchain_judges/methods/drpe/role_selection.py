@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -21,6 +20,7 @@ from langchain_judges.asking.embeddings import (
     embedded,
 )
 from langchain_judges.asking.reading import Problem
+from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
@@ -29,8 +29,14 @@ from langchain_judges.methods.drpe.roles import (
     first_of_each_kind,
     kmeans_medoids,
 )
-from langchain_judges.methods.pairs import PairState, PairSteps, pair_of, side_by_coin
-from langchain_judges.methods.tasks import Task, choose_task
+from langchain_judges.methods.pairs import (
+    PairState,
+    PairSteps,
+    ShownPair,
+    pair_of,
+    side_by_coin,
+)
+from langchain_judges.methods.tasks import Task, choose_task, is_open
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import judged, shown, shown_task, transcript
@@ -41,6 +47,12 @@ def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
     """The proposed roles that do not sit on the panel already."""
     names = {role["type"].casefold() for role in static}
     return [role for role in proposed if role["type"].casefold() not in names]
+
+
+def _wanted(replies: Mapping[str, Reply]) -> str | None:
+    """What the text wants, by the first reply that says it."""
+    said = ((reply.data or {}).get("wanted") for reply in replies.values())
+    return next(filter(None, said), None)
 
 
 def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
@@ -96,10 +108,10 @@ class RoleSteps(PairSteps):
         """Who sits."""
         return self.options.seating
 
-    @cached_property
-    def questions(self) -> Mapping[str, Question]:
+    def questions(self, *, open_task: bool) -> Mapping[str, Question]:
         """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
-        shape = readers_shape(self.panel.readers, self.panel.merged_prompt)
+        panel = self.panel
+        shape = readers_shape(panel.readers, panel.merged_prompt, is_open=open_task)
         return {
             kind: self.context.question("roles", shape, kind, is_shared=True)
             for kind in self.options.kinds
@@ -117,15 +129,23 @@ class RoleSteps(PairSteps):
 
     async def roles(self, state: DRPEState, account: Account) -> Update:
         """Seat the panel: the static judges, and diverse readers of the text."""
-        _, task = self.task(pair_of(state))
-        static, proposed = self.panel.static_roles(task), list[Any]()
-        seated: list[Role] = []
+        pair = pair_of(state)
+        proposed, seated = list[Any](), list[Role]()
+        replies: Mapping[str, Reply] = {}
         if self.options.generates:
-            proposed = await self._proposed(self._context(state), task, account)
+            replies = await self._replies(self._context(state), pair, account)
+            # Readers beyond those that were asked for would be votes that nobody counted on.
+            proposed = first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)
+        if wanted := _wanted(replies):
+            pair["task_kind"] = wanted
+        name, task = self.task(pair)
+        static = self.panel.static_roles(task)
+        if self.options.generates:
             seated = await self._seated(_new(proposed, static), account)
         roles = [*static, *seated]
         emit_each("role", "roles", roles)
-        return {"proposed": proposed, "roles": roles}
+        said = {"task": name, "task_kind": wanted} if wanted else {}
+        return {"proposed": proposed, "roles": roles, **said}
 
     def _context(self, state: PairState) -> str:
         """The text that the role prompts see."""
@@ -141,21 +161,24 @@ class RoleSteps(PairSteps):
         data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
-    async def _proposed(self, text: str, task: Task, account: Account) -> list[Any]:
-        """Ask for readers of both kinds; rows of the same text share the replies."""
+    async def _replies(
+        self, text: str, pair: ShownPair, account: Account
+    ) -> Mapping[str, Reply]:
+        """Ask for readers of both kinds; rows of the same text share the replies.
+
+        Where nobody says what the texts are, the model that reads the request does.
+        """
+        open_task = self.panel.context == "article" and is_open(self.options.task, pair)
         variables = {
             "fence_text": fence(text),
             "text": text,
-            "sought": self._sought(task),
+            "sought": self._sought(self.task(pair)[1]),
             "pool": self.panel.readers,
+            "wanted": texts.WANTED if open_task else "",
         }
-        asks = [
-            ask(question, variables, account.part(), unit=kind)
-            for kind, question in self.questions.items()
-        ]
-        replies = dict(zip(self.questions, await gather(asks), strict=True))
-        # Readers beyond those that were asked for would be votes that nobody counted on.
-        return first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)
+        questions = self.questions(open_task=open_task)
+        asks = [ask(q, variables, account.part(), unit=kind) for kind, q in questions.items()]
+        return dict(zip(questions, await gather(asks), strict=True))
 
     async def _seated(self, pool: list[Role], account: Account) -> list[Role]:
         """Choose the diverse ones."""
