@@ -399,11 +399,14 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
 # ---- where an evaluator finds what a judge is shown
 
 
-def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
+def test_a_rubric_is_shown_a_reference_and_nothing_that_people_know_of_the_row():
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
-    evaluator.evaluate_run(a_run({"answer": TEXT}), an_example({"answer": KNOWN}))
-    assert blocks(model.prompts[0]) == {"request": "Why?", "response": TEXT}
+    for known in ({"answer": KNOWN, "label": 1}, {"label": 1}):
+        evaluator.evaluate_run(a_run({"answer": TEXT}), an_example(known))
+    first, second = map(blocks, model.prompts)
+    assert second == {"request": "Why?", "response": TEXT}
+    assert first == {**second, "expected-answer": KNOWN}
 
 
 CONTEXTS: dict[str, dict[str, Any]] = {

@@ -36,7 +36,7 @@ RIGHTS = {
     [(ARTICLE, "response"), (f"Summarize this.\n\n{ARTICLE}", "response"), (TURNS, "dialogue")],
 )
 def test_no_word_of_a_request_decides_what_it_is_about(request_, task):
-    assert settle("auto", {"input": request_})[0] == task
+    assert choose_task("auto", {"input": request_})[0] == task
 
 
 def test_a_row_says_what_its_texts_are():

@@ -41,7 +41,7 @@ from langchain_judges.asking.effects import (
     pending_future,
     wait_for,
 )
-from langchain_judges.asking.limiter import RowCost, TokenUsage, token_usage
+from langchain_judges.asking.limiter import RowCost, Show, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
@@ -270,6 +270,8 @@ async def send(asking: Asking) -> Sent:
     before the others are sent.
     """
     question, adapter, messages = asking.question, asking.question.adapter, asking.messages
+    if (row_cost := asking.account.run) and row_cost.shown:
+        return _shown(asking, row_cost.shown)
     cache = adapter.prompt_cache if question.cache_first else None
     found = None
     if cache and (question.shares_material or cache == "by prefix"):
@@ -281,6 +283,17 @@ async def send(asking: Asking) -> Sent:
         keys, messages = keys[-1:], found.marked
     sending = partial(_until_answered, asking, messages)
     return await adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
+
+
+def _shown(asking: Asking, show: Show) -> Sent:
+    """Show the request that would be sent, and send nothing."""
+    question = asking.question
+    shape = None if question.own else question.shape
+    request = question.adapter.request(shape, {})
+    schema = reading.json_schema(shape) if shape else {}
+    name = f"{question.step} {asking.unit}".strip()
+    show(name, request.messages(asking.messages), schema)
+    return Sent(None, request, Problem("missing", "it was only shown"))
 
 
 async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.effects import Effect, pending_future, wait_for
@@ -261,6 +261,10 @@ class MinuteLimiter(BaseRateLimiter):
             return turn - now
 
 
+# Takes the name of a request, its messages, and the schema of its reply.
+Show = Callable[[str, list[BaseMessage], dict[str, Any]], None]
+
+
 @dataclass
 class RowCost:
     """Cost of one row of a run so far; kept even if its graph is stopped midway.
@@ -272,6 +276,7 @@ class RowCost:
         replies: Where its replies are written down; None where its graph's thread has them.
         usage: Its calls and tokens.
         cost: Dollars for all of its replies; None where the price of one is not known.
+        shown: Takes each request in place of the model, where a row is only shown.
     """
 
     limiter: CallLimiter
@@ -280,6 +285,7 @@ class RowCost:
     replies: ScopeReplies | None = None
     usage: Usage = field(default_factory=no_usage)
     cost: float | None = 0.0
+    shown: Show | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def leave(self, model: BaseChatModel, paid: TokenUsage | None) -> None:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import BoundedRunFlags, OutputFlags, RowFlags, unfolded
-from langchain_judges.cli.judge_flags import JudgeFlags, chat_model, judge_spec, tell_plan
+from langchain_judges.cli.judge_flags import (
+    JudgeFlags,
+    chat_model,
+    judge_spec,
+    keyless,
+    tell_plan,
+)
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     error_console,
@@ -43,7 +49,7 @@ class LargeRunFlags(BoundedRunFlags):
         tpm: Most tokens a minute.
         batch: Ask by jobs of the provider's batch API, at half price, within a day. Needs
             --out or --records; the jobs are remembered beside it.
-        show_prompt: Print how a row is understood and what a judge is shown of it, and stop.
+        show_prompt: Print how a row is understood and the requests for it, and stop.
     """
 
     rpm: Annotated[float | None, typer.Option(min=0.001)] = None
@@ -80,6 +86,7 @@ def judge(
     from langchain_judges.asking.limiter import MinuteLimiter
     from langchain_judges.methods.describe import outline
     from langchain_judges.methods.registry import load_judge
+    from langchain_judges.rows import show
 
     with refusals_as_exits():
         spec = judge_spec(with_method(judge, pairs, table))
@@ -91,13 +98,15 @@ def judge(
         file = judge_rows(pairs, spec, table)
         rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
         if run.show_prompt:
-            rows.tell_row(run.show_prompt, InertConsole(highlight=False, soft_wrap=True))
+            judge_of = load_judge({**spec, "model": keyless(spec["model"])})
+            console = InertConsole(highlight=False, soft_wrap=True)
+            rows.tell_row(run.show_prompt, console, judge_of.show)
             return
         if run.shard:
             share = rows.number / Shard.parse(run.shard).of
             say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
         if run.dry_run:
-            rows.tell_row(1, error_console(), _FIRST_CHARACTERS)
+            rows.tell_row(1, error_console(), show, _FIRST_CHARACTERS)
         tell_plan(plan, rows.number, rows.size, run, batch=run.batch)
         if run.dry_run:
             return

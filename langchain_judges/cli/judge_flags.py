@@ -110,6 +110,13 @@ def chat_model(spec: ModelSpec, *, dry_run: bool = False) -> BaseChatModel:
     return chat
 
 
+def keyless(model: Any) -> Any:
+    """A model of a spec, or each of several, made without a key where there is none."""
+    if isinstance(model, list):
+        return [keyless(each) for each in model]
+    return chat_model(model, dry_run=True) if "name" in model else model
+
+
 def _say_keyless(model: str) -> None:
     say(f"No key for {model} was found; asking needs one.")
 

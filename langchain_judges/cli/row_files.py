@@ -108,19 +108,26 @@ class RowFile:
         """Return all records, bad ones among them, as a run takes them."""
         return replace(self.source, size=self.number + len(self.bad))
 
-    def tell_row(self, number: int, console: Console, most: int | None = None) -> None:
+    def tell_row(
+        self,
+        number: int,
+        console: Console,
+        shown: Callable[[Mapping[str, Any]], str],
+        most: int | None = None,
+    ) -> None:
         """Print how a good row is understood, and what a judge is shown of it.
 
         Args:
             number: Which, counted from 1.
             console: Where.
-            most: Characters of what is shown; None for all.
+            shown: What a judge is shown of a row, or all that it is asked.
+            most: Characters of that; None for all.
         """
         if number > self.number:
             raise InputError(f"{self.path} has {self.number:,} good rows, got {number}")
         record, row = next(islice(self.with_records(), number - 1, None))
         lines = [f"Row {number} is understood as:", *self.understood(record, row)]
-        for line in [*lines, *_shown(row, most)]:
+        for line in [*lines, *_cut(shown(row), most)]:
             console.print(line, markup=False)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
@@ -167,10 +174,7 @@ class RowFile:
         return f" (cell {cell_name(names.index(column), record.row)})"
 
 
-def _shown(row: Mapping[str, object], most: int | None) -> list[str]:
-    from langchain_judges.rows import show
-
-    text = show(row)
+def _cut(text: str, most: int | None) -> list[str]:
     more = len(text) - (most or len(text))
     cut = f"… {more:,} more characters: --show-prompt 1 prints all"
     return ["A judge is shown:", text[:most], *([cut] if more > 0 else [])]

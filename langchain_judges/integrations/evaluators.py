@@ -100,8 +100,8 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
         input: Where the task is in the inputs: a key, a path (`"question.text"`,
             `"messages.0"`), a function of the inputs, or None to search the usual keys.
         output: Where the text is in the outputs, in the same way.
-        reference: Where the reference is in the reference outputs. A judge with its own
-            rubric sees a data set's reference only if this names it.
+        reference: Where the reference is in the reference outputs. None: the usual keys,
+            without what people know of a row, such as `label`.
         context: Where the source is that the text is checked against: a key or a path
             in the inputs or the outputs, or a function of `{"inputs", "outputs"}`. None:
             the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and

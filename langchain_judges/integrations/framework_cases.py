@@ -19,8 +19,9 @@ from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.fields import (
+    are_assertions,
     asked_in,
     criteria_in,
     expected_in,
@@ -258,6 +259,9 @@ class CaseReader:
         """
         if reference and (row.called or self._names_reference):
             return expected_in(reference, self.places.reference)
+        if reference:
+            with suppress(InputError):  # the judge can do without
+                return expected_in(reference)
         if self.places.reference is not None and not has_criteria:
             raise LackingError("`reference`: it is named, and the example has no outputs")
         return None
@@ -273,8 +277,12 @@ class CaseReader:
         reference, place = row.reference, self.places.rubric
         if place is not None:
             found = _found(place, (row.inputs, reference))
-        elif isinstance(reference, Mapping) and self._compares:
-            found = next((reference[n] for n in _CRITERIA if reference.get(n)), None)
+        elif isinstance(reference, Mapping):
+            # What people know of a row is shown to no judge, unless it is named.
+            if self.places.reference is None:
+                reference = {n: v for n, v in reference.items() if n not in ANNOTATIONS}
+            given = [reference[n] for n in _CRITERIA if reference.get(n)]
+            found = next(filter(None if self._compares else are_assertions, given), None)
         else:
             return None, reference
         if isinstance(reference, Mapping):

@@ -70,7 +70,7 @@ def trajectory_evaluator(
     def compared(outputs: object, reference_outputs: object) -> Feedback:
         try:
             made = _turns(outputs, output, "output")
-            wanted = _turns(reference_outputs, reference, "reference")
+            wanted = _turns(reference_outputs, reference, "reference", _steps_of(outputs))
             if isinstance(wanted, _Listed) or isinstance(made, _Listed):
                 # A bare list does not say which calls were made at once.
                 made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
@@ -106,16 +106,29 @@ class _Listed(list[Sequence[ToolCall]]):
 _ANY = object()
 
 
-def _turns(value: object, source: TextSource, field: Literal["output", "reference"]) -> _Turns:
+def _steps_of(value: object) -> list[Any] | None:
+    """The nodes that a graph went through, turn by turn; None of anything else."""
+    steps = value.get("steps") if isinstance(value, Mapping) else None
+    return steps if isinstance(steps, list) else None
+
+
+def _turns(
+    value: object,
+    source: TextSource,
+    field: Literal["output", "reference"],
+    of_graph: object = True,
+) -> _Turns:
     """Return the calls in an agent's work, or the nodes that a graph went through.
 
     Raises:
         InputError: The value holds neither messages nor calls nor nodes.
     """
-    if source is None and isinstance(value, Mapping) and isinstance(value.get("steps"), list):
+    steps = _steps_of(value) if source is None else None
+    # Beside calls of tools a list of names is one of calls.
+    if steps and (of_graph or not all(isinstance(turn, str) for turn in steps)):
         return [
             [{"name": str(node), "args": {}, "id": ""}]
-            for number, turn in enumerate(value["steps"], 1)
+            for number, turn in enumerate(steps, 1)
             for node in (f"turn {number}", *([turn] if isinstance(turn, str) else turn))
         ]
     part = outputs_of(value) if is_run(value) else value
@@ -140,7 +153,7 @@ def _part(value: object, source: TextSource, field: Literal["output", "reference
 
 
 # The names under which a list of calls stands.
-_LISTS = frozenset({"tool_calls", "expected_tool_calls", "tools_called", "trajectory"})
+_LISTS = frozenset({"tool_calls", "expected_tool_calls", "tools_called", "trajectory", "steps"})
 
 
 def _listed(value: object) -> _Listed | None:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple, NotRequired, Self, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import (
@@ -20,6 +21,7 @@ from langchain_core.runnables.config import (
 )
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
+from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel
 
 from langchain_judges.asking.account import run_of, within_run
@@ -269,6 +271,26 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             var_child_runnable_config.reset(inherited)
         return {key: state[key] for key in self.output_channels if key in state}
 
+    def show(self, row: Mapping[str, Any]) -> str:
+        """The requests for a row, as far as they follow from no reply; nothing is asked.
+
+        Each with its system message, the tags around its texts and the schema of its reply.
+        """
+        shown: dict[str, str] = {}
+
+        def take(name: str, messages: Sequence[BaseMessage], schema: Mapping[str, Any]) -> None:
+            parts = [f"=== {name}", *(f"[{each.type}]\n{_whole(each)}" for each in messages)]
+            text = "\n\n".join([*parts, f"[the reply]\n{json.dumps(schema)}"])
+            shown.setdefault(name, text)
+
+        run_cost = RowCost(CallLimiter(1), 0, shown=take)
+        alone = self.copy({"checkpointer": None, "log": None})
+        with tracing_context(enabled=False):
+            verdict = alone.invoke(row, within_run(None, run_cost)).get("verdict") or {}
+        return "\n\n".join(shown[name] for name in sorted(shown)) or (
+            f"Nothing would be asked: {verdict.get('rationale')}"
+        )
+
     def batch(self, *arguments: Any, **settings: Any) -> list[Any]:
         """Run as LangChain does, and stop all of it at Ctrl-C."""
         with stoppable():
@@ -337,6 +359,14 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if most is not None and isinstance(items, list) and len(items) > most:
             raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")
         return row
+
+
+def _whole(message: BaseMessage) -> str:
+    """A message as it is sent, images and files by their kind."""
+    if isinstance(message.content, str):
+        return message.content
+    parts = [each if isinstance(each, dict) else {"text": each} for each in message.content]
+    return "".join(each.get("text") or f"<{each.get('type')} is sent here>" for each in parts)
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

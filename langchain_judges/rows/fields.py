@@ -48,7 +48,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    copy = dict(row)
+    # A cell that is not a number is empty.
+    copy = {n: None if isinstance(v, float) and v != v else v for n, v in row.items()}
     if isinstance(copy.get("intermediate_steps"), list):
         copy["output"] = {name: copy.pop(name, None) for name in _OF_EXECUTOR}
     # The output of an example may be a pair.
@@ -97,6 +98,12 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
 def media_of(source: object) -> list[Mapping[str, object]]:
     """Return the images, audio and files in a source, whose marks stand in its text."""
     return list(media_in(messages_in(source) or source))
+
+
+def are_assertions(criteria: object) -> bool:
+    """Whether a value is a list of LangSmith's assertions, each `{"key", "comment"}`."""
+    each = criteria if isinstance(criteria, list) else []
+    return bool(each) and all(isinstance(one, Mapping) and "key" in one for one in each)
 
 
 def criteria_in(criteria: Sequence[object]) -> list[object]:

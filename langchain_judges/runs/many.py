@@ -454,8 +454,10 @@ def assert_judged(
     results: dict[int, ResultRow] = {}
     failures = list(range(len(data)))
     for _ in range(tries):
-        run = judge_many(judge, [data[i] for i in failures], max_concurrency=max_concurrency)
-        results |= dict(zip(failures, run, strict=True))
+        rows = [data[i] for i in failures]
+        with judge_many(judge, rows, max_concurrency=max_concurrency) as run:
+            # What none of them has is no error here: each row is named with what it lacks.
+            results |= dict(zip(failures, run, strict=False))
         failures = [
             i for i in failures if not (judged_row(results[i]) and passes_row(results[i]))
         ]

@@ -476,7 +476,11 @@ class RowReader:
 
     def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a row that the judge receives."""
-        return {field: row[field] for field in self._given if field in row}
+        part = {field: row[field] for field in self._given if field in row}
+        if kind_in(part):
+            return part
+        # What is judged is missing: the judge says so, and which fields there are.
+        return {name: value for name, value in row.items() if name not in ANNOTATIONS}
 
     def _row(self, index: int, raw: Any) -> RunRow | None:
         """Return a row, good or not; None: it is another shard's."""

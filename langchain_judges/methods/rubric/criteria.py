@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,6 +20,8 @@ from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
 from langchain_judges.verdict import Label
+
+_LOG = logging.getLogger(__name__)
 
 # Labels from lowest to highest, or each with what it means.
 LabelsLike = Sequence[Label] | Mapping[Label, str]
@@ -71,6 +74,39 @@ def _as_numbers(names: Sequence[Any]) -> Sequence[Any]:
     return [int(number) if number.is_integer() else number for number in numbers]
 
 
+def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
+    """Options with their labels from the worst to the best, as `best` says it.
+
+    Words that nobody says the better end of are read as they stand, and the log says how.
+
+    Raises:
+        OptionError: `best` is at neither end of the labels.
+    """
+    labels, best = values.get("labels"), values.get("best")
+    names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
+    ends = names[:1] + names[-1:]
+    if best is not None and names and best not in ends:
+        raise OptionError(f"`best` of {whose} must be one of {ends!r}, got {best!r}")
+    if best is not None and names and best == names[0]:
+        turned = names[::-1]
+        own = {name: labels[name] for name in turned} if isinstance(labels, Mapping) else turned
+        return {**values, "labels": own}
+    if best is None and len(names) > 1 and not _rises(names):
+        _LOG.warning(
+            "The labels of %s are read from the worst, %r, to the best, %r; say which it is by "
+            "`best=%r` or `best=%r`",
+            whose,
+            *ends,
+            *ends,
+        )
+    return dict(values)
+
+
+def _rises(names: Sequence[Any]) -> bool:
+    numbers = [name for name in _as_numbers(names) if isinstance(name, int | float)]
+    return len(numbers) == len(names) and numbers == sorted(numbers)
+
+
 def _scale(ends: tuple[int, int] | None) -> tuple[int, int] | None:
     if ends is not None and ends[1] - ends[0] > _WIDEST:
         raise ValueError
@@ -90,6 +126,7 @@ class Criterion(Options):
         weight: How much it counts in the total.
         labels: What may be said of it, from lowest to highest, or each label with what it
             means. Default: the labels of the judge.
+        best: The better end of its labels, the first or the last of them; default the last.
         scale: Whole numbers (lowest, highest) instead of labels.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
         required: Whether the text fails as a whole where it fails this criterion.
@@ -113,6 +150,7 @@ class Criterion(Options):
         BeforeValidator(lambda labels: labels and read_labels(labels)),
         Rule(f"{_LABELS}, or None"),
     ] = None
+    best: Label | None = None
     scale: Annotated[
         Scale | None,
         AfterValidator(_scale),
@@ -127,7 +165,10 @@ class Criterion(Options):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, values: object) -> object:
-        if not isinstance(values, dict) or not isinstance(values.get("anchors"), Mapping):
+        if not isinstance(values, dict):
+            return values
+        values = oriented(values, f"{values.get('name')!r}")
+        if not isinstance(values.get("anchors"), Mapping):
             return values
         anchors = values["anchors"]
         numbers = _as_numbers(list(anchors))
@@ -193,7 +234,7 @@ class Criterion(Options):
         """The criterion with these labels, unless it has its own."""
         if self.labels or self.scale:
             return self
-        return Criterion(**{**dict(self), "labels": labels})
+        return Criterion(**{**dict(self), "labels": labels, "best": [*labels][-1]})
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.

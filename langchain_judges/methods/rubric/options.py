@@ -42,6 +42,7 @@ class LabelOptions(LookupOptions):
         abstain: Let the model say that the material does not suffice: no label, reason
             `cannot_assess`.
         last_turn: Judge only the last reply of a conversation.
+        best: The better end of the labels, the first or the last of them; default the last.
         needs: What a row must bring, beside what a ready rubric needs, or it is not judged
             (`lacking`): `"expected"`, `"source"`, `"calls"` of tools, `"image"`, `"audio"`,
             `"conversation"`.
@@ -55,7 +56,13 @@ class LabelOptions(LookupOptions):
     explain: rubrics.Explain = "first"
     abstain: bool = False
     last_turn: bool = False
+    best: Label | None = None
     needs: rubrics.Needs = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _oriented(cls, values: Any) -> Any:
+        return rubrics.oriented(values, "the judge") if isinstance(values, dict) else values
 
     @property
     @abstractmethod
@@ -240,7 +247,7 @@ def _relabelled(
     if low and high and not isinstance(labels, Mapping):
         # The ends of a finer scale mean what the ends of the rubric's own do.
         labels = {**dict.fromkeys(labels, ""), labels[0]: low, labels[-1]: high}
-    bare: dict[str, Any] = {"labels": None, "scale": None, "anchors": {}, "least": None}
+    bare: dict[str, Any] = dict.fromkeys(("labels", "best", "scale", "least")) | {"anchors": {}}
     return rubrics.Criterion(**{**dict(criterion), **bare}).with_labels(labels)
 
 

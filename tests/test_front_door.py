@@ -1,0 +1,222 @@
+"""One front door: what a caller gives is shown whole, or the caller is told what lacks."""
+
+import json
+import logging
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_judges import (
+    as_evaluator,
+    create_bsm_judge,
+    create_drpe_judge,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+)
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.methods.rubric import Criterion
+from langchain_judges.runs import assert_judged
+from langchain_judges.testing.schema_replies import fitting_reply
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.test_evaluators import a_run, an_example
+
+ITEM = {"input": "Where is it?", "output": "In Kyiv."}
+
+
+def judge_and_model(rubric="Is it right?", **options):
+    model = FakeChatModel(replies=fitting_reply)
+    return create_rubric_judge(model, rubric=rubric, **options), model
+
+
+def evaluated(judge, outputs, reference=None):
+    return as_evaluator(judge).evaluate_run(a_run(outputs), an_example(reference))
+
+
+# ---- the direction of a scale is said
+
+
+@for_each("best, score", [("polite", 1.0), ("rude", 0.0)])
+def test_the_better_end_of_labels_is_the_one_that_is_named(best, score):
+    says = FakeChatModel(replies=lambda _: {"explanation": "e", "label": "polite"})
+    labels = ["polite", "neutral", "rude"]
+    judge = create_rubric_judge(says, rubric="Tone?", labels=labels, best=best)
+    assert judge.invoke(ITEM)["verdict"]["score"] == score
+    own = create_rubric_judge(says, rubric=[{"name": "Tone", "labels": labels, "best": best}])
+    assert own.invoke(ITEM)["verdict"]["score"] == score
+
+
+@for_each(
+    "labels, is_said",
+    [(["polite", "rude"], True), ([1, 0], True), ([0, 1], False), (["1", "2"], False)],
+)
+def test_labels_whose_better_end_nobody_named_are_warned_of(labels, is_said, caplog):
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        Criterion(name="Tone", labels=labels)
+    told = [record.getMessage() for record in caplog.records]
+    end = f"from the worst, {labels[0]!r}, to the best, {labels[-1]!r}"
+    assert [end in each for each in told] == [True] * is_said
+
+
+def test_a_best_label_stands_at_an_end():
+    with pytest.raises(OptionError, match="`best` of 'Tone' must be one of"):
+        Criterion(name="Tone", labels=["a", "b", "c"], best="b")
+
+
+def test_no_ready_rubric_leaves_its_direction_open(caplog):
+    from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
+
+    ready_rubrics.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert len(ready_rubrics()) == len(ready_names())
+    assert caplog.records == []
+
+
+# ---- the exact request of a row
+
+
+def test_a_judge_shows_the_request_that_it_sends_and_sends_none():
+    judge, model = judge_and_model()
+    shown = judge.show(ITEM)
+    assert model.prompts == []
+    judge.invoke(ITEM)
+    [(system, human)] = model.messages
+    assert shown.startswith(f"=== evaluate\n\n[system]\n{system.text}\n\n[human]\n{human.text}")
+    assert '"label"' in shown.split("[the reply]")[1]
+
+
+@for_each(
+    "create, names",
+    [
+        (create_relative_judge, ["judge A first", "judge B first"]),
+        (create_bsm_judge, ["branch"]),
+        (lambda m: create_drpe_judge(m, task="summary"), ["roles coarse", "roles fine"]),
+    ],
+)
+def test_calls_of_the_first_phase_are_shown(create, names):
+    shown = create(FakeChatModel(replies=[])).show(
+        {"input": "Why?", "output_a": "a", "output_b": "b"}
+    )
+    assert set(names) <= set(re.findall("^=== (.*)$", shown, re.MULTILINE))
+
+
+def test_of_a_row_that_is_not_asked_about_the_reason_is_shown():
+    judge, _ = judge_and_model("tool_use")
+    assert "there are no tool calls in the output" in judge.show(ITEM)
+
+
+# ---- what lacks is named
+
+
+def test_a_row_without_an_output_is_told_every_field_that_it_has():
+    judge, model = judge_and_model()
+    with pytest.raises(InputError, match="the fields are 'input', 'a', 'b': name one"):
+        list(judge_many(judge, [{"input": "q", "a": 1, "b": 2}], progress=False))
+    assert model.prompts == []
+
+
+def test_a_test_names_the_row_that_cannot_be_judged_and_goes_on_to_the_others():
+    judge, _ = judge_and_model("helpfulness")
+    rows = [{**ITEM, "id": "a"}, {"id": "b", "input": "q"}, {**ITEM, "id": "c"}]
+    with pytest.raises(AssertionError, match=r"- b: .*`output` is missing") as info:
+        assert_judged(judge, rows, passes=lambda row: True)
+    assert str(info.value).startswith("2 of 3 rows pass")
+
+
+def test_a_cell_that_is_not_a_number_is_an_empty_one_in_rows_and_frames():
+    judge, _ = judge_and_model()
+    rows = [{"input": "q", "output": 1.5}, {"input": "q", "output": float("nan")}]
+    for table in (rows, pd.DataFrame(rows)):
+        labels = [row["verdict"]["label"] for row in judge_many(judge, table, progress=False)]
+        assert [label is None for label in labels] == [False, True]
+
+
+# ---- LangSmith shows what a direct call shows, and what people know of a row to nobody
+
+
+@for_each("rubric", ["Is it right?", "helpfulness", "correctness"])
+def test_a_reference_is_shown_in_an_experiment_as_on_a_direct_call(rubric):
+    judge, model = judge_and_model(rubric)
+    evaluated(judge, {"answer": "In Kyiv."}, {"answer": "In Oslo.", "label": 7})
+    judge.invoke({**ITEM, "expected": "In Oslo."})
+    first, second = (re.findall(r"<expected-.*?>\n(.*?)\n<", p) for p in model.prompts)
+    assert first == second == ["In Oslo."]
+
+
+@for_each("rubric", ["Is it right?", "correctness"])
+def test_a_label_of_people_is_no_expected_answer(rubric):
+    judge, model = judge_and_model(rubric)
+    evaluated(judge, {"answer": "In Kyiv."}, {"label": 1})
+    assert not any("expected-answer" in prompt for prompt in model.prompts)
+
+
+ASSERTIONS = [
+    {"key": "thanks", "comment": "It thanks."},
+    {"key": "short", "comment": "It is short."},
+]
+
+
+@for_each("rubric", ["correctness", "helpfulness", "Is it right?", None])
+def test_assertions_are_one_feedback_for_each_key_by_any_judge(rubric):
+    judge, model = judge_and_model(rubric)
+    result: Any = evaluated(judge, {"answer": "In Kyiv."}, {"assertions": ASSERTIONS})
+    assert [each.key for each in result["results"]][1:] == ["thanks", "short"]
+    assert "criterion_1, thanks: It thanks." in model.prompts[0]
+    assert "expected-answer" not in model.prompts[0]
+
+
+# ---- names in a reference trajectory are names
+
+MADE = [AIMessage("", tool_calls=[{"name": n, "args": {}, "id": n} for n in ("write", "done")])]
+
+
+@for_each(
+    "reference, scores",
+    [
+        ({"steps": ["done"]}, (1.0, 0.0)),
+        ({"steps": ["write", "done"]}, (1.0, 1.0)),
+        (["write", "done"], (1.0, 1.0)),
+        ([{"name": "write"}, {"name": "done"}], (1.0, 1.0)),
+        ({"tool_calls": [{"name": "done"}]}, (1.0, 0.0)),
+        ({"answer": "Kyiv"}, (None, None)),
+        ([{"tool": "write"}], (None, None)),
+        (5, (None, None)),
+    ],
+)
+def test_a_reference_trajectory_is_read_as_names_and_calls_or_has_no_score(reference, scores):
+    told = [
+        trajectory_evaluator(order)(outputs=MADE, reference_outputs=reference)["score"]
+        for order in ("superset", "same")
+    ]
+    assert tuple(told) == scores
+
+
+# ---- the instructions of an agent
+
+ANN: list[Any] = [
+    SystemMessage("You are a pirate."),
+    HumanMessage("Where is it?"),
+    AIMessage("", tool_calls=[{"name": "track", "args": {}, "id": "1"}]),
+    ToolMessage("in Kyiv", tool_call_id="1"),
+    AIMessage("Arr."),
+]
+
+
+@for_each("form", ["messages", "state"])
+def test_the_instructions_of_an_agent_are_shown_before_what_was_asked(form):
+    judge, model = judge_and_model("role_adherence")
+    judge.invoke({"output": ANN if form == "messages" else {"messages": ANN}})
+    human = model.messages[0][-1].text
+    assert human.index("You are a pirate.") < human.index("Where is it?") < human.index("Arr.")
+
+
+def test_show_prompt_of_a_row_is_plain_json_beside_the_words():
+    judge, _ = judge_and_model()
+    schema = json.loads(judge.show(ITEM).split("[the reply]\n")[1])
+    assert schema["required"] == ["explanation", "label"]
