@@ -49,7 +49,9 @@ MAY_BE_SENT = (
 REPLY_RUBRIC = [
     Criterion(name="Remedy", description="Does the reply say what the shop will do?", weight=2),
     Criterion(
-        name="Tone", labels={"rude": "it blames", "neutral": "neither", "kind": "it regrets"}
+        name="Tone",
+        labels={"rude": "it blames", "neutral": "neither", "kind": "it regrets"},
+        best="kind",
     ),
 ]
 
