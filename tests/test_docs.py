@@ -136,6 +136,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "drpe.md": dict,
     "index.md": dict,
     "langchain.md": dict,
+    "lookups.md": dict,
     "many-rows.md": lambda: {"pairs": pairs(2)},
     "one-text.md": dict,
     "pairs.md": dict,

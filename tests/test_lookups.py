@@ -7,9 +7,11 @@ import re
 import threading
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelAuthenticationError
 from langchain_core.tools import tool
 
+from benchmarks.lookups import ARMS, PLACES, SIZES, measured, run_with
 from langchain_judges import (
     create_allure_judge,
     create_bsm_judge,
@@ -17,6 +19,7 @@ from langchain_judges import (
     create_rubric_judge,
     judge_many,
 )
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.lookups import row_tools
 from langchain_judges.testing.forged_texts import forgeries
@@ -203,51 +206,19 @@ def test_a_killed_run_asks_neither_a_model_nor_a_tool_again(tmp_path, calls):
     assert found == {"number 1", "number 2"}
 
 
-def searching(prompt):
-    """An ideal judge: it searches for the line that decides, and says what it has seen."""
-    if CONSULTS in prompt:
-        calls = [] if "Looked up" in prompt else [("search", '{"text": "refund issued"}')]
-        return {"calls": [{"tool": name, "arguments": text} for name, text in calls]}
-    return {"explanation": "seen", "label": "1" if "refund issued: 41" in prompt else "0"}
-
-
-def run_with(size, seed, place):
-    """A run of an agent that holds the line that decides once, in a result or in a file."""
-    chance = random.Random(seed)
-    at = chance.randrange(size - 40)
-    text = "The quick brown fox. " * (size // 21 + 1)
-    text = f"{text[:at]}\nrefund issued: 41 euros\n{text[at:size]}"
-    call = {"name": "log", "args": {}, "id": "1"}
-    output = [
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {
-            "role": "tool",
-            "tool_call_id": "1",
-            "content": "see file" if place == "file" else text,
-        },
-        {"role": "assistant", "content": "I have refunded 41 euros."},
-    ]
-    file = {"role": "file", "name": "/log.txt", "content": text}
-    return [*output, file] if place == "file" else output
+@for_each("place", PLACES)
+@for_each("size", [4_000, 40_000])
+def test_an_ideal_judge_finds_the_line_that_decides_wherever_it_stands(size, place):
+    found = measured(size, place, 5, **ARMS["look-ups"])
+    assert found["right"] == 5
+    assert (found["calls"], found["look-ups"]) == ((1, 0) if size == 4_000 else (3, 1))
 
 
 @pytest.mark.figures
-@pytest.mark.parametrize("size", [4_000, 40_000, 400_000, 4_000_000])
-@pytest.mark.parametrize("place", ["result", "file"])
-def test_an_ideal_judge_finds_the_line_that_decides_wherever_it_stands(size, place):
-    judge = create_rubric_judge(
-        FakeChatModel(replies=searching),
-        rubric="Was the refund issued?",
-        evidence="auto",
-        context=8_000,
-    )
-    verdicts = [
-        judge.invoke({"input": "Refund 41 euros.", "output": run_with(size, seed, place)})
-        for seed in range(60 if size < 400_000 else 5)
-    ]
-    assert {each["verdict"]["label"] for each in verdicts} == {1}
-    looked = {len(each["verdict"].get("lookups") or []) for each in verdicts}
-    assert looked == ({0} if size == 4_000 else {1})
+@for_each("place", PLACES)
+@for_each("size", SIZES)
+def test_it_is_right_in_60_of_60_runs_of_any_size(size, place):
+    assert measured(size, place, 60, **ARMS["look-ups"])["right"] == 60
 
 
 def test_where_the_row_has_room_nothing_is_looked_up():
@@ -292,3 +263,31 @@ def test_tools_by_name_stand_in_a_spec_and_live_ones_do_not():
     assert named.spec["options"]["tools"] == ["tests.test_lookups:price"]
     with pytest.raises(OptionError, match="live object"):
         _ = create_rubric_judge("local", rubric="Is it right?", tools=[price]).spec
+
+
+def test_the_command_line_takes_the_tools_of_a_file(tmp_path):
+    file = tmp_path / "my_tools.py"
+    file.write_text(
+        "from langchain_core.tools import tool\n\n@tool\ndef price(item: str) -> str:\n"
+        '    """Look up a price."""\n    return item\n'
+    )
+    flags = JudgeFlags(model="local", method="rubric", option=["rubric=Right?"], tools=file)
+    [found] = judge_spec(flags)["options"]["tools"]
+    assert found.name == "price"
+    file.write_text("x = 1")
+    with pytest.raises(OptionError, match="defines no LangChain tool"):
+        judge_spec(flags)
+    file.write_text("from tests.test_lookups import price")
+    with pytest.raises(OptionError, match="'drpe' has no option 'tools'"):
+        judge_spec(JudgeFlags(model="local", method="drpe", tools=file))
+
+
+def test_a_look_up_is_a_run_of_the_tool_in_the_judges_trace():
+    judge, seen = rubric(wants(("price", {"item": "bread"}))), []
+
+    class Tracer(BaseCallbackHandler):
+        def on_tool_start(self, serialized, input_str, *, parent_run_id=None, **more):
+            seen.append((serialized["name"], parent_run_id is not None))
+
+    judge.invoke(ITEM, {"callbacks": [Tracer()]})
+    assert seen == [("price", True)]

@@ -212,6 +212,7 @@ class JudgeFlags(ModelFlags):
         model_set: A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it
             for several.
         memory: File of a memory of audited mistakes.
+        tools: File of Python whose LangChain tools the judge may call before it judges.
     """
 
     model: str | None = None  # type: ignore[assignment]  # a spec may be in its place
@@ -221,6 +222,26 @@ class JudgeFlags(ModelFlags):
     spec: Path | None = None
     model_set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None
     memory: Path | None = None
+    tools: Path | None = None
+
+
+def tools_in(path: Path) -> list[Any]:
+    """The LangChain tools that a file of Python defines, which is run for it.
+
+    Raises:
+        OptionError: It cannot be run, or defines none.
+    """
+    import runpy
+
+    from langchain_core.tools import BaseTool
+
+    try:
+        names = runpy.run_path(str(path))
+    except (OSError, ImportError, SyntaxError) as exc:
+        raise OptionError(f"--tools: {path} cannot be run: {exc}") from exc
+    if not (tools := [each for each in names.values() if isinstance(each, BaseTool)]):
+        raise OptionError(f"--tools: {path} defines no LangChain tool, as `@tool` makes one")
+    return tools
 
 
 def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
@@ -235,8 +256,9 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if flags.spec is not None:
-        own = (flags.model, flags.preset, flags.option, flags.model_set, flags.memory)
-        if any(own) or flags.base_url:
+        own = [flags.model, flags.preset, flags.option, flags.model_set]
+        own += [flags.memory, flags.tools, flags.base_url]
+        if any(own):
             raise OptionError("--spec says what the judge is: name no other part of it")
         return read_spec(flags.spec)
     if not flags.model:
@@ -257,5 +279,8 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
         from langchain_judges.memory.failure_memory import FailureMemory
 
         options["memory"] = FailureMemory(path=path)
+    if flags.tools:
+        options["tools"] = tools_in(flags.tools)
+        check_settable(METHODS | COMBINATIONS, flags.method, options)
     preset = {"preset": flags.preset} if flags.preset else {}
     return {"method": method, "model": model, "options": options, **preset}
