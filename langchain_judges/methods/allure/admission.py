@@ -212,7 +212,8 @@ class Admission:
         version = key_of(state["tried_with"], batch)
         with self.memory.trial(batch) as ids:
             verdicts = await gather(
-                [self.audited.verdict(item, version, "try") for item in items]
+                [self.audited.verdict(item, version, "try") for item in items],
+                self.options.max_concurrency,
             )
         return Trial(batch, ids, by_id(items, verdicts))
 
@@ -230,7 +231,8 @@ class Admission:
                 ]
             return by_id(shown, verdicts)
 
-        return dict(zip(trial.ids, await gather(list(map(without, trial.ids))), strict=True))
+        verdicts = await gather(list(map(without, trial.ids)), self.options.max_concurrency)
+        return dict(zip(trial.ids, verdicts, strict=True))
 
     def _harms(self, without: VerdictsById, trial: Trial, state: AuditState) -> bool:
         """Whether the items that were shown an example do better without it."""

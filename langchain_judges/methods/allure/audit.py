@@ -29,7 +29,7 @@ from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, sta
 from langchain_judges.methods.allure.held_out import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
-from langchain_judges.methods.context import StateSchema
+from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
@@ -84,9 +84,8 @@ def create_allure_audit(
         "calls": 0,
     }
     model, log = teaches.get_name(), loop.audited.paid
-    return JudgeGraph.of(
-        loop.graph(), options, marks, options.max_concurrency, model=model, log=log
-    )
+    threads = options.max_concurrency + SPARE_THREADS
+    return JudgeGraph.of(loop.graph(), options, marks, threads, model=model, log=log)
 
 
 def _loop(
@@ -311,7 +310,8 @@ class Loop:
         }
         items = [item_of(i) for part in parts.values() for i in part if i["id"] in stale]
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        new, old = by_id(items, await gather(judged)), cast("Mapping[str, Any]", state)
+        new = by_id(items, await gather(judged, self.options.max_concurrency))
+        old = cast("Mapping[str, Any]", state)
         return {
             key: {i["id"]: new.get(i["id"]) or old[key][i["id"]] for i in part}
             for key, part in parts.items()
@@ -378,7 +378,8 @@ class Loop:
         items = [item_of(item) for item in self.reach.touched(state["test"], families)]
         version = self.memory.version
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        return {"test_verdicts": by_id(items, await gather(judged))}
+        verdicts = await gather(judged, self.options.max_concurrency)
+        return {"test_verdicts": by_id(items, verdicts)}
 
     async def conclude(self, state: states.AuditState) -> Update:
         """Say what the audit brought."""

@@ -89,7 +89,8 @@ def resolve_auditor(
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(_question(auditor, modes, options), labels, modes, paid, standard)
+        asked, places = _question(auditor, modes, options), options.branches()
+        return _by_model(asked, labels, modes, paid, standard, places)
     if callable(auditor):
         name = getattr(auditor, "__name__", type(auditor).__name__)
         return partial(_by_function, function=auditor, labels=labels, name=name)
@@ -182,6 +183,7 @@ def _by_model(
     modes: Sequence[Mode],
     paid: ReplyLog,
     standard: Standard,
+    places: int,
 ) -> Audit:
     name = str(question.adapter.identity["name"])
 
@@ -203,7 +205,7 @@ def _by_model(
             some = proposals[start : start + _AT_A_TIME]
             keys = [key_of("audit", question.version, name, each) for each in some]
             calls = [partial(answer, each) for each in some]
-            replies = await gather(list(map(paid.once, keys, calls)))
+            replies = await gather(list(map(paid.once, keys, calls)), places)
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)
