@@ -256,9 +256,8 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if flags.spec is not None:
-        own = [flags.model, flags.preset, flags.option, flags.model_set]
-        own += [flags.memory, flags.tools, flags.base_url]
-        if any(own):
+        own = (flags.model, flags.preset, flags.option, flags.model_set)
+        if any((*own, flags.memory, flags.tools, flags.base_url)):
             raise OptionError("--spec says what the judge is: name no other part of it")
         return read_spec(flags.spec)
     if not flags.model:
@@ -281,6 +280,6 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
         options["memory"] = FailureMemory(path=path)
     if flags.tools:
         options["tools"] = tools_in(flags.tools)
-        check_settable(METHODS | COMBINATIONS, flags.method, options)
+        check_settable(METHODS | COMBINATIONS, method, options)
     preset = {"preset": flags.preset} if flags.preset else {}
     return {"method": method, "model": model, "options": options, **preset}

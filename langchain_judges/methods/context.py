@@ -322,8 +322,9 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.insert(0, SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
-    fenced = OwnPrompt(messages, fences=True)
-    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
+    fenced = OwnPrompt.from_messages(messages)
+    kept = {"fences": True, "partial_variables": prompt.partial_variables}
+    return fenced.model_copy(update=kept)
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:

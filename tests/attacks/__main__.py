@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from langchain_judges.runs.tables import FORMS
+from langchain_judges.verdict import no_usage
 from tests.attacks import evidence, mutations, replies, writes
 from tests.attacks.cells import live_cells, live_in
 
@@ -64,6 +65,13 @@ def agents_that_forge_steps(number: int) -> Tries:
         yield str(wrong) if (wrong := evidence.tried(seed)[1]) else ""
 
 
+def _judged(reason: str) -> dict[str, Any]:
+    """A result with a reason of somebody else's words."""
+    verdict = {"label": 1, "score": 1.0, "confidence": None, "rationale": reason}
+    verdict |= {"failures": [], "usage": no_usage()}
+    return {"index": 0, "kind": "item", "judged": True, "judge": {}, "verdict": verdict}
+
+
 def cells_of_tables(number: int) -> Tries:
     rows = st.tuples(st.dictionaries(live_cells, live_cells, min_size=1), live_cells)
 
@@ -71,7 +79,7 @@ def cells_of_tables(number: int) -> Tries:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / f"o{suffix}"
             with closing(FORMS[suffix](out)) as file:
-                file.write(row[0], {"reason": row[1]})
+                file.add(row[0], _judged(row[1]))
             return repr(live) if (live := [*live_in(out)]) else ""
 
     for suffix in (".csv", ".tsv"):
