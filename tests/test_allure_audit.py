@@ -446,7 +446,7 @@ def test_people_s_labels_decide_with_their_reasons():
     assert result["decisions"][0]["check"] == "answer_or_label"
 
 
-@for_each("label", [3, True, math.nan])
+@for_each("label", [3, True, math.inf])
 def test_a_label_off_the_scale_is_refused_before_anything_is_paid(label):
     items = [*planning(3), {**planning(1)[0], "id": "x", "label": label}]
     model = fooled_model()
