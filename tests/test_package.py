@@ -1,11 +1,13 @@
 """What the package needs and says of itself; what an extra brings is missed in one sentence."""
 
 import ast
+import inspect
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,14 @@ def test_what_a_package_exports_is_what_type_checkers_are_told():
         homes = ast.literal_eval(tables[0].value)
         table = {name: home for home, names in homes.items() for name in names.split()}
         assert table == listed_for_type_checkers(tree), path
+
+
+def test_every_public_name_stands_in_the_module_that_it_says_it_is_of():
+    for name in langchain_judges.__all__:
+        thing = inspect.unwrap(getattr(langchain_judges, name))
+        module = getattr(thing, "__module__", "")
+        if module.startswith("langchain_judges"):
+            assert hasattr(import_module(module), name), (name, module)
 
 
 JUDGES_ONCE = (

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from langchain_core.language_models import BaseChatModel
 from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
@@ -18,6 +19,9 @@ from langchain_judges.methods.rubric.judge import LabelSteps
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.options import factory
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 # What the prompt contains besides the labels: nothing, the criteria, or also steps.
 Instruct = Literal["bare", "criteria", "steps"]
@@ -135,5 +139,9 @@ class ALLURE(LabelOptions):
         return self.lookup_rounds + 1
 
 
-build = LabelSteps.build
+def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
+    """Build the judge."""
+    return LabelSteps.build(options, model)
+
+
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")
