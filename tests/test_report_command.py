@@ -22,6 +22,11 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def asking(server):
+    """Flags that name the judge to run: `bsm`, whose replies the served model knows."""
+    return ("--method", "bsm", "--model", "fake", "--base-url", server.url)
+
+
 @pytest.fixture
 def labelled(tmp_path):
     path = tmp_path / "pairs.jsonl"
@@ -32,7 +37,7 @@ def labelled(tmp_path):
 
 def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
     server, out = serve(), tmp_path / "deep" / "report.html"
-    arguments = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
+    arguments = ("trust", labelled, *asking(server), "-o", out)
     first = invoke(*arguments, "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json")
     assert first.exit_code == 0, first.output
     assert "agrees with the label 75" in first.stdout.lower().replace(NBSP, " ")
@@ -70,8 +75,8 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
 
 def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     out = tmp_path / "r.html"
-    arguments = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
-    result = invoke("trust", labelled, *arguments)
+    model = asking(serve())
+    result = invoke("trust", labelled, *model, "-o", out, "--max-calls", "22")
     assert result.exit_code == 3
     assert "0 of 2 not judged" in result.stdout
     assert "left out: 2 that were not asked because the budget was spent" in result.stderr
@@ -80,9 +85,7 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     )
     assert "0 of 2 not judged" in outcome.stdout
     assert "left out: 2 that were not asked" in out.read_text()
-    nothing = invoke(
-        "trust", labelled, *arguments[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
-    )
+    nothing = invoke("trust", labelled, *model, "-o", tmp_path / "n.html", "--max-calls", "5")
     assert nothing.exit_code == 3
     assert not (tmp_path / "n.html").exists()
 
@@ -103,7 +106,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     def behave(call):
         return good(call) if call.shape != "Scores" else refusal()
 
-    arguments = ("--model", "fake", "--base-url", serve(behave).url, "-o", tmp_path / "r.html")
+    arguments = (*asking(serve(behave)), "-o", tmp_path / "r.html")
     result = invoke("trust", labelled, *arguments, "--strict")
     assert result.exit_code == 1
     assert "4 of 4 not judged" in result.stdout
@@ -147,8 +150,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     path = tmp_path / "win.csv"
     path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,A\n")
     server = serve()
-    model = ("--model", "fake", "--base-url", server.url)
-    inputs = ("trust", path, *model, "-o", tmp_path / "r.html")
+    inputs = ("trust", path, *asking(server), "-o", tmp_path / "r.html")
     result = invoke(*inputs)
     assert (result.exit_code, server.calls) == (2, [])
     assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
@@ -161,7 +163,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     serve, labelled, tmp_path
 ):
     server, file = serve(), tmp_path / "v.jsonl"
-    arguments = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
+    arguments = (*asking(server), "-o", tmp_path / "e2.html")
     assert invoke("trust", labelled, *arguments, "--records", file).exit_code == 0
     rows = [json.loads(line) for line in labelled.read_text().splitlines()]
     rows[0]["output_a"] = "bad now"

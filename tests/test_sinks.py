@@ -24,6 +24,7 @@ from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, Outp
 from langchain_judges.methods.sc2 import render_table
 from langchain_judges.report.report import markdown
 from langchain_judges.runs.shards import merge
+from langchain_judges.runs.sheets import encodable
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.conftest import chat
@@ -86,12 +87,14 @@ def judged(reply, folder):
     merge(out, folder / "o.csv")
     merge(out, folder / "o.parquet")
     merge(out, folder / "o.jsonl")
-    table = import_module("pyarrow.parquet").read_table(folder / "o.parquet")
+    table = import_module("pyarrow.parquet").read_table(folder / "o.parquet").to_pylist()
+    # One's own cells are data, as they came: only half a character cannot be held.
+    assert {row.pop("group") for row in table} == {encodable(MARKUP + STEERS)}
     return {
         "results file": out.read_text(),
         "merged file": (folder / "o.jsonl").read_text(),
         "CSV": (folder / "o.csv").read_text(),
-        "Parquet": "\n".join(str(cell) for row in table.to_pylist() for cell in row.values()),
+        "Parquet": "\n".join(str(cell) for row in table for cell in row.values()),
         "terminal": on_terminal(judge_of(reply), data),
         "page": trusted.to_html(),
         "report's CSV": trusted.to_csv(),

@@ -112,7 +112,8 @@ class TableFile:
     Rows wait in a file without a name, for a column may come late; the table is written when
     it is closed. A column of the judge gives way to one's own of that name as `judge.NAME`.
     What a spreadsheet reads is inert: a text that it would take for a formula begins with a
-    quote, and characters that steer a terminal are replaced.
+    quote, and characters that steer a terminal are replaced. In other forms one's own cells are
+    data, as they came; what the judge said steers nothing in any.
 
     Args:
         path: The table; its ending says its form.
