@@ -149,7 +149,7 @@ def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serv
 def test_redirects_in_a_circle_are_not_asked_again(serve):
     server = serve(always(ServerReply(307, headers={"location": "/v1/chat/completions"})))
     failure = asked(server).failures[0]
-    assert failure["detail"] == "the server redirects every request in a circle"
+    assert failure["detail"].startswith("the server redirects every request in a circle (http")
     # As far as the client library follows them, once.
     assert len(server.calls) <= 21
 

@@ -19,7 +19,10 @@ from tests.fakes import FakeChatModel
 from tests.processes import start
 
 ROOT = Path(__file__).parents[1]
-SENTENCE = r"pip install 'langchain-judges\[embeddings\]', or give embeddings of your own\.$"
+SENTENCE = (
+    r"pip install sentence-transformers \(the extra embeddings\), or give embeddings of your "
+    r"own\.$"
+)
 
 WITHOUT = """
 import sys

@@ -179,7 +179,7 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         ({"output": {"output_a": "x"}}, "needs `output`"),
         ({"corrected": [1]}, "`corrected` must be a label"),
         ({"right": 1}, r"no \['right'\]; it takes .*'output_a', 'output_b', 'reference'"),
-        ({"corrected": float("nan")}, "plain JSON"),
+        ({"corrected": float("nan")}, "must be a label"),
         ({"input": [3]}, "plain JSON"),
     ],
 )

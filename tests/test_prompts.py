@@ -16,9 +16,10 @@ PAIR = {
 BUDGETS = {
     "allure": {"evaluate": 60},
     "rubric": {"evaluate": 60},
-    "bsm": {"branch": 125, "solve": 115},
+    # The plan says which criterion asks what is right; `solve` then says how to find out.
+    "bsm": {"branch": 135, "solve": 147},
     # Of these the names and descriptions of seven roles are about a hundred.
-    "drpe": {"roles": 85, "vote": 215},
+    "drpe": {"roles": 105, "vote": 215},
     "sc2": {"aspects": 95, "table": 130, "match": 250, "preference": 155},
     "relative": {"judge": 127},
     "absolute": {"judge": 137},

@@ -297,18 +297,25 @@ def prompt_set(
         prompt = own_prompt(step, own)
         known = set(originals[step].input_variables)
         extra = {v for v in prompt.input_variables if v not in known and not PIECE.fullmatch(v)}
+        # What only steps that judge are shown: a plan is made from the request alone.
+        texts = {"response", "response_1"} & known
+        if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
+            raise _unknown(step, known, extra)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
         if is_fenced(prompt) or (extra and not (has_fences or isinstance(prompt, OwnPrompt))):
             prompt = _as_fenced(prompt, known)
         elif extra:
-            raise OptionError(
-                f"the prompt {step!r} may use {sorted(originals[step].input_variables)!r}, "
-                f"got {sorted(extra)!r} too"
-            )
+            raise _unknown(step, known, extra)
         prompts[step] = prompt
     templates = {step: _texts(prompt) for step, prompt in prompts.items()}
     digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
     return prompts, digest.hexdigest()[:12]
+
+
+def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
+    return OptionError(
+        f"the prompt {step!r} may use {sorted(known)!r}, got {sorted(extra)!r} too"
+    )
 
 
 # The steps that judge, of methods that judge by one prompt.

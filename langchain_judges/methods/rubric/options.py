@@ -62,7 +62,12 @@ class LabelOptions(LookupOptions):
     @model_validator(mode="before")
     @classmethod
     def _oriented(cls, values: Any) -> Any:
-        return rubrics.oriented(values, "the judge") if isinstance(values, dict) else values
+        if not isinstance(values, dict):
+            return values
+        labels = getattr(cls.model_fields.get("labels"), "default", None)
+        if values.get("best") is not None and labels is not None:
+            values = {"labels": labels, **values}
+        return rubrics.oriented(values, "the judge")
 
     @property
     @abstractmethod
