@@ -38,7 +38,8 @@ _PASSING = (
     (re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):\d+"), r"\1:PORT"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"(?<=\w-)[0-9a-f]{8}(?=['\"\s])"), "ID"),  # how LangSmith names experiments
-    (re.compile(r"(?<=experiment: %s )[a-z]+-[a-z]+-\d+"), "NAME"),  # a run without a prefix
+    # A run without a prefix; some versions of LangSmith print a `%s` before its name.
+    (re.compile(r"(experiment: )(?:%s )?[a-z]+-[a-z]+-\d+"), r"\1NAME"),
 )
 
 
