@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from annotated_types import Ge, Gt, Le
 
 from langchain_judges.asking.ask import GRACE
-from langchain_judges.asking.effects import run
+from langchain_judges.asking.effects import run, stoppable
 from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
@@ -273,7 +273,8 @@ def _judged(state: RunState) -> Generator[ResultRow, None, None]:
 
 def _started(state: RunState, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
     def judge() -> ResultRow:  # a row whose turn never comes leaves no coroutine behind
-        return run(state.judge_one(row))
+        with stoppable():
+            return run(state.judge_one(row))
 
     if state.is_active(row):
         return pool.submit(copy_context().run, judge)

@@ -178,7 +178,8 @@ def command(*arguments: str) -> Callable[[Any, Path], Any]:
         for name in ("v1", "v2", "v3"):
             lines = ({"input": f"Why {n}?", "output": f"{name} good {n}"} for n in range(ROWS))
             Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        Path("pairs.jsonl").write_text("\n".join(map(json.dumps, rows_of("bsm"))))
+        labelled = [{**row, "label": "A"} for row in rows_of("bsm")]
+        Path("pairs.jsonl").write_text("\n".join(map(json.dumps, labelled)))
         Path("items.jsonl").write_text("\n".join(map(json.dumps, planning(ROWS))))
         more = ["--model", "openai:fake", "--concurrency", "1"]
         try:
@@ -209,9 +210,11 @@ ENTRIES: dict[str, Callable[[Any, Path], Any]] = {
     "judge -o": command("judge", "pairs.jsonl", "--method", "bsm", "-o", "out.csv"),
     "compare systems": command("compare", "v1.jsonl", "v2.jsonl", "-o", "out.md"),
     "compare methods": command(
-        "compare", "pairs.jsonl", "--method", "relative,absolute", "-o", "out"
+        "trust", "pairs.jsonl", "--method", "relative,absolute", "-o", "out.md"
     ),
-    "rank": command("rank", "v1.jsonl", "v2.jsonl", "v3.jsonl", "-o", "out.md"),
+    "compare three systems": command(
+        "compare", "v1.jsonl", "v2.jsonl", "v3.jsonl", "-o", "out.md"
+    ),
     "audit": command(
         "audit", "items.jsonl", "--memory", "m.db", "--auditor", "labels", "-o", "out.json"
     ),
