@@ -298,7 +298,6 @@ CASES: dict[str, Case] = {
             "voting": {"confidence": "samples", "samples": 3},
             "orders": "score_mean",
         },
-        adaptive={"voting": {"adaptive": True, "batch": False}},
         first_by_coin={"voting": {"first": "random"}},
     ),
     **_variations(
@@ -319,5 +318,4 @@ CASES: dict[str, Case] = {
         summary_shot={"wording": "paper", "task": "summary", "shots": 1},
         document_shot={"wording": "paper", "task": "document", "shots": 1},
     ),
-    **_variations("cot_sc", adaptive={"samples": 8, "adaptive": True}),
 }

@@ -439,7 +439,6 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),
         ({"panel": 5}, "`panel` must be a Panel or its fields by name, got 5"),
-        ({"voting": {"adaptive": True}}, "`adaptive` needs .* `batch=False`"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):

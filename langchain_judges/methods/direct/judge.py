@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, sample_seed
-from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
+from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods import replies as shared
@@ -18,7 +18,6 @@ from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct import replies, tally
 from langchain_judges.methods.direct.prompts import render_shots
-from langchain_judges.methods.early_stop import in_waves
 from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,
@@ -96,38 +95,10 @@ class BaselineSteps(PairSteps):
         """Ask in every order, as often as it is sampled; then combine what was said."""
         if self.form.max_criteria:
             return await self._by_plan(state, account)
-        if self.form.adaptive:
-            ballots = await self._in_waves(state, account)
-        else:
-            pair = pair_of(state)
-            ballots = await gather(
-                [self._ballot(pair, *each, account.part()) for each in self._calls]
-            )
+        pair, options = pair_of(state), self.options
+        calls = [(o, n) for o in options.order_list for n in range(self.form.samples)]
+        ballots = await gather([self._ballot(pair, *each, account.part()) for each in calls])
         return self._merged(state, [each for each in ballots if each], account)
-
-    @property
-    def _calls(self) -> list[tuple[Order, int]]:
-        samples = range(self.form.samples)
-        return [(order, sample) for order in self.options.order_list for sample in samples]
-
-    async def _in_waves(
-        self, state: replies.DirectState, account: Account
-    ) -> Sequence[replies.DirectBallot | None]:
-        """Ask samples only while they can change the verdict."""
-        options, pair = self.options, pair_of(state)
-
-        def one(order: Order, sample: int) -> Step[replies.DirectBallot | None]:
-            return self._ballot(pair, order, sample, account.part())
-
-        ballots, _ = await in_waves(
-            options.order_list,
-            self.form.samples,
-            one,
-            lambda found, asked: tally.open_orders(
-                options, pair, list(filter(None, found)), asked
-            ),
-        )
-        return ballots
 
     async def _by_plan(self, state: replies.DirectState, account: Account) -> Update:
         """Score both texts on every criterion of the plan."""

@@ -18,7 +18,6 @@ from langchain_judges.methods.pairs import Worded, prompts_in
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
-from langchain_judges.verdict import Preference
 
 PROMPTS = "direct/prompts.yaml"
 
@@ -43,21 +42,11 @@ class Form(NamedTuple):
     min_valid: int | None = None
     coin: bool = False
     seed: int = 0
-    adaptive: bool = False
     task: str | Mapping[str, str] | None = None
     aspects: Sequence[str] | None = None
     scale: tuple[int, int] = (1, 10)
     explain_first: bool = True
     max_criteria: int = 0
-
-    @property
-    def labels(self) -> tuple[Preference, ...]:
-        """The labels of a reply."""
-        return ("A", "B") if self.reads == "forced_label" else ("A", "B", "tie")
-
-    def quorum(self, replies: int) -> int:
-        """The fewest valid replies of an order that was asked for so many."""
-        return self.min_valid or replies // 2 + 1
 
 
 class Baseline(LookupOptions, Worded):
@@ -382,8 +371,6 @@ class SelfConsistency(FewShot, AboutATask):
         samples: Replies in each order; default 8 for `"cot"`, 5 for `"relative"`.
         orders: In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`.
         min_valid: Fewest valid samples in an order; default more than half of those asked.
-        adaptive: Ask one by one, and stop when the others cannot change the verdict. Not with
-            `orders="score_mean"`.
         seed: Seed of the samples and of the coin.
 
     Returns:
@@ -408,7 +395,6 @@ class SelfConsistency(FewShot, AboutATask):
     samples: Annotated[int, Ge(1)] | None = None
     orders: OrderRule | None = None
     min_valid: Annotated[int, Ge(1)] | None = None
-    adaptive: bool = False
     seed: declaration.Seed = 0
 
     @property
@@ -440,12 +426,6 @@ class SelfConsistency(FewShot, AboutATask):
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
         declaration.check_quorum(self.min_valid, self.form.samples)
-        return self
-
-    @model_validator(mode="after")
-    def _votes_decide(self) -> Self:
-        if self.adaptive and self.order_rule == "score_mean":
-            raise OptionError("`adaptive` needs votes: not `orders='score_mean'`")
         return self
 
     @model_validator(mode="after")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.early_stop import outcomes, plurality
 from langchain_judges.methods.pairs import BARELY, beside, side_by_coin
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import (
@@ -77,7 +75,7 @@ def decide(
     """
     form, usable = options.form, [ballot for ballot in ballots if ballot["preference"]]
     by_order = {o: [b for b in usable if b["order"] == o] for o in options.order_list}
-    least = form.quorum(form.samples)
+    least = form.min_valid or form.samples // 2 + 1
     for order, votes in by_order.items():
         if len(votes) < least:
             why = (
@@ -129,7 +127,7 @@ def _order_result(
     if options.form.samples > 1:
         counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
         score = fmean(POINTS[label] for label in counts.elements())
-        return _OrderResult(plurality(counts), score, {s: counts[s] for s in ("A", "B")})
+        return _OrderResult(_plurality(counts), score, {s: counts[s] for s in ("A", "B")})
     ballot = ballots[0]
     preference = ballot["preference"] or "tie"
     score = POINTS[preference]
@@ -138,6 +136,11 @@ def _order_result(
         likely = max(ballot["probability"] or 0.0, 0.5 + BARELY)
         score = likely if preference == "A" else 1 - likely
     return _OrderResult(preference, score, ballot["scores"])
+
+
+def _plurality(counts: Mapping[Preference, int]) -> Preference:
+    leading = [label for label, count in counts.items() if count == max(counts.values())]
+    return leading[0] if len(leading) == 1 else "tie"
 
 
 def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
@@ -163,33 +166,6 @@ def _confidence(
         return len(agreeing) / len(ballots)
     probabilities = [b["probability"] for b in agreeing if b["probability"] is not None]
     return fmean(probabilities) if probabilities and probable else None
-
-
-def open_orders(
-    options: Baseline,
-    pair: Pair,
-    ballots: Sequence[DirectBallot],
-    asked: Mapping[Order, int],
-) -> list[Order]:
-    """The orders that need another sample; none once nothing can change the verdict.
-
-    Args:
-        options: Samples, labels, order rule and quorum.
-        pair: On whose texts a coin depends.
-        ballots: The replies so far.
-        asked: How many samples each order was asked for.
-    """
-    form, rule = options.form, options.order_rule
-    counts = {
-        order: Counter(b["preference"] or "tie" for b in ballots if b["order"] == order)
-        for order in asked
-    }
-    ends = {o: outcomes(counts[o], form.samples - asked[o], form.labels) for o in asked}
-    verdicts = {toss(options, pair, combine(rule, each)) for each in product(*ends.values())}
-    enough = all(count.total() >= form.quorum(form.samples) for count in counts.values())
-    if enough and len(verdicts) == 1:
-        return []
-    return [order for order in asked if len(ends[order]) > 1] or list(asked)
 
 
 def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:

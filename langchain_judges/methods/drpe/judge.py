@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
-from langchain_judges.asking.effects import Step, Update, emit_each, gather
+from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
@@ -16,7 +16,6 @@ from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
 from langchain_judges.methods.pairs import ShownPair, pair_of, reference_block
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
@@ -41,8 +40,6 @@ class VoteSteps(RoleSteps):
 
     async def vote(self, state: replies.DRPEState, account: Account) -> Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
-        if self.options.poll.adaptive:
-            return await self._in_waves(state, account)
         pair = pair_of(state)
         calls = [
             replies.Call(state["roles"], seats, order, sample)
@@ -52,27 +49,6 @@ class VoteSteps(RoleSteps):
         ]
         steps = [self._votes(pair, call, account.part()) for call in calls]
         return {"ballots": [ballot for part in await gather(steps) for ballot in part]}
-
-    async def _in_waves(self, state: replies.DRPEState, account: Account) -> Update:
-        """Ask roles one by one, and only while they can change the verdict."""
-        pair, roles = pair_of(state), state["roles"]
-        orders = self.orders(pair)
-
-        def undecided(
-            parts: Sequence[list[replies.RoleBallot]], asked: Mapping[Order, int]
-        ) -> Collection[Order]:
-            ballots = [ballot for part in parts for ballot in part]
-            left = tally.is_open(roles, ballots, orders, min(asked.values()), self.options)
-            return orders if left else []
-
-        def ask_role(order: Order, position: int) -> Step[list[replies.RoleBallot]]:
-            call = replies.Call(roles, [position], order, 0)
-            return self._votes(pair, call, account.part())
-
-        parts, asked = await in_waves(orders, len(roles), ask_role, undecided)
-        not_asked = [role["type"] for role in roles[min(asked.values()) :]]
-        ballots = [ballot for part in parts for ballot in part]
-        return {"ballots": ballots, "not_asked": not_asked}
 
     def _seats(self, pair: Pair, seats: int, sample: int) -> list[list[int]]:
         """The positions that each call asks, in the order in which it shows them.
@@ -173,13 +149,11 @@ class VoteSteps(RoleSteps):
 
     async def tally(self, state: replies.DRPEState, account: Account) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
-        options, not_asked = self.options, state["not_asked"]
-        roles = state["roles"]
+        options, roles = self.options, state["roles"]
         ballots, unweighed = tally.weighed(state["ballots"], options.poll.confidence)
         sampled = options.poll.replies > 1
-        voters = roles[: len(roles) - len(not_asked)]
-        votes = tally.role_votes(voters, ballots, sampled)
-        by_order = tally.votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
+        votes = tally.role_votes(roles, ballots, sampled)
+        by_order = tally.votes_by_order(roles, ballots, self.orders(pair_of(state)), sampled)
         account.fail([*unweighed, *tally.divided(by_order)])
         least, valid = len(roles) // 2 + 1, tally.fewest_valid(by_order)
         if not roles or valid < least:
@@ -190,7 +164,6 @@ class VoteSteps(RoleSteps):
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         norms = [tally.norm(tally.order_sums(each), each) or 0.0 for each in by_order.values()]
         verdict = tally.decide(votes, by_order, options.orders, account)
-        verdict["rationale"] += not_asked_sentence(not_asked)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
 

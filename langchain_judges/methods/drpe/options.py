@@ -118,9 +118,6 @@ class Voting(Options):
         common_ground: Tell the panel what counts for every judge, such as a wrong answer
             (ours). Subjective judges become alike by it, so the presets of the papers leave it
             out.
-        adaptive: Let roles vote one after the other, in the panel's order, and stop when the
-            others cannot change the verdict. `not_asked` names the others. Needs
-            `batch=False`.
     """
 
     called = "voting"
@@ -130,13 +127,6 @@ class Voting(Options):
     samples: Annotated[int, Ge(2)] = 5
     first: Literal["reference", "random"] = "reference"
     common_ground: bool = True
-    adaptive: bool = False
-
-    @model_validator(mode="after")
-    def _roles_vote_alone(self) -> Self:
-        if self.adaptive and self.batch:
-            raise OptionError("`adaptive` needs roles that vote one by one: `batch=False`")
-        return self
 
     @property
     def replies(self) -> int:
@@ -184,7 +174,7 @@ class DRPE(declaration.JudgeOptions):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
-        "score_norm", "roles_key", "not_asked"}`. `verdict.scores` are the sums of equation
+        "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation
         4, the mean of those of both orders; `verdict.score` is A's share of them, 0.5 for a
         tie; `score_norm` is A's sum over the valid votes.
 
@@ -224,10 +214,7 @@ class DRPE(declaration.JudgeOptions):
     result_tables = {"votes": "Votes of the panel"}
     templates = texts.PROMPTS
     examples_in = ("vote",)
-    results = (
-        *("roles", "proposed", "votes", "score_norm", "roles_key", "task"),
-        "not_asked",
-    )
+    results = ("roles", "proposed", "votes", "score_norm", "roles_key", "task")
 
     panel: Annotated[
         Panel | Mapping[str, Any], Group(Panel), Rule("a Panel or its fields by name")

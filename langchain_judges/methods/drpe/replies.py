@@ -44,7 +44,6 @@ class DRPEState(PairState, total=False):
         score_norm: The sum for A over its number of valid votes: what the protocol correlates.
         roles_key: Equal keys mean that the roles may be used again.
         task: What was judged: the name of a task, or `"own"`.
-        not_asked: The roles whose votes could not change the verdict (`Voting(adaptive=True)`).
     """
 
     proposed: list[Role]
@@ -54,7 +53,6 @@ class DRPEState(PairState, total=False):
     score_norm: float | None
     roles_key: str
     task: str
-    not_asked: list[str]
 
 
 class Call(NamedTuple):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from statistics import fmean
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Reply
-from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
+from langchain_judges.methods.drpe.options import ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
     Call,
     RoleBallot,
@@ -253,47 +252,3 @@ def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
     """The sum for A over the number of valid votes; None if there are none."""
     valid = sum(vote["preference"] is not None for vote in votes)
     return sums["A"] / valid if valid else None
-
-
-def is_open(
-    roles: Sequence[Role],
-    ballots: Sequence[RoleBallot],
-    orders: Sequence[Order],
-    asked: int,
-    options: DRPE,
-) -> bool:
-    """Say whether a vote that was not asked for can still change the verdict.
-
-    Args:
-        roles: The panel, in the order in which it is asked.
-        ballots: The ballots so far.
-        orders: The orders that are asked.
-        asked: How many roles were asked.
-        options: How the panel votes.
-    """
-    readings = [weighed(ballots, options.poll.confidence)[0]]
-    if options.poll.confidence == "auto":
-        # One vote without log-probabilities makes every vote weigh one.
-        readings.append([{**ballot, "confidence": None} for ballot in ballots])
-    sampled = options.poll.replies > 1
-    tallies = [votes_by_order(roles[:asked], each, orders, sampled) for each in readings]
-    if any(fewest_valid(by_order) <= len(roles) // 2 for by_order in tallies):
-        return True
-    remaining = len(roles) - asked
-    return any(len(_ends(each, options.orders, remaining)) > 1 for each in tallies)
-
-
-def _ends(
-    by_order: Mapping[Order, Sequence[Vote]], rule: OrderRule, remaining: int
-) -> set[Preference]:
-    """The verdicts if all votes that remain in an order weigh one and go to one side."""
-    sums = [order_sums(votes) for votes in by_order.values()]
-    ways = product(*[[s["A"] - s["B"] + way * remaining for way in (-1, 1)] for s in sums])
-    if rule not in {"strict", "lenient"}:
-        # The sums of the orders are averaged: one lead decides.
-        return {_side(sum(way)) for way in ways}
-    return {combine(rule, list(map(_side, way))) for way in ways}
-
-
-def _side(lead: float) -> Preference:
-    return prefer({"A": round(lead, 9), "B": 0.0})
