@@ -1,7 +1,7 @@
-"""One process, shards, Ray and batches beside each other: time, CPU, memory.
+"""One process, shards and Ray beside each other: time, CPU, memory.
 
 Each way is the command a user would type (Ray's is the call in Python), against a server of its
-own on loopback (another process, 50 ms a reply; a batch job is done when it is made). The
+own on loopback (another process, 50 ms a reply). The
 CPU of a run over one pair is the fixed start of a way; the CPU of a row is what lies beyond it.
 What a killed run pays twice is counted by `python -m tests.attacks.matrix`. Run with
 
@@ -50,40 +50,29 @@ class Cost:
     calls: int = 0
 
 
-def serve(kind: str) -> None:
+def serve() -> None:
     """Answer until SIGTERM, then print how many calls came."""
     from langchain_judges.testing import FakeModelServer
-    from tests.batch_server import BatchServer
     from tests.judges import answer_call
-    from tests.test_batches import judged
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGUSR1, lambda *_: print(count(), flush=True))
-    if kind == "batch":
-        with BatchServer(judged) as server:
+    with FakeModelServer(answer_call, delay=0.05) as live:
 
-            def count() -> int:
-                return sum(server.requests)
+        def count() -> int:
+            return len(live.calls)
 
-            print(server.address, flush=True)
-            stop.wait()
-    else:
-        with FakeModelServer(answer_call, delay=0.05) as live:
-
-            def count() -> int:
-                return len(live.calls)
-
-            print(live.url, flush=True)
-            stop.wait()
+        print(live.url, flush=True)
+        stop.wait()
 
 
 class Server:
     """A server in another process."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.scale", "--serve", kind],
+            [sys.executable, "-m", "benchmarks.scale", "--serve"],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -159,7 +148,6 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
             f"Ray, {counted(n, 'actor')}": [_on_ray(rows, spec, n, folder / f"ray{n}")]
             for n in (1, 2)
         },
-        "batch": [[*judge, "--batch", "--records", str(folder / "batch.jsonl")]],
     }
 
 
@@ -184,8 +172,7 @@ def write_rows(path: Path, pairs: int) -> None:
 def measure(way: str, rows: Path, method: str) -> Cost:
     """Return what a way costs."""
     cost = Cost()
-    kind = "batch" if way == "batch" else "live"
-    with tempfile.TemporaryDirectory() as place, Server(kind) as server:
+    with tempfile.TemporaryDirectory() as place, Server() as server:
         run(ways(rows, server.url, method, Path(place))[way], cost)
         cost.calls = server.calls()
     return cost
@@ -193,13 +180,13 @@ def measure(way: str, rows: Path, method: str) -> Cost:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--serve", choices=["live", "batch"], help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--method", choices=list(CALLS), default="relative")
     parser.add_argument("--only", action="append", help="a way; repeat it for several")
     args = parser.parse_args()
     if args.serve:
-        serve(args.serve)
+        serve()
         return
     os.environ.update(OPENAI_API_KEY="x", RAY_agent_register_timeout_ms="600000")
     needed = args.pairs * CALLS[args.method]

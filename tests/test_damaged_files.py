@@ -19,10 +19,8 @@ from langchain_judges import (
     FaissStore,
     create_relative_judge,
     judge_many,
-    resolve_model,
 )
 from langchain_judges.errors import JudgeError, OptionError, OutputError
-from langchain_judges.runs import batch_model
 from langchain_judges.runs.shards import merge
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -148,7 +146,7 @@ def of_somebody(path):
 @for_each("make", [lambda path: path.write_text("Dear diary"), of_somebody])
 def test_no_file_of_the_user_becomes_one_of_replies(make, tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("theirs")
-    for name in ("s.replies", "named", "journal"):
+    for name in ("s.replies", "named"):
         make(folder / name)
     before = {each.name: each.read_bytes() for each in folder.iterdir()}
     monkeypatch.setenv("JUDGES_REPLIES", str(folder / "named"))
@@ -156,9 +154,6 @@ def test_no_file_of_the_user_becomes_one_of_replies(make, tmp_path_factory, monk
         for keeper in (saver, InMemorySaver()):
             with pytest.raises(OutputError, match="is not a file of replies"):
                 judge(checkpointer=keeper).invoke(ROWS[0], {"configurable": {"thread_id": "t"}})
-    chat = resolve_model("m", base_url="http://127.0.0.1:9")
-    with pytest.raises(OutputError, match="is not a file of replies"):
-        batch_model(chat, folder / "journal")
     after = {each.name: each.read_bytes() for each in folder.iterdir() if each.name in before}
     assert after == before
 

@@ -23,7 +23,7 @@ from tests.judges import PAIR, answer, of_method
 
 TABLE: dict[str, Any] = {
     "date": "2026-11-01",
-    "models": {"fake": {"input": 1.0, "cached_input": 0.1, "output": 10.0, "batch": 0.5}},
+    "models": {"fake": {"input": 1.0, "cached_input": 0.1, "output": 10.0, "flex": 0.5}},
 }
 USAGE = {"input_tokens": 1_000, "output_tokens": 200, "total_tokens": 1_200}
 ROWS = [{**PAIR, "id": f"r{n}"} for n in range(4)]
@@ -59,13 +59,13 @@ def test_each_row_and_the_summary_have_their_cost(table):
     assert (summary.prices, summary.unpriced) == ("prices.json of 2026-11-01", 0)
 
 
-def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
+def test_tokens_of_the_cache_and_by_flex_have_their_own_price(table):
     prices, model = Prices.read(table), Model(replies=reply)
     # 100 fresh at 1.0, 900 cached at 0.1, 200 out at 10.0: 2,190 millionths.
     usage_paid = TokenUsage(1_000, 900, 200)
     assert prices.cost(model, usage_paid) == pytest.approx(0.00219)
-    halves = [prices.cost(model, usage_paid._replace(tier=tier)) for tier in ("batch", "flex")]
-    assert halves == pytest.approx([0.001095] * 2)
+    half = prices.cost(model, usage_paid._replace(tier="flex"))
+    assert half == pytest.approx(0.001095)
     assert prices.cost(model, usage_paid._replace(tier="priority")) is None
 
 
@@ -202,20 +202,18 @@ def test_an_estimate_counts_what_the_provider_reads_from_its_cache(table):
     # Ten calls of 4,000 and 600 tokens; all but two of ten find the 4,000 in the cache.
     assert (cost.input_tokens, cost.cached_tokens) == (46_000, 32_000)
     assert estimate(plan, n=2, size=size // 2, prices=prices).cached_tokens == 0  # short
-    assert estimate(plan, n=2, size=size, tier="batch").cached_tokens == 0
     here: Any = {"name": "local"}
     alone = Outline("bsm", "pair", (Asked(10, here),))
     assert estimate(alone, n=2, size=size).cached_tokens == 0
 
 
-def dry(table, model, **options):
+def dry(table, model):
     judge = of_method("relative", model, orders="none")
-    return estimate(judge, n=2, size=24, prices=Prices.read(table), **options)
+    return estimate(judge, n=2, size=24, prices=Prices.read(table))
 
 
-def test_an_estimate_in_a_batch_or_by_flex_has_half_the_price(table):
+def test_an_estimate_by_flex_has_half_the_price(table):
     # 24 bytes are 6 tokens, and 300 a call: 606 at 1.0; 300 of replies at 10.0.
     assert dry(table, Model(replies=reply)).dollars == pytest.approx(0.003606)
-    assert dry(table, Model(replies=reply), tier="batch").dollars == pytest.approx(0.001803)
     flex = Model(replies=reply, service_tier="flex")
     assert dry(table, flex).dollars == pytest.approx(0.001803)

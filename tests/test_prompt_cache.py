@@ -24,9 +24,9 @@ from langchain_judges.asking.adapter import ModelAdapter, beginnings
 from langchain_judges.asking.effects import Effect, FirstCalls
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
-from tests.batch_server import Handler, listening, send
 from tests.fakes import goods, judged_by
 from tests.judges import answer
+from tests.loopback import Handler, listening, send
 from tests.memories import example, memory_of
 
 LONG = "good advice on keeping basil " * 60

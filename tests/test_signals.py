@@ -240,7 +240,6 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
         Case("jury", "checkpointer, threads", "SIGTERM"),
         Case("bsm", "checkpointer alone, threads", "kill -9"),
         Case("bsm", "checkpointer alone, async", "kill -9"),
-        Case("bsm", "batch", "kill -9"),
         Case("audit", "checkpointer, threads", "kill -9"),
         Case("audit", "checkpointer, async", "kill -9"),
     ],

@@ -74,11 +74,8 @@ class Beginnings(NamedTuple):
 def prompt_cache_of(model: BaseChatModel) -> Literal["by prefix", "by marks"] | None:
     """Way in which a model's provider caches prompts; None where it does not.
 
-    By marks: only up to a mark, and for a price. In a batch job no call goes ahead of another,
-    so nothing would be read.
+    By marks: only up to a mark, and for a price.
     """
-    if (getattr(model, "metadata", None) or {}).get("batch"):
-        return None
     classes = {base.__name__ for base in type(model).__mro__}
     if "ChatAnthropic" in classes:
         return "by marks"
@@ -222,7 +219,7 @@ class ModelAdapter:
         self.answered = False
         self._lock = threading.Lock()
         # One request finds out whether the model refuses what none before it carried.
-        self.trials = None if marks.get("batch") else FirstCalls()
+        self.trials = FirstCalls()
         self._outside = _Place(models.with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 

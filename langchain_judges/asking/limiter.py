@@ -40,8 +40,7 @@ class TokenUsage(NamedTuple):
         input_tokens: Of the prompt.
         cached_tokens: The part of them that the provider read from its prompt cache.
         output_tokens: Of the reply.
-        tier: As the provider calls its service tier: `default`, `flex`, `priority`; of a reply
-            that a batch job brought, `batch`.
+        tier: As the provider calls its service tier: `default`, `flex`, `priority`.
         written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
             for five minutes, where it has a price of its own, as Anthropic's has.
     """

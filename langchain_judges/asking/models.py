@@ -95,9 +95,8 @@ def resolve_model(
 
     Args:
         model: A chat model (returned as it is), also as `bind`, `with_retry`, `with_fallbacks`
-            or `with_config` return it; a decision model, such as `OpenAIDecisions`;
-            `"local"`, the small model that runs in
-            this process; `"local:/path/to.gguf"`, any other model file; or a string as
+            or `with_config` return it; `"local"`, the small model that runs in this process;
+            `"local:/path/to.gguf"`, any other model file; or a string as
             `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
         base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
             `model` is then the name the server knows, with or without `openai:`.
@@ -119,10 +118,6 @@ def resolve_model(
                 "it as a header: `default_headers={'Authorization': 'Basic …'}`"
             )
         return model
-    if is_decision_model(model):
-        from langchain_judges.asking.decision_models import decision_chat_model
-
-        return decision_chat_model(model)
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
@@ -227,11 +222,6 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
         raise ModelSetupError(f"The key's environment variable {variable} is not set.")
     key = os.environ[variable] if variable else None
     return resolve_model(name, api_key=key, **options)
-
-
-def is_decision_model(model: object) -> bool:
-    """Say whether a model answers closed questions only."""
-    return any(base.__name__ == "OpenAIDecisions" for base in type(model).__mro__)
 
 
 def _named_model(

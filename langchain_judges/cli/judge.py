@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from langchain_judges.cli.flags import BoundedRunFlags, OutputFlags, RowFlags, unfolded
 from langchain_judges.cli.judge_flags import (
     JudgeFlags,
-    chat_model,
     judge_spec,
     keyless,
     tell_plan,
@@ -25,17 +24,9 @@ from langchain_judges.cli.messages import (
     say,
 )
 from langchain_judges.cli.row_files import checked_rows, judge_rows, with_method
-from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
-    from langchain_judges.asking.batches import Job
-
-_IN_JOBS, _OPEN_ROWS = 50_000, 2_000
-"""Calls in flight and rows begun where calls become jobs, unless named."""
 _FIRST_CHARACTERS = 2_000
 """How much of the first row a dry run shows."""
 
@@ -47,14 +38,11 @@ class LargeRunFlags(BoundedRunFlags):
     Attributes:
         rpm: Most requests a minute.
         tpm: Most tokens a minute.
-        batch: Ask by jobs of the provider's batch API, at half price, within a day. Needs
-            --out or --records; the jobs are remembered beside it.
         show_prompt: Print how a row is understood and the requests for it, and stop.
     """
 
     rpm: Annotated[float | None, typer.Option(min=0.001)] = None
     tpm: Annotated[float | None, typer.Option(min=0.001)] = None
-    batch: bool = False
     shard: Annotated[str | None, typer.Option(metavar="NUMBER/OF")] = None
     show_prompt: Annotated[int | None, typer.Option(min=1, metavar="ROW")] = None
 
@@ -91,10 +79,6 @@ def judge(
     with refusals_as_exits():
         spec = judge_spec(with_method(judge, pairs, table))
         plan = outline(spec)
-        if run.batch and isinstance(spec["model"], list):
-            raise OptionError(
-                f"--batch is for one model; {plan.method!r} has {len(plan.asked)}"
-            )
         file = judge_rows(pairs, spec, table)
         rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
         if run.show_prompt:
@@ -107,13 +91,10 @@ def judge(
             say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
         if run.dry_run:
             rows.tell_row(1, error_console(), show, _FIRST_CHARACTERS)
-        tell_plan(plan, rows.number, rows.size, run, batch=run.batch)
+        tell_plan(plan, rows.number, rows.size, run)
         if run.dry_run:
             return
         options = output.options() | run.options()
-        if run.batch:
-            spec["model"] = _batched(chat_model(plan.asked[0].model), output.file)
-            options = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS, **options}
         if run.rpm or run.tpm:
             options["rate_limiter"] = MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
         options["columns"] = rows.columns
@@ -123,19 +104,3 @@ def judge(
         summary, stopped = run_rows(built, rows.whole(), options, shows, first.add)
         first.tell(summary)
         leave_with(summary, run.strict, output.file, interrupted=stopped)
-
-
-def _batched(chat: BaseChatModel, out: Path | None) -> BaseChatModel:
-    """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
-    from langchain_judges.asking.batches import batch_model
-    from langchain_judges.runs.shards import url_of
-
-    if out is None or url_of(out):
-        raise OptionError(
-            "--batch needs --out or --records, a file beside which the jobs are remembered"
-        )
-
-    def tell(job: Job) -> None:
-        say(f"Job {job.name}: {job.status}, {job.completed:,} of {job.requests:,} requests")
-
-    return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)

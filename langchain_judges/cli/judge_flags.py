@@ -140,9 +140,7 @@ def check_model(spec: ModelSpec) -> None:
         _say_keyless(name)
 
 
-def tell_cost(
-    judge: object, rows: int, size: int, prices: Path | None, *, batch: bool = False
-) -> None:
+def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
     """Say about how many tokens some rows take, and dollars where prices are known.
 
     Args:
@@ -150,7 +148,6 @@ def tell_cost(
         rows: How many there are.
         size: Bytes of all of their texts.
         prices: The file of the prices, or the name of a table.
-        batch: Whether calls become jobs.
 
     Raises:
         OptionError: There are no such prices.
@@ -158,8 +155,7 @@ def tell_cost(
     from langchain_judges.runs.prices import Prices, estimate
 
     known = Prices.read(prices) if prices else None
-    tier = "batch" if batch else None
-    cost = estimate(judge, n=rows, size=size, prices=known, tier=tier)
+    cost = estimate(judge, n=rows, size=size, prices=known)
     cached = f" ({cost.cached_tokens / cost.input_tokens:.0%} from the provider's cache)"
     text = f"About {cost.input_tokens:,} input{cached if cost.cached_tokens else ''} and "
     text += f"{cost.output_tokens:,} output tokens"
@@ -169,9 +165,7 @@ def tell_cost(
     say(f"{text}; it may be off by half or double.")
 
 
-def tell_plan(
-    plan: Outline, rows: int, size: int, run: PlanFlags, *, batch: bool = False
-) -> None:
+def tell_plan(plan: Outline, rows: int, size: int, run: PlanFlags) -> None:
     """Say what a judge will ask about some rows; of a dry run, what that may cost."""
     calls = counted(rows * plan.calls, "call")
     say(
@@ -183,7 +177,7 @@ def tell_plan(
     if run.dry_run:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():
             check_model(model)
-        tell_cost(plan, rows, size, run.prices, batch=batch)
+        tell_cost(plan, rows, size, run.prices)
 
 
 def warn_local() -> None:

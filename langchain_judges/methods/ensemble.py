@@ -13,7 +13,6 @@ from langchain_core.runnables import Runnable
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
-from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Phase, chain
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
@@ -96,8 +95,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
 def _is_model(value: object) -> bool:
     """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
     is_model_spec = isinstance(value, Mapping) and "method" not in value
-    is_model = isinstance(value, str | BaseChatModel) or is_decision_model(value)
-    return is_model_spec or is_model
+    return is_model_spec or isinstance(value, str | BaseChatModel)
 
 
 def judges_as(value: Any, other: object) -> Any:

@@ -14,7 +14,6 @@ from langchain_judges.lazy import exports
 
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
-    from langchain_judges.asking.batches import batch_model as batch_model
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
     from langchain_judges.runs.cascade_thresholds import calibrate_cascade as calibrate_cascade
     from langchain_judges.runs.comparison import rank as rank
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from langchain_judges.runs.many import judge_many as judge_many
 
 _HOMES = {
-    "asking.batches": "batch_model",
     "asking.limiter": "MinuteLimiter",
     "runs.cascade_thresholds": "calibrate_cascade",
     "runs.comparison": "rank",

@@ -77,7 +77,7 @@ class RunOptions(RunLimits):
             `over_budget`, and a later run judges them.
         max_tokens: Stop after this many tokens; replies in flight are still received.
         prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
-            "cached_input", "cache_write", "batch"}}}`, in dollars for a million tokens, or
+            "cached_input", "cache_write", "flex"}}}`, in dollars for a million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each
             row then have their cost.
         max_dollars: Stop after this many dollars; needs `prices`.

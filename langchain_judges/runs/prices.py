@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
     _Model = ModelSpec | BaseChatModel
 
-# Service tiers at the price of batches.
-_HALF = ("batch", "flex")
-# Factor of the providers for batches, which the table does not have.
-_BATCH = {"anthropic": 0.5, "openai": 0.5}
+# Factor of the providers for flex processing, which the table does not have.
+_FLEX = {"openai": 0.5}
 TABLE = "genai-prices"
 """Name of the package's table, in place of a file."""
 
@@ -50,7 +48,7 @@ class Price(BaseModel):
             price of `input`.
         cache_write: Price of input tokens written to the provider's cache; None for the
             price of `input`.
-        batch: Factor of the price in a batch job, and in flex processing.
+        flex: Factor of the price in flex processing.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,7 +57,7 @@ class Price(BaseModel):
     output: NonNegativeFloat
     cached_input: NonNegativeFloat | None = None
     cache_write: NonNegativeFloat | None = None
-    batch: NonNegativeFloat = 1.0
+    flex: NonNegativeFloat = 1.0
 
     def of(self, paid: TokenUsage) -> float | None:
         """Return the cost of a reply in dollars; None if its tier has a different price."""
@@ -71,7 +69,7 @@ class Price(BaseModel):
         dollars = fresh * self.input + paid.cached_tokens * each
         dollars += paid.written_tokens * written
         dollars += paid.output_tokens * self.output
-        return float(dollars * (self.batch if paid.tier in _HALF else 1)) / 1_000_000
+        return float(dollars * (self.flex if paid.tier == "flex" else 1)) / 1_000_000
 
 
 class _File(BaseModel):
@@ -99,7 +97,7 @@ class Prices:
 
         Args:
             source: A JSON file `{"date", "models": {name: {"input", "output",
-                "cached_input"?, "cache_write"?, "batch"?}}}`, in dollars for a million
+                "cached_input"?, "cache_write"?, "flex"?}}}`, in dollars for a million
                 tokens, or `"genai-prices"`.
 
         Raises:
@@ -172,7 +170,7 @@ def _table_price(provider: str, name: str) -> Price | None:
             output=dollars(output_tokens=count),
             cached_input=dollars(input_tokens=count, cache_read_tokens=count),
             cache_write=dollars(input_tokens=count, cache_write_tokens=count),
-            batch=_BATCH.get(provider, 1.0),
+            flex=_FLEX.get(provider, 1.0),
         )
     except LookupError:
         return None
@@ -200,7 +198,6 @@ def estimate(
     n: int,
     size: int,
     prices: Prices | None = None,
-    tier: str | None = None,
 ) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 
@@ -213,18 +210,17 @@ def estimate(
         n: How many rows there are.
         size: Bytes of all of their texts.
         prices: What tokens cost.
-        tier: `"batch"` where calls become jobs; None: what the model is set to.
     """
     texts = size // BYTES
     input_tokens = cached_tokens = replies = 0
     costs: list[float | None] = []
     for calls, model in _models_of(judge):
-        is_cached = texts >= n * SHORTEST and tier != "batch" and _has_cache(model)
+        is_cached = texts >= n * SHORTEST and _has_cache(model)
         usage = TokenUsage(
             calls * (texts + n * OVERHEAD),
             max(0, calls - _ORDERS) * texts if is_cached else 0,
             calls * n * REPLY,
-            tier or _tier(model),
+            _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
         cached_tokens += usage.cached_tokens

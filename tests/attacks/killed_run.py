@@ -30,7 +30,6 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import ask
-from langchain_judges.asking.batches import batch_model
 from langchain_judges.writing.registry import load_writer
 from tests.judges import FEW, item_of
 from tests.memories import memory_of
@@ -67,10 +66,10 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
     """Return what to iterate over: one run, or one for each shard."""
     model, saver, folder = given
     settings: dict[str, Any] = {
-        "max_concurrency": 1000 if way == "batch" else 4,
+        "max_concurrency": 4,
         "progress": False,
     }
-    many = ajudge_many if "async" in way or way == "batch" else judge_many
+    many = ajudge_many if "async" in way else judge_many
     worker, rows = worker_of(subject, model, saver), rows_of(subject)
     if "shards" in way:
         for shard in ("1/2", "2/2"):
@@ -164,9 +163,7 @@ def main(url: str, folder: Path, subject: str, way: str, end: str) -> None:
     if end == "full disk" and "checkpointer" not in way:
         resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, resource.RLIM_INFINITY))
     model = resolve_model("m", base_url=url, timeout=timeout, api_key="x")
-    if way == "batch":
-        model = batch_model(model, folder / "jobs.sqlite", quiet=0.2, poll=0.01)
-    if "async" in way or way == "batch":
+    if "async" in way:
         asyncio.run(later(subject, way, end, model, folder))
     else:
         now(subject, way, end, model, folder)

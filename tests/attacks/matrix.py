@@ -31,10 +31,9 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.shards import merge
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 from tests.attacks.killed_run import ROWS
-from tests.batch_server import BatchServer
-from tests.judges import answer, answer_call
+from tests.judges import answer_call
 from tests.planners import fooled
-from tests.processes import Program, start, wait_until
+from tests.processes import Program, start
 
 ANSWERED = 4
 HANGS = 180.0
@@ -51,15 +50,12 @@ SUBJECTS = (*sorted(METHODS), "jury", "cascade", "writer")
 TWICE = {"relative", "bsm", "jury", "writer"}
 """What is tried with a checkpointer and without."""
 _STOPS = ("kill -9", "SIGTERM", "Ctrl-C", "revoked key")
-# An audit marks what timed out and ends well, and has no results file; a job of a batch has
-# neither calls that time out nor rows yet.
+# An audit marks what timed out and ends well, and has no results file.
 OTHERS = (
     ("audit", WAYS[0], _STOPS),
     ("audit", WAYS[1], (*_STOPS, "cancellation")),
     ("relative", "shards", (*_STOPS, "time-out", "full disk")),
     ("bsm", "shards", (*_STOPS, "time-out", "full disk")),
-    ("relative", "batch", (*_STOPS, "cancellation")),
-    ("bsm", "batch", (*_STOPS, "cancellation")),
 )
 
 
@@ -143,8 +139,6 @@ class Script:
 def tried(case: Case) -> str:
     """Return what went wrong in one case; empty if nothing did."""
     with tempfile.TemporaryDirectory() as folder:
-        if case.way == "batch":
-            return _batch(case, Path(folder))
         # An audit writes a verdict down after its judge has; then its lane asks again.
         lanes = 4 if case.subject == "audit" else 1
         script = Script(case.end, case.answered, lanes)
@@ -191,35 +185,6 @@ def _until_its_end(process: Program) -> str:
     return stderr
 
 
-def _batch(case: Case, folder: Path) -> str:
-    """Try one case in which calls are jobs: no request is sent in two of them."""
-
-    def judged(body: dict[str, Any]) -> str:
-        form = json.dumps(body.get("response_format"))
-        return answer("\n".join(each["content"] for each in body["messages"]) + form)
-
-    with BatchServer(judged) as server:
-        server.hold.clear()
-        process = _started(case, server.address, str(folder))
-        wait_until(lambda: server.jobs)
-        if case.end == "revoked key":
-            server.refuse = 401
-            server.hold.set()
-        else:
-            process.send_signal(SIGNALS[case.end])
-        _until_its_end(process)
-        server.refuse = None
-        server.hold.set()
-        again = _started(case._replace(end="-"), server.address, str(folder))
-        stderr = _until_its_end(again)
-        sent = Counter(
-            json.dumps(line["body"]["messages"])
-            for job in server.jobs.values()
-            for line in server.lines(job["input_file_id"])
-        )
-    return _wrong(case, folder, sent, sent) or _tail(stderr)
-
-
 def _tail(stderr: str) -> str:
     return stderr[-300:] if "Traceback" in stderr else ""
 
@@ -232,8 +197,6 @@ def _wrong(case: Case, folder: Path, asked: Counter[str], before: Counter[str]) 
         return f"file: {exc!r}"
     if decided != verdicts:
         return f"verdicts differ: {decided} for {verdicts}"
-    if case.way == "batch":
-        requests = Counter({json.dumps(json.loads(key)[0]): n for key, n in requests.items()})
     twice = sum((asked - requests).values())
     # What the full disk did not take is lost.
     return (
