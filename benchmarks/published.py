@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 from benchmarks.evidence_page import write_section
 from cookbook import recorded_judges as judges
-from langchain_judges import datasets as sets
+from cookbook.study import sets
+from cookbook.study.sets import answer_matches
 from langchain_judges import metrics
-from langchain_judges.datasets.items import answer_matches
 
 ROOT = Path(__file__).parents[1]
 

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.runnables import Runnable, RunnableLambda
 from typing_extensions import TypedDict
 
-from langchain_judges.datasets.source import Source, by_number
+from langchain_judges.datasets.pairs import Source, by_number
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import (
     ORDER_NAMES,

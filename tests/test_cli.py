@@ -35,10 +35,10 @@ def judging(path, server, *more):
 
 
 def test_a_folder_named_as_a_public_set_is_data(serve, small_sets):
-    options = ["--method", "allure", "--max-rows", "2", "--dry-run"]
-    result = judging(small_sets / "cogeval", serve(), *options)
+    options = ["--method", "relative", "--max-rows", "2", "--dry-run"]
+    result = judging(small_sets / "llmbar", serve(), *options)
     assert result.exit_code == 0, result.output
-    assert "2 items by allure" in result.stderr
+    assert "2 pairs by relative" in result.stderr
 
 
 def test_a_wrong_key_stops_with_one_sentence(serve, write):

@@ -31,8 +31,8 @@ from langchain_core.outputs import ChatGeneration, Generation
 from rich.console import Console
 from rich.table import Table as Screen
 
+from cookbook.study.sets import load
 from langchain_judges import judge_many, load_judge
-from langchain_judges.datasets import load
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.files import read_table
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from langchain_judges.datasets.source import Source
+from langchain_judges.datasets.pairs import Source
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.sources import RowStream, SourceRecord, shuffled
 

@@ -1,13 +1,21 @@
-"""Sets for judges of one text, and lists of concepts to write with."""
+"""Public sets that the studies read: those of the package, summaries, and the two below.
+
+CogEval is for judges of one text, CommonGen-hard lists concepts to write with.
+"""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
 
-from langchain_judges.datasets.source import Source
+from cookbook.study import summaries
+from langchain_judges import datasets
+from langchain_judges.datasets.pairs import Source
 from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord
 
 
@@ -106,3 +114,34 @@ def commongen_hard(
             places = sorted(generator.sample(range(len(whole)), concepts))
             whole = [whole[i] for i in places]
         yield {"id": f"commongen_hard:{record['idx']}", "concepts": whole}
+
+
+SETS: Mapping[str, Callable[..., RowStream]] = {
+    "bbc2022": partial(summaries.news, dataset="bbc2022"),
+    "cnn2022": partial(summaries.news, dataset="cnn2022"),
+    "cogeval": cogeval,
+    "commongen_hard": commongen_hard,
+    "goyal_news2022": summaries.news,
+    "summeval12": summaries.summeval,
+    "summeval16": summaries.summeval,
+}
+"""Readers of the sets that the package does not read, by their folder's name."""
+
+
+def load(
+    name: str, path: str | PathLike[str] | None, *, seed: int = 0, **options: Any
+) -> list[dict[str, Any]]:
+    """Rows of a public set.
+
+    Args:
+        name: Of the set.
+        path: A folder with it, a clone of its source, or one of its files.
+        seed: Of the slots and of every draw.
+        **options: Keywords of its reader, such as `form="candidates"` for summaries.
+    """
+    if name not in SETS:
+        return datasets.load(name, path, seed=seed, **options)
+    source = Source(name, None if path is None else Path(path))
+    is_summary = name not in ("cogeval", "commongen_hard")
+    task = {"task_kind": "summary"} if is_summary else {}
+    return [datasets.with_texts(row) | task for row in SETS[name](source, seed, **options)]
