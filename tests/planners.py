@@ -7,7 +7,7 @@ import re
 
 from tests.fakes import FakeChatModel
 
-WARNING = "It was misled by keywords"
+WARNING = "A judge said 1."
 
 
 def planning(groups, *, first=0, family="maps"):

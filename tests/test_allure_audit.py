@@ -16,7 +16,6 @@ from langchain_judges import (
     create_bsm_judge,
 )
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.audit import AuditNode
 from langchain_judges.methods.allure.label_checks import annotated
 from tests.cases import for_each
@@ -55,8 +54,8 @@ def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
         "expected": "1, 20, 50",
         "wrong": 1,
         "corrected": 0,
-        "mode": "keywords",
-        "mode_meaning": MEANINGS["keywords"],
+        "mode": None,
+        "mode_meaning": None,
         "source": "0w",
         "group": "house 0",
         "round": 1,
@@ -84,7 +83,7 @@ async def test_sync_and_async_agree_with_the_memory_that_people_use():
 @pytest.mark.parametrize(
     ("answer", "entries", "counted"),
     [
-        ("accept", {"corrected": 0, "mode": "keywords"}, "accepted"),
+        ("accept", {"corrected": 0, "mode": None}, "accepted"),
         ({"answer": "mode", "mode": "order"}, {"corrected": 0, "mode": "order"}, "accepted"),
         ("reject", None, "rejected"),
         ("check_wrong", None, "check_wrong"),

@@ -1,14 +1,8 @@
-"""Which labels look wrong, and what kind of mistake a response invites."""
+"""Which labels look wrong, and how kinds of mistakes are named."""
 
 import pytest
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.failure_modes import (
-    FIVE,
-    corpus_of,
-    read_modes,
-    suggest_mode,
-)
 from langchain_judges.methods.allure.label_checks import (
     annotated,
     exact,
@@ -19,6 +13,7 @@ from langchain_judges.methods.allure.label_checks import (
     resolve_check,
     word_set,
 )
+from langchain_judges.methods.allure.review import read_modes
 from tests.cases import for_each
 
 
@@ -103,37 +98,9 @@ def test_what_is_no_check_is_refused():
         annotated(min_deviation=0)
 
 
-TASK = "Room 1 leads to rooms 2 and 3, and room 3 to room 7. How do you get from 1 to 3?"
-ARGUED = (
-    "First one has to see where room 1 leads, because nothing can be said otherwise. It leads "
-    "to two rooms, and since the second of them is the one that is wanted, there is no need "
-    "for another, which means that whoever starts in 1 stands in 3 at once."
-)
-
-
-@for_each(
-    ("response", "mode"),
-    [
-        # Written after the descriptions of section 4; the expected answer is "1, 3".
-        ("1, 3, 7", "partial correctness"),
-        ("Room 1, Room 3", "keywords"),
-        (ARGUED, "lengthy argument"),
-        ("1 3 blorf quxx vrmpt zzkt wqpl grblf xkcd", "gibberish"),
-        ("and so on " * 60, "gibberish"),
-        (f"{TASK} Answer: 1, 3", "parroting"),
-        ("Answer: 9", None),
-        ("Answer: 1, 3", None),
-    ],
-)
-def test_a_mode_is_suggested_whether_the_answer_is_right_or_not(response, mode):
-    usual = [{**item(text, "1, 3"), "input": TASK} for text in ["1, 3"] * 20]
-    request = {**item(response, "1, 3"), "input": TASK}
-    assert suggest_mode(request, corpus_of([*usual, request]), FIVE) == mode
-
-
 def test_own_modes_come_first_and_replace_their_namesakes():
     modes = read_modes(["rude: The response is rude.", "keywords: only the words"])
-    assert [mode.name for mode in modes][:2] == ["rude", "keywords"]
-    assert [mode.name for mode in modes].count("keywords") == 1
+    assert [*modes][:2] == ["rude", "keywords"]
+    assert modes["keywords"] == "only the words"
     with pytest.raises(OptionError, match="needs a name"):
         read_modes([": nameless"])

@@ -18,12 +18,12 @@ from langchain_judges.methods.allure.held_out import (
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import memory_of
-from tests.planners import fooled, planning
+from tests.planners import WARNING, fooled, planning
 
 
 def misled(prompt):
     """Judge well, until an example with a harmful note is shown."""
-    question = "It was misled by keywords.\n---\n" + prompt.split("\n---\n")[-1]
+    question = f"{WARNING}\n---\n" + prompt.split("\n---\n")[-1]
     label = int(json.loads(fooled(question))["label"])
     return json.dumps({"label": str(label ^ ("harmful" in prompt)), "explanation": "so"})
 

@@ -55,7 +55,7 @@ def kept(auditing):
 def test_a_person_answers_one_proposal_a_screen(auditing):
     result = auditing("aawa")
     assert result.exit_code == 0, result.output
-    assert kept(auditing) == [("0w", "keywords", ""), ("1w", "keywords", "")]
+    assert kept(auditing) == [("0w", None, ""), ("1w", None, "")]
     screen = " ".join(result.stdout.split())
     for part in (
         "1 of 4: 0w, round 1",
@@ -63,7 +63,6 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
         "Answer: 50, 20, 1",
         "1 (score 1.00): the words are there",
         "the response does not match an expected answer",
-        "keywords",
         "3 of 4: 2w",
         "no rule doubts this label",
         "a accept: the judge is right",
@@ -85,7 +84,7 @@ def test_labels_modes_and_notes_are_edited(auditing):
     result = auditing("nMind the order.\nl1\nmown mode\nm5\na")
     assert result.exit_code == 0, result.output
     assert kept(auditing) == [
-        ("0w", "keywords", "Mind the order."),
+        ("0w", None, "Mind the order."),
         ("1w", "own mode", ""),
         ("2w", "keywords", ""),
     ]
@@ -257,7 +256,6 @@ def proposal(own, **item):
         "proposed": 0,
         "why": "no match",
         "check": "exact",
-        "mode": None,
     }
 
 

@@ -145,7 +145,6 @@ def _with_modes(memory: FailureMemory, preset: str, bench: Bench) -> FailureMemo
     modes: Mapping[str, str] = {}
     if "modes" in bench.extra:
         modes = json.loads(Path(bench.extra["modes"]).read_text("utf-8"))
-    # What a rule suggests is no person's word.
     named = FailureMemory()
     named.remember({**each, "mode": modes.get(str(each["source"]))} for each in examples)
     return named

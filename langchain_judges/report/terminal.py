@@ -241,7 +241,7 @@ _DOUBTED = (
     ("w", "the check is wrong, the judge right"),
     ("r", "reject: nothing to learn"),
     ("l", "accept with another label"),
-    ("m", "accept with another failure mode"),
+    ("m", "accept, and name the failure mode"),
 )
 _DRAWN = (
     ("a", "accept: the judge is right"),
@@ -277,7 +277,6 @@ def proposal_screen(
     drawn = proposal["proposed"] == proposal["label"]
     source = str(item.get("source") or "")
     doubt = f"{proposal['proposed']}: {proposal['why']}"
-    mode = "" if drawn else proposal.get("mode") or "none suggested"
     sections = (
         ("task", transcript(item["input"]), ""),
         ("source", "" if source == item["input"] else source, ""),
@@ -285,7 +284,6 @@ def proposal_screen(
         ("response", judged(item["output"]) or " ", "cyan"),
         ("judge", f"{proposal['label']}{sure}: {proposal['rationale']}", "yellow"),
         (f"check {proposal['check']}", doubt, "magenta"),
-        ("failure mode", mode, ""),
         ("note", note, ""),
     )
     parts = [_section(name, text, whole, style) for name, text, style in sections if text]

@@ -184,10 +184,9 @@ class ProposalDesk:
             why = [
                 f"The judge says {each['label']}: {each['rationale']}",
                 f"The check {each['check']} says {each['proposed']}: {each['why']}",
-                f"Failure mode: {each['mode']}" if each.get("mode") else "",
             ]
             item = {name: value for name, value in each["item"].items() if name != "label"}
-            rows.append({**item, "id": each["id"], "told": "\n\n".join(filter(None, why))})
+            rows.append({**item, "id": each["id"], "told": "\n\n".join(why)})
         return Collection(rows)
 
     def order(self) -> list[int]:

@@ -6,7 +6,7 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -22,7 +22,7 @@ from langchain_judges.asking.nodes import MethodGraph, StepNode
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure import failure_modes, review
+from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
@@ -75,7 +75,7 @@ def create_allure_audit(
         "options": {
             **options.as_json(),
             "check": loop.checks.name,
-            "modes": [mode.name for mode in loop.modes],
+            "modes": list(loop.modes),
             "labels": list(loop.labels),
             "allow_leak": loop.leaky,
         },
@@ -95,7 +95,7 @@ def _loop(
     options: states.AuditOptions,
 ) -> Loop:
     judge_options = metadata.get("options") or {}
-    modes = failure_modes.read_modes(options.modes)
+    modes = review.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     # What a judge that is not ours may be shown, nobody knows.
     recall = (judge_options.get("memory") or {}).get("recall")
@@ -130,11 +130,10 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 
 def proposals_of(
-    state: states.AuditState, check: str, modes: Sequence[failure_modes.Mode]
+    state: states.AuditState, check: str
 ) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
     """The proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
-    corpus = failure_modes.corpus_of(state["pool"])
     doubts: list[review.AuditProposal] = []
     others: list[review.AuditProposal] = []
     for item in state["pool"]:
@@ -152,7 +151,6 @@ def proposals_of(
             "proposed": doubt["label"] if doubt else label,
             "why": doubt["why"] if doubt else UNDOUBTED,
             "check": check,
-            "mode": failure_modes.suggest_mode(item, corpus, modes) if doubt else None,
         }
         (doubts if doubt else others).append(proposal)
     return doubts, others
@@ -248,7 +246,7 @@ class Loop:
     reach: Reach
     checks: Check
     audit_by: Audit
-    modes: tuple[failure_modes.Mode, ...]
+    modes: Mapping[str, str]
     labels: tuple[Label, ...]
     leaky: bool
     options: states.AuditOptions
@@ -330,7 +328,7 @@ class Loop:
 
     async def propose(self, state: states.AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
-        doubts, others = proposals_of(state, self.checks.name, self.modes)
+        doubts, others = proposals_of(state, self.checks.name)
         drawn = review.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
@@ -342,9 +340,8 @@ class Loop:
         by_id = {decision["id"]: decision for decision in decisions}
         emit_each("decision", "audit", decisions)
         mistakes, right = review.learnt_from(by_id, self.options.right_share)
-        meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
-            review.example_of(proposal, by_id[proposal["id"]], meanings)
+            review.example_of(proposal, by_id[proposal["id"]], self.modes)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]

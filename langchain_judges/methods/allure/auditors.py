@@ -19,7 +19,6 @@ from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure import review
-from langchain_judges.methods.allure.failure_modes import Mode
 from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import GraphOptions
@@ -65,7 +64,7 @@ def resolve_auditor(
     options: GraphOptions,
     *,
     labels: Sequence[Label],
-    modes: Sequence[Mode],
+    modes: Mapping[str, str],
     paid: ReplyLog,
     standard: Standard = lambda _: "",
 ) -> Audit:
@@ -75,7 +74,7 @@ def resolve_auditor(
         auditor: `"human"`, `"labels"`, a model, or a function.
         options: Hold a replacement for the prompt of a model, and how it is asked again.
         labels: What a label may be.
-        modes: The failure modes there are.
+        modes: What the failure modes mean, by name.
         paid: Holds what a model has answered.
         standard: Tells a model by what the judge labels.
 
@@ -100,7 +99,7 @@ def resolve_auditor(
 
 
 async def _by_people(
-    proposals: Sequence[review.AuditProposal], labels: Sequence[Label], modes: Sequence[Mode]
+    proposals: Sequence[review.AuditProposal], labels: Sequence[Label], modes: Mapping[str, str]
 ) -> Audited:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
@@ -115,7 +114,7 @@ async def _by_people(
             "round": open_proposals[0]["round"],
             "proposals": open_proposals,
             "labels": list(labels),
-            "modes": [{"name": mode.name, "description": mode.description} for mode in modes],
+            "modes": [{"name": name, "description": text} for name, text in modes.items()],
             "problems": problems,
         }
         reply = interrupt(request)
@@ -162,7 +161,7 @@ def by_label(proposal: review.AuditProposal, labels: Sequence[Label]) -> dict[st
 
 
 def _question(
-    model: str | BaseChatModel, modes: Sequence[Mode], options: GraphOptions
+    model: str | BaseChatModel, modes: Mapping[str, str], options: GraphOptions
 ) -> Question:
     """The question that a model is asked of each proposal."""
     prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
@@ -171,7 +170,7 @@ def _question(
         step="audit",
         adapter=ModelAdapter(model),
         prompt=prompts["audit"],
-        shape=audited_shape(tuple(mode.name for mode in modes)),
+        shape=audited_shape(tuple(modes)),
         version=version,
         repairs=options.repairs,
     )
@@ -180,7 +179,7 @@ def _question(
 def _by_model(
     question: Question,
     labels: Sequence[Label],
-    modes: Sequence[Mode],
+    modes: Mapping[str, str],
     paid: ReplyLog,
     standard: Standard,
     places: int,
@@ -216,7 +215,7 @@ def _by_model(
 
 
 def _variables(
-    proposal: review.AuditProposal, modes: Sequence[Mode], standard: str
+    proposal: review.AuditProposal, modes: Mapping[str, str], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = material(proposal["item"], also=[rationale])
@@ -228,7 +227,7 @@ def _variables(
         "label": proposal["label"],
         "proposed": proposal["proposed"],
         "why": proposal["why"],
-        "modes": "\n".join(f"- {mode.name}: {mode.description}" for mode in modes),
+        "modes": "\n".join(f"- {name}: {text}" for name, text in modes.items()),
     }
 
 

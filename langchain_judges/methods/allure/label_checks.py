@@ -18,8 +18,8 @@ NOUNS = frozenset(
     "a an the answer room rooms field fields zone zones".split()  # noqa: SIM905 - a word list
 )
 
-ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
-WORD = re.compile(r"\w+")
+_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 # A minus that follows a word is a hyphen: "pages 3-4".
 _NUMBER = re.compile(
     r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
@@ -36,14 +36,14 @@ def answer_words(text: str, left_out: Collection[str]) -> list[str]:
 
     An answer of signs alone, such as "<=", stands for itself.
     """
-    answer = ANSWER.split(text)[-1].casefold()
-    words = WORD.findall(answer)
+    answer = _ANSWER.split(text)[-1].casefold()
+    words = _WORD.findall(answer)
     return [word for word in words if word not in left_out] or words or answer.split()
 
 
 def last_number(text: str) -> float | None:
     """The last number of the answer; None where it has none."""
-    numbers = _NUMBER.findall(ANSWER.split(text)[-1])
+    numbers = _NUMBER.findall(_ANSWER.split(text)[-1])
     return float(numbers[-1].replace(",", "")) if numbers else None
 
 

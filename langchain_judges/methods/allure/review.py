@@ -8,7 +8,8 @@ from typing import Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.example import MEANINGS
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, with_source
 from langchain_judges.verdict import Item, Label
@@ -42,7 +43,6 @@ class AuditProposal(TypedDict):
         label: What the judge said.
         rationale: The judge's reason.
         proposed: What the check would say; the judge's own label where no rule doubts it.
-        mode: The failure mode that a rule suggests.
     """
 
     id: str
@@ -54,7 +54,6 @@ class AuditProposal(TypedDict):
     proposed: Label
     why: str
     check: str
-    mode: str | None
 
 
 class AuditRequest(TypedDict):
@@ -110,6 +109,24 @@ class AuditedExample(TypedDict):
     note: str
 
 
+def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
+    """What failure modes mean, by name: a caller's, then the paper's five.
+
+    Args:
+        modes: Each as `"name: description"`; an own one replaces its namesake.
+
+    Raises:
+        OptionError: They are no list of texts, or a mode has no name.
+    """
+    if modes is not None and not isinstance(modes, list | tuple):
+        raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
+    parts = [str(each).partition(":") for each in modes or ()]
+    own = {name.strip(): description.strip() for name, _, description in parts}
+    if not all(own):
+        raise OptionError("a failure mode needs a name: 'name: description'")
+    return {**own, **{name: text for name, text in MEANINGS.items() if name not in own}}
+
+
 def read_answers(
     answers: object,
     proposals: Sequence[AuditProposal],
@@ -154,9 +171,7 @@ def resolve(
     fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
     answer = _answer(fields.get("answer"))
     label = _label(fields, answer, proposal, labels)
-    mode = proposal["mode"]
-    if fields.get("mode") is not None or answer == "mode":
-        mode = str(fields.get("mode") or "").strip() or None
+    mode = str(fields.get("mode") or "").strip() or None
     if label == proposal["label"]:
         # Where no rule doubts the label, the auditor says the same as both.
         answer = "check_wrong" if proposal["proposed"] != label else "accept"
