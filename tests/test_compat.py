@@ -225,7 +225,7 @@ def test_graphs_are_shown_turn_by_turn_and_compared_node_by_node():
     taken = {"inputs": ["hi"], "results": [{"a": 1}], "steps": [["__start__", "plan"]]}
     evaluate = agents.create_graph_trajectory_llm_as_judge(judge=judge)
     assert evaluate(inputs=["hi"], outputs=taken, reference_outputs=taken)["score"] is True
-    assert judge.prompts[0].count('["__start__", "plan"]') == 2
+    assert judge.prompts[0].count("__start__ → plan") == 2
     with pytest.raises(ValueError, match="same length"):
         evaluate(inputs=[], outputs=taken)
     same = agents.graph_trajectory_strict_match(outputs=taken, reference_outputs=taken)

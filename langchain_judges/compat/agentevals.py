@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.asking.reading import as_text
+from langchain_judges.compat import openevals
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
-from langchain_judges.compat.openevals import (
-    TRAJECTORY_ACCURACY_PROMPT as TRAJECTORY_ACCURACY_PROMPT,
-)
-from langchain_judges.compat.openevals import (
-    TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE as TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE,
-)
-from langchain_judges.compat.openevals import (
-    Examples,
-    judged,
-)
-from langchain_judges.compat.openevals import (
-    create_async_trajectory_llm_as_judge as create_async_trajectory_llm_as_judge,
-)
-from langchain_judges.compat.openevals import (
-    create_trajectory_llm_as_judge as create_trajectory_llm_as_judge,
-)
 from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
-from langchain_judges.compat.trajectories import (
-    MATCHES,
-    ArgumentsMode,
-    MatchMode,
-    Overrides,
-    agreement,
-    has,
-    match_evaluator,
-)
 from langchain_judges.errors import InputError
+from langchain_judges.rows.record import record_in
+from langchain_judges.rows.texts import shown
 
+TRAJECTORY_ACCURACY_PROMPT = openevals.TRAJECTORY_ACCURACY_PROMPT
+TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = openevals.TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE
 DEFAULT_REF_COMPARE_PROMPT = """Did the steps of an agent, a graph of nodes, do its work well?
 
 They did if each follows from those before it, they come nearer to what was asked, and few of \
@@ -48,31 +27,21 @@ node `__start__` is where the agent begins, `__interrupt__` where it waits for a
 """Asks whether the nodes that a graph went through are right."""
 
 
-_MATCHES: Mapping[MatchMode, Callable[..., bool]] = {
-    **MATCHES,
-    "unordered": lambda made, wanted, agree: (
-        has(made, wanted, agree) and has(wanted, made, agree)
-    ),
-    "subset": lambda made, wanted, agree: has(wanted, made, agree),
-}
-
-
-def create_async_trajectory_match_evaluator(
-    *,
-    trajectory_match_mode: MatchMode = "strict",
-    tool_args_match_mode: ArgumentsMode = "exact",
-    tool_args_match_overrides: Overrides = None,
-) -> AsyncEvaluator:
-    """Create an evaluator that compares an agent's calls with a reference, as openevals' does.
-
-    As in agentevals 0.0.9, paths that neither has are equal, `subset` compares the reference's
-    arguments with those made, and `unordered` compares both ways.
-    """
-    agree = agreement(tool_args_match_mode, tool_args_match_overrides, None)
-    return match_evaluator(trajectory_match_mode, agree, _MATCHES)
-
-
+# As in agentevals 0.0.9: `subset` compares the reference's arguments with those made,
+# `unordered` compares both ways, and paths that neither has are equal.
+create_async_trajectory_match_evaluator = openevals.matching(
+    {
+        **openevals.MATCHES,
+        "unordered": lambda made, wanted, agree: (
+            openevals.has(made, wanted, agree) and openevals.has(wanted, made, agree)
+        ),
+        "subset": lambda made, wanted, agree: openevals.has(wanted, made, agree),
+    },
+    absent=None,
+)
 create_trajectory_match_evaluator = in_threads(create_async_trajectory_match_evaluator)
+create_async_trajectory_llm_as_judge = openevals.create_async_trajectory_llm_as_judge
+create_trajectory_llm_as_judge = openevals.create_trajectory_llm_as_judge
 
 
 def create_async_graph_trajectory_llm_as_judge(
@@ -84,7 +53,7 @@ def create_async_graph_trajectory_llm_as_judge(
     continuous: bool = False,
     choices: list[float] | None = None,
     use_reasoning: bool = True,
-    few_shot_examples: Examples = None,
+    few_shot_examples: openevals.Examples = None,
 ) -> AsyncEvaluator:
     """Create an evaluator of the nodes that a graph went through.
 
@@ -114,7 +83,9 @@ def create_async_graph_trajectory_llm_as_judge(
             reference_outputs.get("inputs"), reference_outputs
         )
         shown = {**row, **kwargs, "thread": thread, "reference_outputs": reference or ""}
-        return await judged(own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown)
+        return await openevals.judged(
+            own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown
+        )
 
     return evaluate
 
@@ -133,12 +104,7 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
         raise InputError(
             "`inputs`, `outputs['steps']` and `outputs['results']` must have the same length"
         )
-    turns = zip(inputs, steps, results, strict=True)
-    return "\n\n".join(
-        f"Turn {number}\nInput: {as_text(asked)}\nNodes: {as_text(nodes)}\n"
-        f"Result: {as_text(result)}"
-        for number, (asked, nodes, result) in enumerate(turns, 1)
-    )
+    return shown(record_in({"inputs": inputs, "steps": steps, "results": results}))
 
 
 async def graph_trajectory_strict_match_async(
@@ -163,7 +129,7 @@ async def graph_trajectory_strict_match_async(
         if outputs is None or reference_outputs is None:
             raise InputError("both `outputs` and `reference_outputs` are compared")
         same = outputs["steps"] == reference_outputs["steps"]
-        return record(result_of(key, (same, None)), key)
+        return record(result_of(key, same), key)
 
 
 graph_trajectory_strict_match = now(graph_trajectory_strict_match_async)

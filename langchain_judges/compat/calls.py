@@ -5,35 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, Protocol
+from typing import Any, ParamSpec
 
 from langsmith import trace
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import run
 from langchain_judges.integrations.feedback import logged_in_test
 
 P = ParamSpec("P")
-
-
-class EvaluatorResult(TypedDict):
-    """What an evaluator of openevals or agentevals returns."""
-
-    key: str
-    score: Any
-    comment: str | None
-    metadata: dict[str, Any] | None
-
-
-class Record(Protocol):
-    """Records a result and returns it; under a key also as feedback of a test."""
-
-    def __call__(self, result: Any, key: str | None = None) -> Any:
-        """Record a result."""
-
-
-# A score, and the reason for it.
-Scored = tuple[Any, str | None]
 # An evaluator for event loops, and one for threads.
 AsyncEvaluator = Callable[..., Coroutine[Any, Any, Any]]
 Evaluator = Callable[..., Any]
@@ -61,11 +40,11 @@ def now(evaluator: AsyncEvaluator) -> Evaluator:
 
 
 @contextmanager
-def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Record]:
+def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[..., Any]]:
     """Trace an evaluation; yields what records its result and returns it.
 
     In a test of LangSmith's pytest plugin the evaluation is traced apart from what it judges,
-    and a result with a score is logged as feedback.
+    and a result with a key is logged as feedback.
 
     Args:
         name: What the evaluation is called in traces.
@@ -82,7 +61,6 @@ def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Record]:
         yield record
 
 
-def result_of(key: str, scored: Scored, metadata: dict[str, Any] | None = None) -> Any:
-    """Return a score as openevals does."""
-    score, comment = scored
-    return EvaluatorResult(key=key, score=score, comment=comment, metadata=metadata)
+def result_of(key: str, score: Any, reasoning: Any = None, metadata: Any = None) -> Any:
+    """A score as openevals and agentevals return it."""
+    return {"key": key, "score": score, "comment": reasoning, "metadata": metadata}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -115,8 +115,6 @@ def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:
         return {k: v for each in criteria for k, v in _resolved(each, usual).items()}
     if isinstance(criteria, Mapping) and criteria:
         return {str(name): str(text) for name, text in criteria.items()}
-    if request := getattr(criteria, "critique_request", None):  # a constitutional principle
-        return {criteria.name: request}
     name = getattr(criteria, "value", criteria)
     if not isinstance(name, str) or not name:
         raise OptionError(f"`criteria` must be a name or a mapping, got {criteria!r}")
@@ -138,7 +136,7 @@ def _read_score(text: str) -> dict[str, Any] | None:
 
 
 # From `input`, `output`, `other` and `reference` to a result.
-_Evaluate = Runnable[Any, dict[str, Any]]
+_Evaluate = Callable[[dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 
 def _scored(asks: OwnPromptJudge, kind: str, normalize_by: float | None) -> _Evaluate:
@@ -148,7 +146,7 @@ def _scored(asks: OwnPromptJudge, kind: str, normalize_by: float | None) -> _Eva
             return {**said, "score": int(said["value"] == "Y")}
         return {**said, "score": said["score"] / normalize_by} if normalize_by else dict(said)
 
-    return RunnableLambda(lambda fields: run(steps(fields)), afunc=steps, name=kind)
+    return steps
 
 
 def _compared(judge: Runnable[Any, Any]) -> _Evaluate:
@@ -162,9 +160,7 @@ def _compared(judge: Runnable[Any, Any]) -> _Evaluate:
         value = None if preference == "tie" else preference
         return {"reasoning": why, "value": value, "score": POINTS[preference]}
 
-    return RunnableLambda(
-        lambda fields: run(steps(fields)), afunc=steps, name="pairwise_string"
-    )
+    return steps
 
 
 class ClassicEvaluator:
@@ -179,7 +175,10 @@ class ClassicEvaluator:
     def __init__(self, name: str, kind: str, labeled: bool, evaluate: _Evaluate) -> None:
         """Take what evaluates."""
         self.evaluation_name, self.requires_reference = name, labeled
-        self._kind, self._evaluate = kind, evaluate
+        self._kind = kind
+        self._evaluate = RunnableLambda(
+            lambda fields: run(evaluate(fields)), afunc=evaluate, name=kind
+        )
 
     def evaluate_strings(self, **fields: Any) -> dict[str, Any]:
         """Judge `prediction` for `input`, beside `reference`."""

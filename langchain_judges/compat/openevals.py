@@ -6,21 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_judges.compat.calls import (
-    AsyncEvaluator,
-    in_threads,
-    recorded,
-    result_of,
-)
+from langchain_judges.compat.calls import AsyncEvaluator, in_threads, recorded, result_of
 from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
-from langchain_judges.compat.trajectories import (
-    create_async_trajectory_match_evaluator as create_async_trajectory_match_evaluator,
-)
-from langchain_judges.compat.trajectories import (
-    create_trajectory_match_evaluator as create_trajectory_match_evaluator,
-)
-from langchain_judges.compat.trajectories import written
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.trajectory_match import AGREE, ArgumentsMatch, unmatched
+from langchain_judges.options import check_value
+from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.texts import Message, ToolCall, plain, shown
 
 Examples = Sequence[Mapping[str, Any]] | None
 Extraction = Literal["none", "llm", "markdown_code_blocks"]
@@ -116,7 +108,7 @@ async def judged(
         data = await own.ask(name, row if shown is None else shown)
         if own.output_schema is not None:
             return record(data)
-        return record(result_of(key, (data["score"], data.get("reasoning"))), key)
+        return record(result_of(key, **data), key)
 
 
 def create_async_trajectory_llm_as_judge(
@@ -140,7 +132,7 @@ def create_async_trajectory_llm_as_judge(
 
     async def evaluate(*, outputs: Any, reference_outputs: Any = None, **kwargs: Any) -> Any:
         row = {"outputs": outputs, "reference_outputs": reference_outputs, **kwargs}
-        texts = {"outputs": written(outputs), "reference_outputs": written(reference_outputs)}
+        texts = {"outputs": _written(outputs), "reference_outputs": _written(reference_outputs)}
         shown = {**kwargs, **texts}
         return await judged(own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown)
 
@@ -198,10 +190,9 @@ def create_async_code_llm_as_judge(
             code = await code_of(outputs)
             if code is None:
                 failed = {"code_extraction_failed": True}
-                return record(result_of(feedback_key, (False, None), failed), feedback_key)
+                return record(result_of(feedback_key, False, metadata=failed), feedback_key)
             data = await own.ask("code_llm_as_judge", {**row, **kwargs, "outputs": code})
-            scored = data["score"], data.get("reasoning")
-            return record(result_of(feedback_key, scored), feedback_key)
+            return record(result_of(feedback_key, **data), feedback_key)
 
     return evaluate
 
@@ -229,21 +220,159 @@ def _blocks(text: str) -> str | None:
 
 
 def _last_text(outputs: Any) -> str:
-    """Return the text of an application's outputs.
+    """Text of an application's outputs: of messages the last.
 
     Raises:
-        OptionError: It has none.
+        InputError: They are neither a text nor messages.
     """
-    if isinstance(outputs, str):
-        return outputs
-    messages = outputs.get("messages") if isinstance(outputs, Mapping) else None
-    last = messages[-1] if isinstance(messages, list) and messages else outputs
-    if isinstance(last, Mapping) and "content" in last:
-        last = last["content"]
-    text = getattr(last, "text", last)
-    if not isinstance(text, str):
-        raise OptionError(
-            "`outputs` must be a text, a message or `{'messages'}`, or be read by a "
-            f"`code_extractor`; got {outputs!r}"
+    messages = [] if isinstance(outputs, str) else _messages_of(outputs, "outputs")
+    return plain(messages[-1]["content"]) if messages else str(outputs)
+
+
+MatchMode = Literal["strict", "unordered", "subset", "superset"]
+ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
+_Override = ArgumentsMode | list[str] | Callable[[Any, Any], bool]
+Overrides = Mapping[str, _Override] | None
+_AS_OURS: Mapping[Any, Any] = {"exact": "equal", "ignore": "ignored"}
+
+
+def matching(
+    matches: Mapping[MatchMode, Callable[..., bool]], absent: object
+) -> Callable[..., AsyncEvaluator]:
+    """Factory of evaluators that compare trajectories.
+
+    Args:
+        matches: What each mode says of both trajectories.
+        absent: What an argument that is not there counts as; None: as null, and equal.
+    """
+
+    def create_async_trajectory_match_evaluator(
+        *,
+        trajectory_match_mode: MatchMode = "strict",
+        tool_args_match_mode: ArgumentsMode = "exact",
+        tool_args_match_overrides: Overrides = None,
+    ) -> AsyncEvaluator:
+        """Create an evaluator that compares an agent's calls of tools with a reference.
+
+        Args:
+            trajectory_match_mode: The same roles and calls in order; the same calls in any
+                order; only calls of the reference; or at least those.
+            tool_args_match_mode: How arguments must agree.
+            tool_args_match_overrides: The same by a tool's name: a mode, paths of the arguments
+                that must be equal, or a function of both arguments.
+
+        Returns:
+            A coroutine function of `outputs` and `reference_outputs`, messages or
+            `{"messages"}`, to `{"key", "score", "comment", "metadata"}`, the score true or
+            false.
+
+        Raises:
+            OptionError: A mode is not allowed.
+        """
+        check_value("trajectory_match_mode", trajectory_match_mode, MatchMode)
+        agree = _agreement(tool_args_match_mode, tool_args_match_overrides, absent)
+        key = f"trajectory_{trajectory_match_mode}_match"
+
+        async def evaluate(*, outputs: Any, reference_outputs: Any, **kwargs: Any) -> Any:
+            row = {"outputs": outputs, "reference_outputs": reference_outputs, **kwargs}
+            with recorded(key, row) as record:
+                made = _messages_of(outputs, "outputs")
+                wanted = _messages_of(reference_outputs, "reference_outputs")
+                score = matches[trajectory_match_mode](made, wanted, agree)
+                return record(result_of(key, score), key)
+
+        return evaluate
+
+    return create_async_trajectory_match_evaluator
+
+
+def _messages_of(value: Any, field: str) -> list[Message]:
+    """Return messages in a list, alone, or under `messages`.
+
+    Raises:
+        InputError: There are none.
+    """
+    is_holder = isinstance(value, Mapping) and "role" not in value
+    inner = value.get("messages") if is_holder else value
+    messages = messages_in(inner) if inner else []
+    if inner is None or (inner and not messages):
+        raise InputError(
+            f"`{field}` must be messages, or hold them as 'messages', got {value!r}"
         )
-    return text
+    return messages
+
+
+def _written(value: Any) -> str:
+    """Return an agent's messages as a prompt shows them; of none an empty text."""
+    return shown(_messages_of(value, "outputs")) if value else ""
+
+
+def _calls(messages: Sequence[Message]) -> list[ToolCall]:
+    return [call for message in messages for call in message.get("tool_calls") or ()]
+
+
+def has(more: Sequence[Message], less: Sequence[Message], agree: ArgumentsMatch) -> bool:
+    """Say whether all calls of some messages are among those of others."""
+    return not unmatched(_calls(more), _calls(less), agree)[0]
+
+
+def _strict(made: Sequence[Message], wanted: Sequence[Message], agree: ArgumentsMatch) -> bool:
+    return len(made) == len(wanted) and all(
+        one["role"] == other["role"]
+        and not any(unmatched(_calls([one]), _calls([other]), agree))
+        for one, other in zip(made, wanted, strict=True)
+    )
+
+
+def _reversed(agree: ArgumentsMatch) -> ArgumentsMatch:
+    return lambda name, made, wanted: agree(name, wanted, made)
+
+
+MATCHES: Mapping[MatchMode, Callable[..., bool]] = {
+    "strict": _strict,
+    "unordered": lambda made, wanted, agree: (
+        has(made, wanted, agree) and has(wanted, made, _reversed(agree))
+    ),
+    "subset": lambda made, wanted, agree: has(wanted, made, _reversed(agree)),
+    "superset": has,
+}
+
+
+def _agreement(mode: ArgumentsMode, overrides: Overrides, absent: object) -> ArgumentsMatch:
+    """Return what says whether the arguments of two calls agree.
+
+    Args:
+        mode: How all must agree.
+        overrides: How those of some tools must, by name.
+        absent: What an argument that is not there counts as; None: as null, and equal.
+
+    Raises:
+        OptionError: A mode is not allowed.
+    """
+    check_value("tool_args_match_mode", mode, ArgumentsMode)
+    own = {name: each for name, each in (overrides or {}).items() if each}
+    for name, each in own.items():
+        check_value(f"tool_args_match_overrides[{name!r}]", each, _Override)
+
+    def agree(name: str, made: Any, wanted: Any) -> bool:
+        how = own.get(name, mode)
+        if callable(how):
+            return bool(how(made, wanted))
+        if isinstance(how, str):
+            return AGREE[_AS_OURS.get(how, how)](name, made, wanted)
+        pairs = [(_at(made, path, absent), _at(wanted, path, absent)) for path in how]
+        return all(one == other and (one is not absent or one is None) for one, other in pairs)
+
+    return agree
+
+
+def _at(arguments: Any, path: str, absent: object) -> Any:
+    for step in path.split("."):
+        if not isinstance(arguments, Mapping) or step not in arguments:
+            return absent
+        arguments = arguments[step]
+    return arguments
+
+
+create_async_trajectory_match_evaluator = matching(MATCHES, object())
+create_trajectory_match_evaluator = in_threads(create_async_trajectory_match_evaluator)

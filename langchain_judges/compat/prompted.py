@@ -6,10 +6,10 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from langchain_core.messages import (
     BaseMessage,
@@ -206,21 +206,12 @@ def _filled(
 def _with_examples(
     messages: list[BaseMessage], examples: Sequence[Mapping[str, Any]]
 ) -> list[BaseMessage]:
-    """Return messages with judged examples at the end of the last that the user says.
-
-    Raises:
-        OptionError: The user says nothing.
-    """
-    at = max((i for i, each in enumerate(messages) if each.type == "human"), default=None)
-    if at is None:
-        raise OptionError("`few_shot_examples` need a prompt with a message of the user")
+    """Messages with judged examples at the end of the last."""
+    *before, last = messages
     shown = "\n\n".join(_example(number, each) for number, each in enumerate(examples, 1))
-    old = messages[at].content
-    blocks: list[Any] = [{"type": "text", "text": old}] if isinstance(old, str) else old
-    text = f"\n\nExamples, judged right:\n\n{shown}"
-    new = old + text if isinstance(old, str) else [*blocks, {"type": "text", "text": text}]
-    changed = messages[at].model_copy(update={"content": new})
-    return [*messages[:at], changed, *messages[at + 1 :]]
+    text, old = f"\n\nExamples, judged right:\n\n{shown}", last.content
+    new = old + text if isinstance(old, str) else [*old, {"type": "text", "text": text}]
+    return [*before, last.model_copy(update={"content": new})]
 
 
 def _example(number: int, example: Mapping[str, Any]) -> str:
@@ -262,34 +253,22 @@ def _shape_of(schema: Any) -> type[BaseModel]:
     return create_model(str(form.get("title", "Reply")), **types)
 
 
-def _finite(number: float) -> float:
-    if not isfinite(number):
-        raise ValueError("must be a finite number")
-    return number
-
-
 _TYPES: Mapping[str, Any] = {
-    **{
-        "string": str,
-        "integer": int,
-        "number": Annotated[int | float, AfterValidator(_finite)],
-    },
-    **{"boolean": bool, "array": list[Any], "object": dict[str, Any], "null": None},
+    **{"string": str, "integer": int, "number": int | float, "boolean": bool},
+    **{"array": list[Any], "object": dict[str, Any], "null": None},
 }
 
 
 def _type_of(form: Mapping[str, Any]) -> Any:
-    """Return what is checked of a property: its type and its choices; it is sent as it is."""
+    """Type of a property, which is checked with its choices; it is sent as it is."""
     kind = _TYPES.get(str(form.get("type")), Any)
+    return Annotated[kind, AfterValidator(partial(_checked, form)), WithJsonSchema(dict(form))]
+
+
+def _checked(form: Mapping[str, Any], value: Any) -> Any:
     choices = form.get("enum")
-    if choices and all(isinstance(each, str) for each in choices):
-        kind = Literal[tuple(choices)]
-    elif choices:
-        kind = Annotated[kind, AfterValidator(lambda value: _chosen(value, choices))]
-    return Annotated[kind, WithJsonSchema(dict(form))]
-
-
-def _chosen(value: Any, choices: Sequence[Any]) -> Any:
-    if value not in choices:
+    if choices and value not in choices:
         raise ValueError(f"must be one of {choices}")
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError("must be a finite number")
     return value
