@@ -19,7 +19,7 @@ from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_judges.runs.comparison import compare, line_up
+from langchain_judges import judge_many, load_judge
 from tests.fakes import FakeChatModel
 
 
@@ -119,13 +119,12 @@ Measures = dict[str, tuple[float, float]]
 def measure(skill: float, world: World, number: int) -> Measures:
     """Return the share of right verdicts and the mean calls of each method."""
     model = FakeChatModel(replies=Simulated(skill, world))
-    judges, _ = line_up(list(OPTIONS), model, budget=None, options=OPTIONS)
-    rows = pairs(number)
-    comparison = compare(judges, rows, progress=False, max_concurrency=1)
     measures: Measures = {}
-    for name, each in comparison.items():
-        share = each["labelled"]["share"] if each["labelled"] else None
-        measures[name] = (share or 0.0, each["calls"] / each["rows"])
+    for name, options in OPTIONS.items():
+        judge = load_judge(name, model, **options)
+        with judge_many(judge, pairs(number), progress=False, max_concurrency=1) as run:
+            list(run)
+        measures[name] = (run.summary.agreed / number, run.summary.calls / number)
     return measures
 
 

@@ -34,7 +34,6 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.metrics import accuracy
 from langchain_judges.rows.texts import judged
-from langchain_judges.runs.comparison import within_budget
 from langchain_judges.runs.sources import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
 
@@ -208,7 +207,7 @@ def budgeted(budget: int, shots: int = 0) -> list[Arm]:
     """Return self-consistency and SC² within a number of calls."""
     end = f" {shots}s" if shots else ""
     few = {"shots": shots} if shots else {}
-    own = {**within_budget("sc2", budget), "aspects": True}
+    own = {"samples": budget // 2, "aspects": True}  # a table and a match for each
     return [
         arm(f"cot_sc {budget}{end}", "cot_sc", samples=budget, **few),
         arm(f"sc2 of {budget}{end}", "sc2", **own, **few),

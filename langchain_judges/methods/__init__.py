@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from langchain_judges.asking.ask import ask as ask
     from langchain_judges.asking.effects import emit as emit
     from langchain_judges.asking.effects import gather as gather
-    from langchain_judges.methods.declaration import Budget as Budget
     from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
     from langchain_judges.methods.pairs import COMPARES as COMPARES
     from langchain_judges.methods.pairs import MATERIAL as MATERIAL
@@ -41,7 +40,7 @@ _HOMES = {
     "asking.account": "Account",
     "asking.ask": "Question Reply ask",
     "asking.effects": "emit gather",
-    "methods.declaration": "Budget JudgeOptions",
+    "methods.declaration": "JudgeOptions",
     "methods.pairs": "COMPARES MATERIAL PairState PairSteps order_verdict pair_of pair_prompt",
     "methods.registry": "register",
     "options": "Rule factory",

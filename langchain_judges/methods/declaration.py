@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, cast
@@ -30,24 +29,6 @@ from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 from langchain_judges.rows.files import json_in
-
-
-@dataclass(frozen=True)
-class Budget:
-    """A rule to spend a budget: `fixed + each · n` calls for a pair, n as large as fits.
-
-    Attributes:
-        option: The option that n sets; dots reach into groups and lists of `also`:
-            `panel.dynamic`.
-        also: Options that go with it.
-    """
-
-    fixed: int
-    each: int = 0
-    option: str = ""
-    least: int = 1
-    most: int | None = None
-    also: Mapping[str, object] = field(default_factory=dict)
 
 
 class JudgeSpec(TypedDict):
@@ -166,7 +147,6 @@ class GraphOptions(AskingOptions):
         summary: One line for lists of methods.
         presets: Options by name; a preset is data, not another code path.
         few: Options with which a judgment takes few calls, for examples and tests.
-        budgets: How it spends a budget of calls for a pair; the first rule that fits counts.
         result_tables: Which results a page shows as tables beside the verdict, with titles.
         templates: Its prompts by name; mostly a step asks by the one of its name.
         results: What it returns beside the verdict: keys of its state.
@@ -181,7 +161,6 @@ class GraphOptions(AskingOptions):
     summary: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     few: ClassVar[Mapping[str, Any]] = {}
-    budgets: ClassVar[tuple[Budget, ...]] = ()
     result_tables: ClassVar[Mapping[str, str]] = {}
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
 

@@ -1,4 +1,4 @@
-"""Verdicts, summaries, comparisons, rankings and audits on a terminal."""
+"""Verdicts, summaries, rankings and audits on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from langchain_judges.runs.criteria import HEAD
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.comparison import Comparison, Ranking, Rate, Standing
+    from langchain_judges.runs.comparison import Ranking
     from langchain_judges.runs.summary import Summary
 
 
@@ -174,43 +174,6 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
 
 def _by_kind(counts: Counter[str]) -> str:
     return ", ".join(f"{n} {name}" for name, n in counts.most_common())
-
-
-def comparison_table(comparison: Comparison) -> Table:
-    """Render a comparison: one column for each method, one line for each number."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for method in comparison:
-        table.add_column(method, justify="right")
-    columns = list(map(_cells, comparison.values()))
-    lines = {name: [column[name] for column in columns] for name in columns[0]}
-    for name, cells in lines.items():
-        if set(cells) != {"-"}:
-            table.add_row(Text(name, style="bold"), *map(Text, cells))
-    return table
-
-
-def _cells(own: Standing) -> dict[str, str]:
-    both, failures = own["both_orders"], own["failures"]
-    reasons = [f"{n} {reason}" for reason, n in sorted(failures.items())]
-    return {
-        "calls a pair": f"{own['calls_each']:,}",
-        **{side: f"{own['verdicts'][side]:,}" for side in SIDES},
-        "not judged": f"{own['not_judged']:,}",
-        "flips": f"{own['flips']:,} of {both:,}" if both else "-",
-        "failures": "\n".join([f"{sum(failures.values()):,}", *reasons]),
-        "calls": f"{own['calls']:,}",
-        "tokens": f"{own['tokens']:,}",
-        "dollars": "-" if own["dollars"] is None else f"{own['dollars']:,.4f}",
-        "as labelled": _rate(own["labelled"]),
-    }
-
-
-def _rate(rate: Rate | None) -> str:
-    if rate is None or rate["share"] is None or rate["low"] is None or rate["high"] is None:
-        return "-"
-    percents = f"{100 * rate['low']:.0f}–{100 * rate['high']:.0f}"
-    return f"{rate['count']:,} of {rate['of']:,}\n{100 * rate['share']:.0f} % [{percents}]"
 
 
 def ranking_table(ranking: Ranking) -> Table:

@@ -1,34 +1,26 @@
-"""Methods compared on the same rows, and systems ranked by their outputs on the same tasks."""
+"""Systems ranked by their outputs on the same tasks, and files of outputs joined."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
 
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, method_of
 from langchain_judges.options import with_options
-from langchain_judges.rows.checks import SIDES
 from langchain_judges.rows.lookup import Columns
-from langchain_judges.runs.many import Run, judge_many
+from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
 from langchain_judges.runs.sources import Records, Source
-from langchain_judges.runs.summary import interval_of
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from numpy.random import Generator
 
     from langchain_judges.metrics.inputs import Floats
@@ -38,226 +30,6 @@ if TYPE_CHECKING:
 FIRST_ROUNDS = 2
 """Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
 _SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
-
-
-def line_up(
-    methods: Sequence[str],
-    model: str | BaseChatModel,
-    *,
-    budget: int | None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[dict[str, Judge], dict[str, str]]:
-    """Create a judge for each method, with the settings that fit the budget.
-
-    Args:
-        methods: Names of methods, `"cascade"` and `"jury"` among them.
-        model: A model, as for `resolve_model`; the same for every method.
-        budget: The most calls for one pair, excluding repairs; None for each method's own cost.
-        options: More options of a method, by its name; they override the budget's settings,
-            and a method that then needs more calls than the budget is skipped.
-
-    Returns:
-        The judges by method, and the reasons of the methods that were skipped: the budget is
-        too small for one, or it judges no pairs.
-
-    Raises:
-        OptionError: No method can take part, one is named twice or unknown, or an option is
-            not allowed.
-    """
-    known = {**METHODS, **COMBINATIONS}
-    own = options or {}
-    if not methods or len(set(methods)) < len(methods) or set(methods) - known.keys():
-        names = ", ".join(sorted(name for name, each in known.items() if each.budgets))
-        raise OptionError(f"`methods` must be among {names}, each once; got {list(methods)!r}")
-    if beyond := set(own) - set(methods):
-        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
-    chat = resolve_model(model)
-    judges: dict[str, Judge] = {}
-    skipped: dict[str, str] = {}
-    for method in methods:
-        if known[method].takes == "item" or (budget is not None and not known[method].budgets):
-            skipped[method] = "it labels single texts, or has no rule for a budget"
-            continue
-        try:
-            settings = {} if budget is None else within_budget(method, budget)
-        except BudgetError as exc:
-            skipped[method] = str(exc)
-            continue
-        judge = load_judge(method, chat, **{**settings, **own.get(method, {})})
-        calls = metadata_of(judge)["calls"]
-        if budget is not None and calls > budget:
-            skipped[method] = f"{calls} calls for a pair are more than the budget of {budget}"
-        else:
-            judges[method] = judge
-    if not judges:
-        reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
-        raise OptionError(f"no method can take part: {reasons}")
-    return judges, skipped
-
-
-class BudgetError(OptionError):
-    """A budget is too small for a method."""
-
-
-def within_budget(method: str, budget: int) -> dict[str, Any]:
-    """The options with which a method spends at most `budget` calls for a pair.
-
-    Raises:
-        BudgetError: The budget is too small for the method.
-        OptionError: It is not a whole number of at least 1, or the method has no rule for it.
-
-    >>> within_budget("cot_sc", 16), within_budget("bsm", 16)
-    ({'samples': 16}, {'max_criteria': 7})
-    """
-    if not (rules := method_of(method).budgets):
-        raise OptionError(f"{method!r} has no rule how it spends a budget")
-    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
-        raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
-    needs = [rule.fixed + rule.each * rule.least for rule in rules]
-    rule = next((each for each, most in zip(rules, needs, strict=True) if budget >= most), None)
-    if rule is None:
-        raise BudgetError(
-            f"{method!r} needs at least {min(needs)} calls for a pair, got {budget}"
-        )
-    options: dict[str, Any] = deepcopy(dict(rule.also))
-    if rule.each:
-        n = (budget - rule.fixed) // rule.each
-        *path, name = rule.option.split(".")
-        place: Any = options
-        for key in path:
-            place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
-        place[name] = min(n, rule.most or n)
-    return options
-
-
-class Rate(TypedDict):
-    """A share with its 95 % interval (Wilson); the numbers are None where `of` is 0."""
-
-    count: int
-    of: int
-    share: float | None
-    low: float | None
-    high: float | None
-
-
-class Standing(TypedDict):
-    """The results of one method.
-
-    Attributes:
-        verdicts: The number of verdicts `A`, `B` and `tie`.
-        both_orders: Rows judged in both orders; `flips` is out of these.
-        failures: Every failure by reason, also those of rows that were judged.
-        causes: Why rows were not judged: the most frequent of their first failures.
-        dollars: Cost of all replies; None without prices, or if a price is unknown.
-        labelled: Verdicts that equal their row's label. A row that was not judged counts as
-            wrong; rows without a label A, B or tie are not counted. None if no row has one.
-    """
-
-    options: dict[str, Any]
-    calls_each: int
-    rows: int
-    verdicts: dict[str, int]
-    not_judged: int
-    flips: int
-    both_orders: int
-    failures: dict[str, int]
-    causes: dict[str, int]
-    calls: int
-    tokens: int
-    dollars: float | None
-    labelled: Rate | None
-
-
-Comparison = dict[str, Standing]
-"""The results by the name of the judge."""
-
-
-class CompareOptions(RunLimits):
-    """How `compare` runs.
-
-    Attributes:
-        prices: Prices of tokens, as in `judge_many`.
-        out: Directory with a results file for each method, from which an interrupted run
-            resumes.
-    """
-
-    called: ClassVar[str] = "compare"
-
-    prices: FilePath = None
-    out: FilePath = None
-
-
-@with_options(CompareOptions)
-def compare(judges: Mapping[str, Judge], rows: Rows, options: CompareOptions) -> Comparison:
-    """Run several judges on the same rows and count the verdicts.
-
-    Args:
-        judges: Judges of pairs by name, such as the first result of `line_up`.
-        rows: The pairs; read once for each judge.
-        options: Each by its name.
-
-    Returns:
-        The comparison.
-
-    Raises:
-        InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
-    """
-    rows = rows if not hasattr(rows, "__next__") else list(rows)
-    standings: Comparison = {}
-    for name, judge in judges.items():
-        run = judge_many(
-            judge,
-            rows,
-            records=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
-            max_concurrency=options.max_concurrency,
-            progress=options.progress,
-            prices=options.prices,
-        )
-        standings[name] = _standing(judge, run)
-    return standings
-
-
-def _standing(judge: Judge, run: Run) -> Standing:
-    """Judge to the end; calls, tokens and dollars are of all rows, of earlier runs too."""
-    counts, dollars, summary = Counter[str](), 0.0, run.summary
-    with run:
-        for row in run:
-            verdict, cost = row["verdict"], row.get("cost")
-            usage = verdict["usage"]
-            counts["labels"] += row.get("label") in SIDES
-            counts["calls"] += usage["calls"]
-            counts["tokens"] += usage["input_tokens"] + usage["output_tokens"]
-            counts["unpriced"] += cost is None and usage["calls"] > 0
-            dollars += cost or 0.0
-    labels, metadata = counts["labels"], metadata_of(judge)
-    return {
-        "options": metadata.get("options") or {},
-        "calls_each": metadata.get("calls", 0),
-        "rows": summary.rows,
-        "verdicts": {side: summary.preferences[side] for side in SIDES},
-        "not_judged": summary.not_judged.total(),
-        "flips": summary.flips,
-        "both_orders": summary.both_orders,
-        "failures": dict(summary.failures),
-        "causes": dict(summary.causes.most_common(5)),
-        "calls": counts["calls"],
-        "tokens": counts["tokens"],
-        "dollars": dollars if summary.prices and not counts["unpriced"] else None,
-        "labelled": rate(summary.agreed, labels) if labels else None,
-    }
-
-
-def rate(count: int, of: int) -> Rate:
-    """Return a share with its 95 % Wilson interval.
-
-    >>> share = rate(8, 10)
-    >>> round(share["low"], 4), round(share["high"], 4)
-    (0.4902, 0.9433)
-    """
-    if not of:
-        return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    low, high = interval_of(count, of)
-    return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
 
 
 def joined(

@@ -151,10 +151,6 @@ class _Contract:
         _expect(summary.endswith("."), f"the `summary` of {name!r} is a sentence")
         for option, meaning in described(kind).items():
             _expect(meaning, f"`{option}` of {name!r} stands in its class's `Attributes:`")
-        for rule in kind.budgets:
-            for option in (rule.option, *rule.also):
-                known = option.partition(".")[0] in {"", *kind.model_fields}
-                _expect(known, f"the budget of {name!r} sets `{option}`, which is an option")
 
     def options(self) -> None:
         """Check that options survive JSON and the builder, one by one."""

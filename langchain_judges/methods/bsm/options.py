@@ -12,7 +12,6 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.declaration import (
-    Budget,
     OtherModel,
     Seed,
     check_quorum,
@@ -91,7 +90,6 @@ class BSM(LookupOptions, Worded):
         "self_consistency": {"samples": 5},
         "ten_points": {"scale": (1, 10)},
     }
-    budgets = (Budget(1, 2, "max_criteria"),)
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
     templates = texts.PROMPTS
     examples_in = ("branch", "merge")

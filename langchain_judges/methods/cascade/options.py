@@ -9,7 +9,6 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import Budget
 from langchain_judges.methods.ensemble_options import (
     Combination,
     MemberLike,
@@ -58,15 +57,6 @@ class Cascade(Combination):
     summary = "Cascade: a cheap judge first, the next one only where it is unsure."
     default_methods = ("relative", "bsm")
     results = ("stages", "stage", "subscores")
-    # What `relative` leaves of its 2 calls is for Branch-Solve-Merge.
-    budgets = (
-        Budget(
-            3,
-            2,
-            "methods.1.options.max_criteria",
-            also={"methods": ["relative", {"method": "bsm", "options": {}}]},
-        ),
-    )
     result_tables = {"stages": "Judges asked in turn"}
 
     first: Annotated[

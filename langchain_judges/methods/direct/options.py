@@ -144,7 +144,6 @@ class Relative(FewShot, ByCriteria):
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
     presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
-    budgets = (declaration.Budget(2),)
     templates = prompts_in(PROMPTS, "relative")
     reads = "label"
 
@@ -190,7 +189,6 @@ class Absolute(ScoresBoth, ByCriteria):
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
     presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
-    budgets = (declaration.Budget(2),)
     templates = prompts_in(PROMPTS, "absolute")
 
     scale: Scale = (1, 10)
@@ -235,7 +233,6 @@ class Direct(AboutATask):
         "with_aspects": {"aspects": list(ASPECTS)},
         "both_orders": {"orders": "strict"},
     }
-    budgets = (declaration.Budget(1),)
     templates = prompts_in(PROMPTS, "direct")
 
     aspects: Annotated[
@@ -272,7 +269,6 @@ class ChainOfThought(FewShot, AboutATask):
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
     presets = SHOWN
-    budgets = (declaration.Budget(1),)
     templates = prompts_in(PROMPTS, "cot")
 
     orders: OrderRule = "none"
@@ -304,7 +300,6 @@ class LLMScore(Baseline):
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
     presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
-    budgets = (declaration.Budget(1),)
     templates = prompts_in(PROMPTS, "llm_score")
     results = ("ballots", "llm_score")
     noun = "passage"
@@ -345,7 +340,6 @@ class PlanSolve(ScoresBoth):
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
-    budgets = (declaration.Budget(3),)
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
     templates = prompts_in(PROMPTS, "plan_solve")
     results = ("ballots", "criteria", "subscores")
@@ -388,7 +382,6 @@ class SelfConsistency(FewShot, AboutATask):
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
     presets = SHOWN
     few = {"samples": 3}
-    budgets = (declaration.Budget(0, 1, "samples"),)
     templates = prompts_in(PROMPTS, "cot")
 
     prompt: Literal["cot", "relative"] = "cot"
@@ -444,7 +437,6 @@ class RelativeSelfConsistency(SelfConsistency):
 
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
-    budgets = (declaration.Budget(0, 2, "samples"),)
     templates = prompts_in(PROMPTS, "relative")
 
     prompt: Literal["cot", "relative"] = "relative"

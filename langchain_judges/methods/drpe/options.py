@@ -202,15 +202,6 @@ class DRPE(declaration.JudgeOptions):
         "no_dynamic": {"panel": {"dynamic": 0}, "voting": _OWN_VIEWS},
         "no_static": {"panel": {"static": []}, "voting": _OWN_VIEWS},
     }
-    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
-    # of seven asked at once; else the static roles.
-    budgets = (
-        declaration.Budget(
-            5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}
-        ),
-        declaration.Budget(3),
-        declaration.Budget(1, also={"panel": {"dynamic": 0}}),
-    )
     result_tables = {"votes": "Votes of the panel"}
     templates = texts.PROMPTS
     examples_in = ("vote",)

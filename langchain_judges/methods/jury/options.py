@@ -16,7 +16,7 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges import verdict
 from langchain_judges.asking.account import Account
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import Budget, check_quorum
+from langchain_judges.methods.declaration import check_quorum
 from langchain_judges.methods.ensemble_options import (
     Combination,
     Opinion,
@@ -67,10 +67,6 @@ class Jury(Combination):
     summary = "Jury: several judges or models on the same row, and what most of them say."
     default_methods = ("relative", "cot", "plan_solve")
     results = ("members",)
-    budgets = (
-        Budget(6),
-        Budget(4, also={"methods": ["relative", "cot", "direct"]}),
-    )
     result_tables = {"members": "What each member said"}
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import PlainValidator
 
-from langchain_judges.methods.declaration import Budget, OtherModel, Seed
+from langchain_judges.methods.declaration import OtherModel, Seed
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.sc2 import prompts as texts
@@ -94,7 +94,6 @@ class SC2(FewShot, Worded):
         "both_orders": {"orders": "strict"},
     }
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
-    budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
     result_tables = {
         "choices": "Preferences beside the table",
         "table": "The table that won",
