@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
+
+from typing_extensions import Unpack
 
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
-    GroupKeys,
+    IntervalOptions,
     Judgments,
     RightLabels,
     Votes,
@@ -45,13 +47,12 @@ def share(
     failed: Mapping[str, int],
     *,
     errors: Errors = "drop",
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the share of hits; None is a failed judgment, and `failed` says why those did."""
     one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
-    agreement = rate(counts, groups=groups, confidence=confidence)
+    agreement = rate(counts, **options)
     if not agreement.n:
         why = "no judged items" if any(failed.values()) else "no items"
         return Result.undefined(why, n_failed=failed)
@@ -59,26 +60,25 @@ def share(
 
 
 def labelled(
-    judge: Judgments, labels: Iterable[T | None], groups: GroupKeys
-) -> tuple[list[tuple[Label | None, T]], Counter[str], list[Hashable] | None]:
-    """Return (judgment or None, label) of the labelled items, what failed, their groups."""
-    answers, truths, clusters = as_list(judge), as_list(labels), as_list(groups)
+    judge: Judgments, labels: Iterable[T | None], options: IntervalOptions
+) -> tuple[list[tuple[Label | None, T]], Counter[str], IntervalOptions]:
+    """Return (judgment or None, label) of the labelled items, what failed, their options."""
+    answers, truths = as_list(judge), as_list(labels)
+    clusters = as_list(options.get("groups"))
     same_length(judge=answers, labels=truths, groups=clusters)
     items = [(index, label) for index, label in enumerate(truths) if not is_missing(label)]
     readings = [value_of(answers[index]) for index, _ in items]
     failed = Counter(reason for value, reason in readings if value is None)
     failed[NO_LABEL] = len(truths) - len(items)
     pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
-    return pairs, failed, take(clusters, [index for index, _ in items])
+    return pairs, failed, {**options, "groups": take(clusters, [index for index, _ in items])}
 
 
 def accuracy(
     preferences: Judgments,
     labels: RightLabels,
     errors: Errors = "wrong",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the share of items on which the judge says what the label says: correct / all.
 
@@ -91,8 +91,7 @@ def accuracy(
         labels: The right answer to each item; an item without one (None) is left out. A tie
             is right only where the label is a tie.
         errors: `wrong` counts a failed judgment as wrong, `drop` leaves it out.
-        groups: The cluster of each item, such as its question, for the interval.
-        confidence: The level of the interval.
+        options: `groups` and `confidence` of the interval, as for `rate`.
 
     Returns:
         The share in [0, 1] of `n` items, with Wilson's interval. `n_failed` counts failed
@@ -101,9 +100,9 @@ def accuracy(
     Source: every paper's accuracy; with one label for each item also the agreement "Ag" of
     Saha et al. 2023.
     """
-    pairs, failed, clusters = labelled(preferences, labels, groups)
+    pairs, failed, own = labelled(preferences, labels, options)
     hits = [None if value is None else float(value == label) for value, label in pairs]
-    return share(hits, failed, errors=errors, groups=clusters, confidence=confidence)
+    return share(hits, failed, errors=errors, **own)
 
 
 class OrderAgreement(Result):
@@ -121,9 +120,7 @@ def order_agreement(
     first: Judgments,
     second: Judgments,
     errors: Errors = "wrong",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> OrderAgreement:
     """Return the share of items on which both orders give the same answer.
 
@@ -134,8 +131,7 @@ def order_agreement(
         second: The preference in the order BA, by identity too.
         errors: `wrong` counts an item as disagreeing if an order failed, even if both did;
             `drop` leaves it out.
-        groups: As for `accuracy`.
-        confidence: The level of the interval.
+        options: `groups` and `confidence` of the interval, as for `rate`.
 
     Returns:
         The share in [0, 1] of `n` items. `n_failed` has the reason of the first failed order.
@@ -145,7 +141,7 @@ def order_agreement(
     """
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-    agreement = share(hits, failed, errors=errors, groups=groups, confidence=confidence)
+    agreement = share(hits, failed, errors=errors, **options)
     alike = sum(one == other for one, other in pairs)
     with_unread = alike / len(pairs) if pairs else math.nan
     return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)
@@ -168,15 +164,13 @@ def in_both_orders(first: Judgments, second: Judgments) -> tuple[list[Answers], 
     return pairs, failed
 
 
-def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its interval
+def order_accuracy(
     first: Judgments,
     second: Judgments,
     labels: RightLabels,
     rule: OrdersRule = "both_right",
     errors: Errors = "wrong",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the accuracy of a judge that was asked in both orders, by one of the rules in use.
 
@@ -198,18 +192,15 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
         confidence: The level of the interval.
     """
     one_of("rule", rule, OrdersRule)
-    ours, theirs, truths = as_list(first), as_list(second), as_list(labels)
-    clusters = as_list(groups)
-    same_length(first=ours, second=theirs, labels=truths, groups=clusters)
-    indices = [index for index, label in enumerate(truths) if not is_missing(label)]
-    pairs, failed = in_both_orders(take(ours, indices), take(theirs, indices))
-    failed[NO_LABEL] = len(truths) - len(indices)
+    orders = as_list(first), as_list(second)
+    same_length(first=orders[0], second=orders[1])
+    both: list[Any] = list(zip(*orders, strict=True))
+    items, left_out, own = labelled(both, labels, options)
+    pairs, failed = in_both_orders(*([pair[i] for pair, _ in items] for i in (0, 1)))
     hits = [
-        _score(rule, pair, label, errors)
-        for pair, label in zip(pairs, take(truths, indices), strict=True)
+        _score(rule, pair, label, errors) for pair, (_, label) in zip(pairs, items, strict=True)
     ]
-    own = take(clusters, indices)
-    return share(hits, failed, errors=errors, groups=own, confidence=confidence)
+    return share(hits, failed + left_out, errors=errors, **own)
 
 
 def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> float | None:
@@ -245,8 +236,7 @@ def vote_agreement(
     *,
     ties: Ties = "keep",
     errors: Errors = "wrong",
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the share of people's votes that the judge's verdict matches, each on its own.
 
@@ -261,8 +251,7 @@ def vote_agreement(
             `drop` leaves out votes and verdicts that are ties (setup 2).
         errors: `wrong` counts the votes on a failed judgment as not matched; `drop` leaves
             them out. `n_failed` counts judgments, not votes.
-        groups: The cluster of each item; by default the votes on one item are a cluster.
-        confidence: The level of the interval.
+        options: As for `rate`; by default the votes on one item are a cluster.
 
     Returns:
         The share in [0, 1] of `n` votes.
@@ -271,17 +260,17 @@ def vote_agreement(
     """
     one_of("ties", ties, Ties)
     people = [own or None for own in votes_of(votes)]
-    pairs, failed, keys = labelled(preferences, people, groups)
+    pairs, failed, own = labelled(preferences, people, options)
     rows = [
         [
             None if value is None else float(vote == value)
-            for vote in own
+            for vote in votes
             if ties == "keep" or "tie" not in (vote, value)
         ]
-        for value, own in pairs
+        for value, votes in pairs
     ]
-    hits, clusters = flat(rows, keys)
-    return share(hits, failed, errors=errors, groups=clusters, confidence=confidence)
+    hits, own["groups"] = flat(rows, own["groups"])
+    return share(hits, failed, errors=errors, **own)
 
 
 def majority_agreement(
@@ -290,8 +279,7 @@ def majority_agreement(
     *,
     ties: Ties = "keep",
     errors: Errors = "wrong",
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the share of items on which the judge agrees with the majority of the votes.
 
@@ -303,12 +291,12 @@ def majority_agreement(
     """
     one_of("ties", ties, Ties)
     answers, labels = as_list(preferences), [majority_vote(own) for own in as_list(votes)]
-    clusters = as_list(groups)
+    clusters = as_list(options.get("groups"))
     same_length(preferences=answers, votes=labels, groups=clusters)
     if ties == "drop":
         indices = [
             i for i, label in enumerate(labels) if "tie" not in (label, value_of(answers[i])[0])
         ]
         answers, labels = take(answers, indices), take(labels, indices)
-        clusters = take(clusters, indices)
-    return accuracy(answers, labels, errors, groups=clusters, confidence=confidence)
+        options["groups"] = take(clusters, indices)
+    return accuracy(answers, labels, errors, **options)

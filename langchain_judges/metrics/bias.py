@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from typing_extensions import Unpack
+
 from langchain_judges.metrics.agreement import Answers, in_both_orders, share
 from langchain_judges.metrics.inputs import (
-    GroupKeys,
     IntervalOptions,
     Judgments,
     Votes,
@@ -39,9 +40,7 @@ class PositionBias(Findings):
 def position_bias(
     first: Judgments,
     second: Judgments,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> PositionBias:
     """Measure how far verdicts hang on the slot a text was shown in.
 
@@ -52,8 +51,7 @@ def position_bias(
             identity of the text; or verdicts or rows. Items with a failed order are left
             out and counted.
         second: The preference in the order BA, by identity too.
-        groups: The cluster of each item, such as its question, for the intervals.
-        confidence: The level of the intervals.
+        options: `groups` and `confidence` of the intervals, as for `rate`.
 
     Returns:
         Shares in [0, 1]. A judge that always takes the first slot has a flip rate of 1.
@@ -61,22 +59,20 @@ def position_bias(
     Source: Saha et al. 2023.
     """
     pairs, failed = in_both_orders(first, second)
-    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
-    flips = _hits(pairs, lambda pair: pair[0] != pair[1])
-    flip_rate = share(flips, failed, **options)
+    options["groups"] = as_list(options.get("groups"))
+
+    def rate_of(holds: Callable[[Answers], bool]) -> Result:
+        hits = [None if None in pair else float(holds(pair)) for pair in pairs]
+        return share(hits, failed, **options)
+
     winners = [[] if None in pair else _slots(pair) for pair in pairs]
-    hits, clusters = flat(winners, options["groups"])
+    slots, clusters = flat(winners, options["groups"])
     return PositionBias(
-        flip_rate=flip_rate,
-        toward_first=share(_hits(pairs, lambda pair: pair == ("A", "B")), failed, **options),
-        toward_second=share(_hits(pairs, lambda pair: pair == ("B", "A")), failed, **options),
-        first_slot_rate=share(hits, failed, groups=clusters, confidence=confidence),
+        flip_rate=rate_of(lambda pair: pair[0] != pair[1]),
+        toward_first=rate_of(lambda pair: pair == ("A", "B")),
+        toward_second=rate_of(lambda pair: pair == ("B", "A")),
+        first_slot_rate=share(slots, failed, **{**options, "groups": clusters}),
     )
-
-
-def _hits(pairs: Iterable[Answers], holds: Callable[[Answers], bool]) -> list[float | None]:
-    """Return whether something holds of the answers in both orders; None if one failed."""
-    return [None if None in pair else float(holds(pair)) for pair in pairs]
 
 
 def _slots(pair: Answers) -> list[float]:
@@ -89,9 +85,7 @@ def length_bias(
     votes: Votes,
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
 
@@ -104,8 +98,7 @@ def length_bias(
         votes: People's label, or the list of their votes, for each item.
         lengths_a: The length of text A; the paper does not name its unit, use characters.
         lengths_b: The length of text B. Items of equal lengths are left out.
-        groups: The cluster of each item; by default the votes on one item are a cluster.
-        confidence: The level of the interval.
+        options: As for `rate`; by default the votes on one item are a cluster.
 
     Returns:
         The share in [0, 1], over `n` votes for the shorter text, as the paper's denominators
@@ -114,9 +107,10 @@ def length_bias(
     Source: Saha et al. 2023, section 4.
     """
     answers, people = as_list(preferences), votes_of(votes)
-    a_column, b_column, clusters = as_list(lengths_a), as_list(lengths_b), as_list(groups)
+    a_column, b_column = as_list(lengths_a), as_list(lengths_b)
+    groups = as_list(options.get("groups"))
     same_length(preferences=answers, votes=people, lengths_a=a_column, lengths_b=b_column)
-    same_length(preferences=answers, groups=clusters)
+    same_length(preferences=answers, groups=groups)
     rows: list[list[float | None]] = []
     failed = Counter[str]()
     for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
@@ -126,7 +120,7 @@ def length_bias(
         if count and value is None:
             failed[reason] += 1
         rows.append([None if value is None else float(value != shorter)] * count)
-    hits, keys = flat(rows, clusters)
+    hits, options["groups"] = flat(rows, groups)
     if not any(hit is not None for hit in hits):
         return Result.undefined("the shorter text is never the preferred one", n_failed=failed)
-    return share(hits, failed, groups=keys, confidence=confidence)
+    return share(hits, failed, **options)

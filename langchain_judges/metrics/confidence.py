@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.detection import auc
@@ -19,7 +20,6 @@ from langchain_judges.metrics.inputs import (
     NO_LABEL,
     Confidences,
     Floats,
-    GroupKeys,
     IntervalOptions,
     Judgments,
     RightLabels,
@@ -103,9 +103,7 @@ def confidence_calibration(
     answers: Judgments,
     labels: RightLabels,
     confidences: Confidences = None,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Calibration:
     """Hold a judge's confidence against how often it is right.
 
@@ -117,8 +115,7 @@ def confidence_calibration(
             left out and counted.
         confidences: The chance in [0, 1] that each answer is right, by the judge; None reads
             the `confidence` of the verdicts.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
+        options: `groups` and `confidence` of the intervals, as for `rate`.
 
     Returns:
         Numbers over `n` items in at most ten bins of twenty items or more.
@@ -128,8 +125,24 @@ def confidence_calibration(
 
     Source: Brier 1950; Naeini, Cooper & Hauskrecht 2015 (AAAI), with bins of equal size.
     """
-    items, failed = _with_confidence(answers, labels, confidences, groups)
-    return _calibration(items, failed, groups is not None, confidence)
+    items, failed = _with_confidence(answers, labels, confidences, options)
+    if not items:
+        none = Result.undefined("no answer has a confidence", n_failed=failed)
+        return Calibration(none, math.nan, none, none, [], 0, dict(failed))
+    ends = [0, *_ends(items, max(1, min(BINS, len(items) // LEAST_IN_BIN)))]
+    parts = [items[low:high] for low, high in pairwise(ends)]
+    bins = [Bin(fmean(i[0] for i in part), _right(part, options)) for part in parts]
+    gap = sum(each.agreement.n * abs(each.confidence - each.agreement) for each in bins)
+    chances, hits, keys = zip(*items, strict=True)
+    if options.get("groups") is not None:
+        options["groups"] = keys
+    squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
+    why = "above 0 by chance alone"
+    ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
+    brier = mean(squares, **options).replace(n_failed=failed)
+    ranked = auc(chances, hits, **options).replace(n_failed=failed)
+    by_chance = _ece_by_chance(np.asarray(chances), ends)
+    return Calibration(ece, by_chance, brier, ranked, bins, len(items), dict(failed))
 
 
 _Item = tuple[float, float, int]
@@ -137,11 +150,11 @@ _Item = tuple[float, float, int]
 
 
 def _with_confidence(
-    answers: Judgments, labels: RightLabels, confidences: Confidences, groups: GroupKeys
+    answers: Judgments, labels: RightLabels, confidences: Confidences, options: IntervalOptions
 ) -> tuple[list[_Item], Counter[str]]:
     """Return the items that have all that is needed, least confident first."""
     judgments, truths = as_list(answers), as_list(labels)
-    chances, clusters = confidences_of(judgments, confidences), as_list(groups)
+    chances, clusters = confidences_of(judgments, confidences), as_list(options.get("groups"))
     same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
     values = [value_of(judgment) for judgment in judgments]
     cases = cases_of([bare(truths, NO_LABEL), values, bare(chances, NO_CONFIDENCE)])
@@ -153,32 +166,6 @@ def _with_confidence(
     return sorted(items, key=lambda item: item[0]), cases.failed
 
 
-def _calibration(
-    items: list[_Item], failed: Counter[str], clustered: bool, confidence: float
-) -> Calibration:
-    if not items:
-        none = Result.undefined("no answer has a confidence", n_failed=failed)
-        return Calibration(none, math.nan, none, none, [], 0, dict(failed))
-    count = max(1, min(BINS, len(items) // LEAST_IN_BIN))
-    ends = [0, *_ends([chance for chance, *_ in items], count)]
-    bins = []
-    for low, high in pairwise(ends):
-        part = items[low:high]
-        own = [key for *_, key in part] if clustered else None
-        right = rate([hit for _, hit, _ in part], groups=own, confidence=confidence)
-        bins.append(Bin(fmean(chance for chance, *_ in part), right))
-    gap = sum(each.agreement.n * abs(each.confidence - each.agreement) for each in bins)
-    chances, hits, keys = zip(*items, strict=True)
-    options = IntervalOptions(groups=keys if clustered else None, confidence=confidence)
-    squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
-    why = "above 0 by chance alone"
-    ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
-    brier = mean(squares, **options).replace(n_failed=failed)
-    ranked = auc(chances, hits, **options).replace(n_failed=failed)
-    by_chance = _ece_by_chance(np.asarray(chances), ends)
-    return Calibration(ece, by_chance, brier, ranked, bins, len(items), dict(failed))
-
-
 def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> float:
     """Return the 95th percentile of the distance where each answer is right as it says."""
     hits = np.random.default_rng(0).random((draws, len(chances))) < chances
@@ -186,9 +173,9 @@ def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> fl
     return float(np.quantile(np.abs(gaps).sum(axis=1) / len(chances), 0.95))
 
 
-def _ends(chances: Sequence[float], count: int) -> list[int]:
+def _ends(items: Sequence[_Item], count: int) -> list[int]:
     """Return where bins of about one size end, equal confidences together."""
-    ends: list[int] = []
+    chances, ends = [chance for chance, *_ in items], list[int]()
     for part in range(1, count + 1):
         end = round(len(chances) * part / count)
         while end < len(chances) and chances[end] == chances[end - 1]:
@@ -203,9 +190,7 @@ def abstention_curve(
     labels: RightLabels,
     confidences: Confidences = None,
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> list[tuple[float, Result]]:
     """Return how often a judge is right on its surest answers.
 
@@ -218,20 +203,24 @@ def abstention_curve(
         confidences: As for `confidence_calibration`.
         shares: Which shares of the items to take, surest first. Items of one confidence are
             taken together, so that more may be taken than is asked for.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
+        options: `groups` and `confidence` of the intervals, as for `rate`.
 
     Returns:
         The share that was taken and the agreement on it, for each share.
 
     Source: risk–coverage curves, El-Yaniv & Wiener 2010 (JMLR 11).
     """
-    items, _ = _with_confidence(answers, labels, confidences, groups)
+    items, _ = _with_confidence(answers, labels, confidences, options)
     curve = []
     for share in shares if items else ():
         least = items[-max(1, math.ceil(share * len(items)))][0]
         part = [item for item in items if item[0] >= least]
-        keys = None if groups is None else [key for *_, key in part]
-        result = rate([hit for _, hit, _ in part], groups=keys, confidence=confidence)
-        curve.append((len(part) / len(items), result))
+        curve.append((len(part) / len(items), _right(part, options)))
     return curve
+
+
+def _right(part: Sequence[_Item], options: IntervalOptions) -> Result:
+    """Return how often some answers are right."""
+    if options.get("groups") is not None:
+        options = {**options, "groups": [key for *_, key in part]}
+    return rate([hit for _, hit, _ in part], **options)

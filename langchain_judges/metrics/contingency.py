@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
     Cases,
+    DrawnOptions,
     Floats,
     GroupKeys,
-    IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
@@ -137,9 +137,9 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     columns: Sequence[int],
     statistic: Callable[[Tables], Floats],
     *,
-    groups: GroupKeys,
-    confidence: float,
     spent: int | None = None,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
     """Return a statistic of what two sides say of some items, with its `table_interval`.
@@ -214,9 +214,7 @@ def cohen_kappa(
     second: RightLabels,
     *,
     weights: Literal["linear", "quadratic"] | None = None,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[DrawnOptions],
 ) -> Result:
     """Return Cohen's κ of two raters: agreement beyond what their habits give by chance.
 
@@ -229,9 +227,7 @@ def cohen_kappa(
         weights: For ordered labels, how far a disagreement weighs: by the distance of the two
             labels, or by its square. Numbers are as far apart as they are, even where those
             between them were never given.
-        groups: The cluster of each item, such as its question, for the interval.
-        confidence: The level of the interval.
-        seed: Of the interval's draws.
+        options: `groups`, `confidence` and the `seed` of the interval's draws.
 
     Returns:
         κ in [−1, 1] over `n` items; NaN where both always give the same one label.
@@ -251,23 +247,16 @@ def cohen_kappa(
     rows, columns = ([classes.index(label) for label in column] for column in cases.columns)
     compute = _kappa(_distances(classes, weights))
     # Weights tie the cells together: near ones tell of each other.
-    spent, options = (
-        1 if weights else None,
-        IntervalOptions(groups=groups, confidence=confidence),
-    )
-    kappa = table_result(cases, rows, columns, compute, spent=spent, seed=seed, **options)
-    if not weights or groups is not None or kappa.interval is None:
+    spent = 1 if weights else None
+    kappa = table_result(cases, rows, columns, compute, spent=spent, **options)
+    if not weights or options.get("groups") is not None or kappa.interval is None:
         return kappa
+    # What is lent to cells of few ratings draws weighted κ to 0: the outer ends count.
     table = count_tables(rows, columns, len(classes), None)[0]
-    alone = jackknife_interval(table, compute, float(kappa), confidence)
-    return kappa.replace(interval=_wider(kappa.interval, alone))
-
-
-def _wider(one: Interval, other: Interval | None) -> Interval:
-    """Return the outer ends: what is lent to cells of few ratings draws weighted κ to 0."""
-    if other is None:
-        return one
-    return Interval(min(one.low, other.low), max(one.high, other.high))
+    level = options.get("confidence", 0.95)
+    ends = [kappa.interval, jackknife_interval(table, compute, float(kappa), level)]
+    lows, highs = zip(*filter(None, ends), strict=True)
+    return kappa.replace(interval=Interval(min(lows), max(highs)))
 
 
 def _distances(classes: Sequence[Label], weights: str | None) -> Floats:
@@ -328,7 +317,7 @@ def confusion(
         labels: The right answer to each item; None leaves the item out.
         classes: Their order; by default all that occur, sorted.
     """
-    pairs, failed, _ = labelled(preferences, labels, None)
+    pairs, failed, _ = labelled(preferences, labels, {})
     values: list[Any] = [each for pair in pairs for each in pair if each is not None]
     order = list(classes) if classes is not None else classes_of(values)
     for value in set(values):

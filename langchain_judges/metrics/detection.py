@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from langchain_judges.metrics.agreement import Errors, share
 from langchain_judges.metrics.contingency import (
@@ -20,6 +21,7 @@ from langchain_judges.metrics.contingency import (
 )
 from langchain_judges.metrics.inputs import (
     Cases,
+    DrawnOptions,
     Floats,
     GroupKeys,
     IntervalOptions,
@@ -51,9 +53,7 @@ def precision(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return how often the judge is right where it says `positive`.
 
@@ -64,24 +64,19 @@ def precision(
         judge: A label for each item, or verdicts or rows; None is left out and counted.
         labels: The right label of each item.
         positive: The class that is looked for.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
+        options: `groups` and `confidence` of the interval, as for `rate`.
 
     Returns:
         The share in [0, 1] of the `n` items the judge calls positive; NaN if it calls none so.
     """
-    return _share_of_class(
-        match(judge, labels), 0, positive, groups=groups, confidence=confidence
-    )
+    return _share_of_class(match(judge, labels), 0, positive, options)
 
 
 def sensitivity(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return how many of the items that are `positive` the judge calls so: its recall.
 
@@ -90,13 +85,11 @@ def sensitivity(
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there is none. `positive=0` gives the specificity.
     """
-    return _share_of_class(
-        match(judge, labels), 1, positive, groups=groups, confidence=confidence
-    )
+    return _share_of_class(match(judge, labels), 1, positive, options)
 
 
 def _share_of_class(
-    cases: Cases, side: int, positive: Label, groups: GroupKeys = None, confidence: float = 0.95
+    cases: Cases, side: int, positive: Label, options: IntervalOptions
 ) -> Result:
     """Return how often both columns are `positive` where the judge's (0) or people's (1) is."""
     column, other = cases.columns[side], cases.columns[1 - side]
@@ -105,8 +98,9 @@ def _share_of_class(
         who = "no label is" if side else "the judge never says"
         return Result.undefined(f"{who} {positive!r}", n_failed=cases.failed)
     hits = [float(label == positive) for label in take(other, indices)]
-    clusters = None if groups is None else cases.clusters(groups)[indices]
-    found = share(hits, cases.failed, groups=clusters, confidence=confidence)
+    if (groups := options.get("groups")) is not None:
+        options = {**options, "groups": cases.clusters(groups)[indices].tolist()}
+    found = share(hits, cases.failed, **options)
     if len(hits) >= LEAST_OF_A_CLASS:
         return found
     return found.replace(interval=None, no_interval="too few items of a class")
@@ -116,10 +110,7 @@ def f1(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[DrawnOptions],
 ) -> Result:
     """Return the harmonic mean of precision and recall, with its interval.
 
@@ -136,19 +127,14 @@ def f1(
     if not any(truth) and not any(answers):
         return _undefined(cases, f"neither label nor judge is ever {positive!r}")
     binary = replace(cases, columns=columns)
-    return _with_interval(
-        binary, [False, True], _f1, groups=groups, confidence=confidence, seed=seed
-    )
+    return _with_interval(binary, [False, True], _f1, options)
 
 
 def balanced_accuracy(
     judge: Judgments,
     labels: RightLabels,
     errors: Errors = "drop",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[DrawnOptions],
 ) -> Result:
     """Return the mean of the recalls of all classes, with its interval.
 
@@ -162,9 +148,7 @@ def balanced_accuracy(
         judge: A label for each item, or verdicts or rows; None was not judged.
         labels: The right label of each item; an item without one (None) is left out.
         errors: `drop` leaves a failed judgment out, `wrong` counts it as wrong.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
-        seed: Of the interval's draws.
+        options: `groups`, `confidence` and the `seed` of the interval's draws.
 
     Returns:
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
@@ -184,9 +168,7 @@ def balanced_accuracy(
         return _undefined(cases, "the labels have fewer than two classes")
     classes = targets + [each for each in classes_of(answers) if each not in targets]
     statistic = partial(mean_recall, classes=len(targets))
-    return _with_interval(
-        cases, classes, statistic, groups=groups, confidence=confidence, seed=seed
-    )
+    return _with_interval(cases, classes, statistic, options)
 
 
 def _undefined(cases: Cases, reason: str) -> Result:
@@ -197,15 +179,11 @@ def _with_interval(
     cases: Cases,
     classes: list[Label],
     statistic: Callable[[Tables], Floats],
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    options: DrawnOptions,
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
     columns, rows = ([place[label] for label in column] for column in cases.columns)
-    options = IntervalOptions(groups=groups, confidence=confidence)
-    return table_result(cases, rows, columns, statistic, seed=seed, **options)
+    return table_result(cases, rows, columns, statistic, **options)
 
 
 def _f1(tables: Tables) -> Floats:

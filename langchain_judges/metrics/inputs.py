@@ -48,6 +48,13 @@ class IntervalOptions(TypedDict, total=False):
     """The level of the interval."""
 
 
+class DrawnOptions(IntervalOptions, total=False):
+    """What metrics take whose interval is drawn."""
+
+    seed: int
+    """Of the draws."""
+
+
 T = TypeVar("T")
 
 ValueOrReason = tuple[Label | None, str]
