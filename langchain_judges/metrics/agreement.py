@@ -196,7 +196,8 @@ def order_accuracy(
     same_length(first=orders[0], second=orders[1])
     both: list[Any] = list(zip(*orders, strict=True))
     items, left_out, own = labelled(both, labels, options)
-    pairs, failed = in_both_orders(*([pair[i] for pair, _ in items] for i in (0, 1)))
+    said: list[Any] = [pair for pair, _ in items]
+    pairs, failed = in_both_orders(*([pair[i] for pair in said] for i in (0, 1)))
     hits = [
         _score(rule, pair, label, errors) for pair, (_, label) in zip(pairs, items, strict=True)
     ]

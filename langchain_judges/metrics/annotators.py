@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import krippendorff
 import numpy as np
 import scipy
+from typing_extensions import Unpack
 
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.contingency import classes_of
@@ -45,7 +46,7 @@ from langchain_judges.verdict import Label
 
 
 def people_agreement(
-    votes: Votes, *, ties: Ties = "keep", groups: GroupKeys = None, confidence: float = 0.95
+    votes: Votes, *, ties: Ties = "keep", **options: Unpack[IntervalOptions]
 ) -> Result:
     """Return how often two people agree on the same item.
 
@@ -57,8 +58,7 @@ def people_agreement(
     Args:
         votes: The list of people's votes on each item; all unordered pairs are compared.
         ties: `keep`, or `drop` to leave out votes that are ties.
-        groups: The cluster of each item; by default each item is one.
-        confidence: The level of the interval.
+        options: As for `rate`; by default each item is a cluster.
 
     Returns:
         The share in [0, 1] of `n` pairs of votes.
@@ -69,12 +69,11 @@ def people_agreement(
     people = [
         [vote for vote in own if ties == "keep" or vote != "tie"] for own in votes_of(votes)
     ]
-    hits, clusters = flat([_alike(own) for own in people], groups)
+    hits, options["groups"] = flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
         return Result.undefined("no item has two votes", n_failed=failed)
-    agreement = rate(hits, groups=clusters, confidence=confidence)
-    return agreement.replace(n_failed=failed)
+    return rate(hits, **options).replace(n_failed=failed)
 
 
 def _alike(votes: Sequence[Label]) -> list[float]:
@@ -133,10 +132,9 @@ def people_beyond_chance(
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
     keys = take(as_list(groups), indices) if groups is not None else range(len(indices))
     clusters = np.unique([str(key) for key in keys], return_inverse=True)[1].reshape(-1)
-    domain = classes if level != "nominal" else None
-    values = _beyond_chance(counts, domain, level)
+    values = _beyond_chance(counts, classes, level)
     part, blocks = jackknife_blocks(clusters, max(10, min(100, 100_000 // len(counts))))
-    without = [_beyond_chance(counts[part != block], domain, level) for block in range(blocks)]
+    without = [_beyond_chance(counts[part != block], classes, level) for block in range(blocks)]
     few = _too_few(counts, blocks)
     results = []
     for value, rest in zip(values, np.transpose(without), strict=True):
@@ -156,22 +154,21 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
         return "too few groups"
     if (off > 0).sum() < LEAST_APART:
         return f"fewer than {LEAST_APART} items with a label off the commonest one"
-    return (
-        None if (counts.max(axis=1) < counts.sum(axis=1)).sum() > 2 else "people hardly differ"
-    )
+    differ = (counts.max(axis=1) < counts.sum(axis=1)).sum()
+    return None if differ > 2 else "people hardly differ"
 
 
 def _beyond_chance(
-    counts: Floats, domain: Sequence[Any] | None, level: AlphaLevel
+    counts: Floats, classes: Sequence[Any], level: AlphaLevel
 ) -> tuple[float, float, float]:
     """Return α, κ and AC1 of a table of items by classes."""
     used = counts.sum(axis=0) > 0
     if used.sum() < 2:
         return math.nan, math.nan, math.nan
-    values = None if domain is None else [d for d, u in zip(domain, used, strict=True) if u]
-    table = counts[:, used]
+    table, there = counts[:, used], [c for c, u in zip(classes, used, strict=True) if u]
+    domain = None if level == "nominal" else there
     alpha = krippendorff.alpha(
-        value_counts=table, value_domain=values, level_of_measurement=level
+        value_counts=table, value_domain=domain, level_of_measurement=level
     )
     raters = table.sum(axis=1)
     alike = float(((table * (table - 1)).sum(axis=1) / (raters * (raters - 1))).mean())
@@ -201,9 +198,7 @@ def beside_people(
     judge: Judgments,
     votes: Votes,
     second: Judgments | None = None,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> BesidePeople:
     """Compare a judge's agreement with people to people's among themselves, item by item.
 
@@ -223,14 +218,14 @@ def beside_people(
         second: Its answer in the other order of the texts, if it was asked in both: each order
             is then held against people by itself, as a person sees the texts in one order, and
             `judge` is the answer in the first.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
+        options: `groups` and `confidence` of the intervals, as for `rate`.
 
     Source: exchangeability as in Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    judgments, people, clusters = as_list(judge), votes_of(votes), as_list(groups)
+    judgments, people = as_list(judge), votes_of(votes)
+    groups = as_list(options.get("groups"))
     other = judgments if second is None else as_list(second)
-    same_length(judge=judgments, votes=people, groups=clusters, second=other)
+    same_length(judge=judgments, votes=people, groups=groups, second=other)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     rows = _comparable(take(people, indices))
     values, failed = values_of(take(judgments, indices))
@@ -241,7 +236,7 @@ def beside_people(
         for i, own in enumerate(rows)
     ]
     theirs = [fmean(_alike(own)) for own in rows]
-    options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)
+    options["groups"] = take(groups, indices)
     lead = paired_difference(ours, theirs, spread=1.0, **options)
     places = range(max(map(len, rows), default=0))
     stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
@@ -305,7 +300,6 @@ def alt_test(
     annotations: Mapping[Name, Sequence[Judgment]],
     epsilon: float = 0.2,
     *,
-    score: str = "accuracy",
     level: float = 0.05,
     least_items: int = 30,
 ) -> AltTest:
@@ -321,18 +315,15 @@ def alt_test(
         annotations: By annotator one answer for each item; None where there is none.
         epsilon: How much worse the judge may be, because it costs less: 0.2 against experts,
             0.15 against trained annotators, 0.1 against the crowd.
-        score: `accuracy`: the share of the others that say the same; `rmse`: minus the root
-            mean squared distance from the others, for numbers.
         level: q of Benjamini & Yekutieli over the annotators.
         least_items: Annotators with fewer items in common with others are not tested.
 
     Source: Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    one_of("score", score, ("accuracy", "rmse"))
     answers, failed = values_of(judge)
     rows = {name: values_of(row)[0] for name, row in annotations.items()}
     same_length(judge=answers, **{str(name): row for name, row in rows.items()})
-    contests = {name: _contests(name, answers, rows, score) for name in rows}
+    contests = {name: _contests(name, answers, rows) for name in rows}
     least = max(2, least_items)
     tested = {name: pairs for name, pairs in contests.items() if len(pairs) >= least}
     failed["annotator_with_few_items"] = len(rows) - len(tested)
@@ -341,7 +332,8 @@ def alt_test(
         nobody = Result.undefined("no annotator has enough items", n_failed=failures)
         return AltTest(nobody, nobody, None, {}, 0, failures)
     p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
-    rejected = _false_discoveries(p_values, level)
+    adjusted = scipy.stats.false_discovery_control(p_values, method="by")
+    rejected = [bool(p <= level) for p in adjusted]
     advantages: dict[Hashable, Annotator] = {
         name: Annotator(Result(float(own), n=len(pairs)), float(theirs), p, hit)
         for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True)
@@ -355,10 +347,7 @@ def alt_test(
 
 
 def _contests(
-    name: Name,
-    answers: Sequence[Label | None],
-    rows: Mapping[Name, Sequence[Label | None]],
-    score: str,
+    name: Name, answers: Sequence[Label | None], rows: Mapping[Name, Sequence[Label | None]]
 ) -> Floats:
     """Return W^f and W^h (columns) of the items that judge, annotator and another answered."""
     pairs = []
@@ -367,16 +356,9 @@ def _contests(
         others = [each for who, each in answers_of_all if who != name and each is not None]
         if answer is None or own is None or not others:
             continue
-        ours, theirs = (_closeness(each, others, score) for each in (answer, own))
+        ours, theirs = (sum(each == other for other in others) for each in (answer, own))
         pairs.append((float(ours >= theirs), float(theirs >= ours)))
     return np.asarray(pairs)
-
-
-def _closeness(answer: Label, others: Sequence[Label], score: str) -> float:
-    if score == "accuracy":
-        return sum(answer == other for other in others) / len(others)
-    squares = [(float(answer) - float(other)) ** 2 for other in others]
-    return -math.sqrt(sum(squares) / len(squares))
 
 
 def _shortfall_p(lead: Floats, epsilon: float) -> float:
@@ -385,15 +367,3 @@ def _shortfall_p(lead: Floats, epsilon: float) -> float:
         return 0.0 if -lead[0] < epsilon else 1.0
     error = float(lead.std(ddof=1)) / math.sqrt(len(lead))
     return float(scipy.special.stdtr(len(lead) - 1, (-float(lead.mean()) - epsilon) / error))
-
-
-def _false_discoveries(p_values: Sequence[float], level: float) -> list[bool]:
-    """Return which p-values are small enough after Benjamini & Yekutieli 2001.
-
-    Written out, for loading `scipy.stats` takes half a second.
-    """
-    order, count = np.argsort(p_values), len(p_values)
-    ranks = np.arange(1, count + 1)
-    passed = np.asarray(p_values)[order] <= level * ranks / (count * (1 / ranks).sum())
-    last = int(np.flatnonzero(passed)[-1]) + 1 if passed.any() else 0
-    return [place in set(order[:last].tolist()) for place in range(count)]

@@ -67,11 +67,12 @@ def position_bias(
 
     winners = [[] if None in pair else _slots(pair) for pair in pairs]
     slots, clusters = flat(winners, options["groups"])
+    by_winner: IntervalOptions = {**options, "groups": clusters}
     return PositionBias(
         flip_rate=rate_of(lambda pair: pair[0] != pair[1]),
         toward_first=rate_of(lambda pair: pair == ("A", "B")),
         toward_second=rate_of(lambda pair: pair == ("B", "A")),
-        first_slot_rate=share(slots, failed, **{**options, "groups": clusters}),
+        first_slot_rate=share(slots, failed, **by_winner),
     )
 
 

@@ -20,7 +20,6 @@ from langchain_judges.metrics.inputs import (
     RightLabels,
     as_list,
     average_ranks,
-    is_missing,
     match,
     one_of,
     same_length,
@@ -246,24 +245,24 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
     columns = _voter_columns(votes)
     answers = [values_of(column)[0] for column in columns.values()]
     if labels is not None:
-        truths = as_list(labels)
+        truths = values_of(labels)[0]
         same_length(labels=truths, votes=answers[0] if answers else [])
         answers = [
             [
-                None if answer is None or is_missing(label) else answer == label
-                for answer, label in zip(column, truths, strict=True)
+                None if None in both else both[0] == both[1]
+                for both in zip(own, truths, strict=True)
             ]
-            for column in answers
+            for own in answers
         ]
-    coefficients = [_correlation(*pair) for pair in combinations(answers, 2)]
-    correlations = [each for each in coefficients if each is not None]
     size = len(answers)
     if size == 1:
         return Result(1.0, n=1)
+    found = [_correlation(*pair) for pair in combinations(answers, 2)]
+    correlations = [each for each in found if each is not None]
     if not correlations:
         return Result.undefined("no two voters vary on the same items", n=size)
-    mean = max(0.0, float(np.mean(correlations)))
-    return Result(size / (1 + (size - 1) * mean), n=size)
+    alike = max(0.0, float(np.mean(correlations)))
+    return Result(size / (1 + (size - 1) * alike), n=size)
 
 
 def _voter_columns(votes: VoterAnswers) -> dict[str, list[Judgment]]:
@@ -290,11 +289,7 @@ def _correlation(first: Sequence[Label | None], second: Sequence[Label | None]) 
     classes = list(dict.fromkeys(value for pair in both for value in pair))
     if not both:
         return None
-    x, y = (_indicators([pair[side] for pair in both], classes) for side in (0, 1))
+    indicators = np.asarray([[[v == each for each in classes] for v in pair] for pair in both])
+    x, y = np.swapaxes(indicators - indicators.mean(axis=0), 0, 1)
     spread = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return float((x * y).sum()) / spread if spread > 1e-12 else None
-
-
-def _indicators(values: Sequence[Label], classes: Sequence[Label]) -> Floats:
-    table = np.asarray([[value == each for each in classes] for value in values], dtype=float)
-    return np.asarray(table - table.mean(axis=0))

@@ -28,19 +28,7 @@ class Interval(NamedTuple):
         return Interval(max(least, self.low), min(most, self.high))
 
 
-class _Attributes:
-    """What results and outcomes share: attributes that are printed and pickled."""
-
-    n_failed: Mapping[str, int]
-
-    def _attributes(self) -> dict[str, Any]:
-        return {**self.__dict__, "n_failed": dict(self.n_failed)}
-
-    def __getstate__(self) -> None:
-        return None
-
-
-class Result(_Attributes, float):
+class Result(float):
     """A statistic: use it as a number, and read from it what it rests on.
 
     It is a `float`, so it compares, rounds, formats and serialises as one. NaN stands only
@@ -59,6 +47,7 @@ class Result(_Attributes, float):
     """
 
     n: int
+    n_failed: Mapping[str, int]
     interval: Interval | None
     se: float | None
     no_interval: str | None
@@ -88,7 +77,8 @@ class Result(_Attributes, float):
         }
         fields["no_interval"] = None if interval else no_interval
         fields["se"] = None if se is None else float(se)
-        fields["n_failed"] = _counts(n_failed)
+        counts = (n_failed or {}).items()
+        fields["n_failed"] = MappingProxyType({why: count for why, count in counts if count})
         self.__dict__.update(fields)
         return self
 
@@ -117,12 +107,14 @@ class Result(_Attributes, float):
         raise AttributeError(f"a result cannot be changed: `{name}`")
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
-        return (float(self),), self._attributes()
+        return (float(self),), {**self.__dict__, "n_failed": dict(self.n_failed)}
+
+    def __getstate__(self) -> None:
+        return None
 
     def __repr__(self) -> str:
-        fields = {
-            name: value for name, value in self._attributes().items() if value is not None
-        }
+        _, fields = self.__getnewargs_ex__()
+        fields = {name: value for name, value in fields.items() if value is not None}
         if self.interval:
             fields["interval"] = tuple(round(end, 6) for end in self.interval)
         parts = ", ".join(f"{name}={value!r}" for name, value in fields.items())
@@ -144,12 +136,6 @@ class Findings:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; what is not finite becomes None."""
         return {name: _plain(value) for name, value in vars(self).items()}
-
-
-def _counts(n_failed: Mapping[str, int] | None) -> Mapping[str, int]:
-    """Return the reasons that occurred, with their counts."""
-    counts = n_failed or {}
-    return MappingProxyType({reason: count for reason, count in counts.items() if count})
 
 
 def _plain(value: object) -> Any:

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import scipy
@@ -23,7 +22,6 @@ from langchain_judges.metrics.inputs import (
     as_list,
     confidences_of,
     is_missing,
-    one_of,
     same_length,
     take,
     value_of,
@@ -34,8 +32,6 @@ from langchain_judges.verdict import Label
 
 LEAST_ITEMS = 30
 MOST_LABELS = 1_000_000
-Guarantee = Literal["each", "average"]
-"""Whether a limit holds in most single calibrations, or on average over them."""
 
 
 def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
@@ -68,15 +64,13 @@ class Threshold(Findings):
     time, if it goes on as here; None: none would."""
 
 
-def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
+def selective_threshold(
     preferences: Judgments,
     confidences: Confidences,
     labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
-    guarantee: Guarantee = "each",
-    least_items: int = LEAST_ITEMS,
 ) -> Threshold:
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
 
@@ -95,10 +89,6 @@ def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
         labels: People's answer to each item; None leaves it out.
         alpha: The disagreement that is allowed.
         delta: The chance that the guarantee fails.
-        guarantee: `each`: in a share 1 − δ of calibrations, at most α of what is taken is
-            wrong. `average`: on average over calibrations, at most α of all items are taken
-            and wrong; it takes a third of the labels, and a single calibration may be worse.
-        least_items: No threshold is tried on fewer items; for `each` alone.
 
     Returns:
         The threshold. Where none meets α it is infinite: the judge then abstains from
@@ -106,20 +96,15 @@ def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
         says how many labels would do.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
-    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052). `average` is
-    conformal risk control, Angelopoulos et al. 2022 (arXiv 2208.02814).
+    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).
     """
-    one_of("guarantee", guarantee, Guarantee)
     _check_chance("alpha", alpha)
     _check_chance("delta", delta)
     rows, failed = _usable(preferences, confidences, labels)
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])
     errors = np.cumsum([not right for _, right in usable])
-    if guarantee == "average":
-        best, bound = _on_average(levels, errors, len(rows), alpha)
-    else:
-        best, bound = _furthest(levels, errors, alpha, delta, least_items)
+    best, bound = _furthest(levels, errors, alpha, delta)
     wrong = sum(not right for _, right in rows) / max(1, len(rows))
     needed = None if best else _labels_for(wrong, alpha, delta)
     value = float(levels[best - 1]) if best else math.inf
@@ -127,14 +112,6 @@ def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
     agreement = rate(hits) if hits else Result.undefined("nothing is taken")
     coverage = rate([float(c is not None and c >= value) for c, _ in rows])
     return Threshold(value, bound, coverage, agreement, len(rows), dict(failed), needed)
-
-
-def _on_average(levels: Floats, errors: Ints, n: int, alpha: float) -> tuple[int, float | None]:
-    """Return most items that may be taken by conformal risk control, and their bound."""
-    last = np.append(levels[1:] < levels[:-1], True)
-    bounds = (errors + 1) / (n + 1)
-    fine = np.flatnonzero(last[: len(levels)] & (bounds <= alpha))
-    return (int(fine[-1]) + 1, float(bounds[fine[-1]])) if len(fine) else (0, None)
 
 
 def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
@@ -155,11 +132,11 @@ WHOLE = 0.5
 
 
 def _furthest(
-    levels: Floats, errors: Ints, alpha: float, delta: float, least_items: int
+    levels: Floats, errors: Ints, alpha: float, delta: float
 ) -> tuple[int, float | None]:
     """Return most items that may be taken, and the bound of their disagreement."""
     last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
-    ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= least_items)) + 1
+    ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= LEAST_ITEMS)) + 1
     if not len(ends):
         return 0, None
     # A walk may begin at any set that the labels do not choose.
@@ -230,15 +207,13 @@ class CascadeFindings(Findings):
         return None
 
 
-def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
+def selective_cascade(
     judges: Sequence[tuple[Judgments, Confidences]],
     labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
     costs: Sequence[float] | None = None,
-    guarantee: Guarantee = "each",
-    least_items: int = LEAST_ITEMS,
 ) -> CascadeFindings:
     """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
 
@@ -253,8 +228,6 @@ def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
         delta: The chance that the guarantee fails, shared evenly by the judges that say how
             sure they are.
         costs: What one question to each judge costs, in any unit.
-        guarantee: As for `selective_threshold`.
-        least_items: No threshold is tried on fewer items.
 
     Returns:
         The thresholds; each judge is calibrated on the items that those before it leave.
@@ -275,13 +248,7 @@ def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
     for answers, chances in columns:
         calls.append(len(rest))
         part = take(answers, rest), take(chances, rest), take(truths, rest)
-        gate = selective_threshold(
-            *part,
-            alpha=alpha,
-            delta=delta / able,
-            guarantee=guarantee,
-            least_items=least_items,
-        )
+        gate = selective_threshold(*part, alpha=alpha, delta=delta / able)
         rows, _ = _usable(*part)
         decisions = [c is not None and c >= gate.value for c, _ in rows]
         hits |= {i: float(r) for i, (_, r), t in zip(rest, rows, decisions, strict=True) if t}
