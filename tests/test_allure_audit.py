@@ -202,8 +202,6 @@ def test_dev_must_share_no_group_with_the_items():
         dev = [{**items[0], "id": "new", "input": same}]
         with pytest.raises(InputError, match="new of dev shares its id or group"):
             loop(memory_of(), dev=dev).invoke({"items": items})
-    result = loop(memory_of(), dev=dev, allow_leak=True).invoke({"items": items})
-    assert result["leak_allowed"]
 
 
 def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():

@@ -116,7 +116,8 @@ def test_what_an_audit_brought_is_measured_on_what_decided_nothing():
     audit = audit_of(memory_of(), planning(3, first=10), {}, replies=fooled, test=test)
     gain = audit.invoke({"items": planning(2)})["gain"]
     assert (gain["before"]["balanced_accuracy"], gain["after"]["balanced_accuracy"]) == (0.5, 1)
-    assert (gain["gain"], gain["low"], gain["high"], gain["problem"]) == (0.5, 0.5, 0.5, "")
+    assert (gain["gain"], gain["problem"]) == (0.5, "")
+    assert gain["low"] < 0.5 < gain["high"] < 1  # few items, so that luck may be all of it
     audit = audit_of(memory_of(), None, {}, replies=misled, test=planning(2, first=30))
     assert "too few groups" in audit.invoke({"items": planning(2)})["gain"]["problem"]
     audit = audit_of(memory_of(), None, {}, replies=misled, test=planning(1))
@@ -196,9 +197,9 @@ def test_balanced_accuracy_is_the_mean_recall_as_the_metrics_say():
     assert balanced_accuracy([(n, n % 2, 1) for n in range(8)]) == 0.5
     many: Any = [(n % 6, n % 2, n % 3 % 2 if n % 7 else None) for n in range(40)]
     groups, labels, answers = zip(*many, strict=True)
-    result = metrics.balanced_accuracy(answers, labels, "wrong", groups=groups)
-    ours = measure(many)
-    assert ours["balanced_accuracy"] == pytest.approx(result.value)
+    ours, balanced = measure(many), metrics.balanced_accuracy(answers, labels, "wrong")
+    assert ours["balanced_accuracy"] == pytest.approx(balanced.value)
+    result = metrics.accuracy(answers, labels, groups=groups)
     assert (ours["low"], ours["high"]) == pytest.approx(tuple(result.interval))
 
 

@@ -161,7 +161,7 @@ def test_what_an_audit_brought_is_said_of_test_alone(auditing):
     assert "What this brought is not measured: `test` has too few groups of items" in said
     enough = auditing("", *settings, "0.4", "--memory", auditing.folder / "other")
     said = " ".join(enough.stdout.split())
-    assert "items that decided nothing: balanced accuracy 0.50 (" in said, enough.output
+    assert "items that decided nothing: accuracy 0.50 (" in said, enough.output
     assert ") before and 1.00 (" in said
     assert "always the most frequent label: 0.50 right." in said
 

@@ -309,17 +309,22 @@ def gain_words(gain: Mapping[str, Any]) -> str:
     """Return what an audit brought on items that decided nothing, or why that is not known."""
     if gain["problem"]:
         return f"What this brought is not measured: {gain['problem']}."
-    before, after = (
-        f"{each['balanced_accuracy']:.2f} ({each['low']:.2f} to {each['high']:.2f})"
-        for each in (gain["before"], gain["after"])
-    )
+    before, after = gain["before"], gain["after"]
     worse = " The judge is worse with what it learnt." if gain["gain"] < 0 else ""
     return (
-        f"On {gain['before']['n']} items that decided nothing: balanced accuracy {before} "
-        f"before and {after} after, a change of {gain['gain']:+.2f} ({gain['low']:+.2f} to "
-        f"{gain['high']:+.2f}); always the most frequent label: "
-        f"{gain['before']['majority']:.2f} right.{worse}"
+        f"On {before['n']} items that decided nothing: accuracy {before['accuracy']:.2f}"
+        f"{_range(before)} before and {after['accuracy']:.2f}{_range(after)} after, a change "
+        f"of {gain['gain']:+.2f}{_range(gain, '+')}; balanced accuracy "
+        f"{before['balanced_accuracy']:.2f} and {after['balanced_accuracy']:.2f}; always the "
+        f"most frequent label: {before['majority']:.2f} right.{worse}"
     )
+
+
+def _range(value: Mapping[str, Any], sign: str = "") -> str:
+    """The interval of a value, in brackets; empty where it has none."""
+    if value["low"] is None:
+        return ""
+    return f" ({value['low']:{sign}.2f} to {value['high']:{sign}.2f})"
 
 
 _WHY = {
@@ -347,7 +352,4 @@ def audit_report(result: Mapping[str, Any]) -> RenderableType:
     for why, count in Counter(each["why"] for each in result["waiting"]).items():
         many = counted(count, "accepted example waits", "accepted examples wait")
         lines.append(Text(f"{many}: {_WAITS[why]}.", "yellow"))
-    if result["leak_allowed"]:
-        said = "Examples of an item's own group were allowed: this is no test."
-        lines.append(Text(said, "yellow"))
     return Group(rounds_table(result), *lines)

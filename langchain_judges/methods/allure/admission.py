@@ -18,22 +18,17 @@ from langchain_judges.asking.effects import Effect, Update, emit, gather
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure import held_out
-from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.review import AuditedExample
 from langchain_judges.methods.allure.state import (
     AdmissionTrial,
     AuditOptions,
     AuditState,
-    Gain,
-    Measured,
-    Round,
-    Stopped,
     VerdictsById,
     Waiting,
     WhyWaiting,
 )
 from langchain_judges.methods.items import item_of
-from langchain_judges.verdict import Item, Label, LabelVerdict, add_usage, no_usage
+from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
 TRIALS = 15
@@ -41,28 +36,21 @@ TRIALS = 15
 _LEFT_OUT_ON = 20
 
 
-@dataclass(frozen=True)
-class Reach:
-    """Which items a remembered example may change the label of.
+def touched(items: Sequence[Item], families: set[str | None], everywhere: bool) -> list[Item]:
+    """The items whose label an example of some families may change.
 
-    Attributes:
+    Args:
+        items: One without a family is shown examples of any.
+        families: Those of the examples.
         everywhere: Whether the judge may be shown examples of any family.
     """
-
-    everywhere: bool
-
-    def touched(self, items: Sequence[Item], families: set[str | None]) -> list[Item]:
-        """The items that may be shown examples of some families.
-
-        An item without a family is shown examples of any.
-        """
-        if not families:
-            return []
-        return [
-            item
-            for item in items
-            if self.everywhere or not item.get("family") or item["family"] in families
-        ]
+    if not families:
+        return []
+    return [
+        item
+        for item in items
+        if everywhere or not item.get("family") or item["family"] in families
+    ]
 
 
 # What a verdict of another runnable may leave out.
@@ -137,12 +125,12 @@ class Admission:
     """From accepted examples to remembered ones.
 
     Attributes:
-        reach: On dev.
+        everywhere: Whether the judge may be shown examples of any family.
     """
 
     memory: Memory
     audited: Audited
-    reach: Reach
+    everywhere: bool
     labels: tuple[Label, ...]
     options: AuditOptions
 
@@ -208,7 +196,7 @@ class Admission:
     async def _tried(self, batch: list[AuditedExample], state: AuditState) -> Trial:
         """The verdicts on the items of dev that the examples may change."""
         families = {example["family"] for example in batch}
-        items = [item_of(item) for item in self.reach.touched(state["dev"], families)]
+        items = [item_of(item) for item in touched(state["dev"], families, self.everywhere)]
         version = key_of(state["tried_with"], batch)
         with self.memory.trial(batch) as ids:
             verdicts = await gather(
@@ -312,60 +300,3 @@ class Admission:
 def by_id(items: Sequence[Item], verdicts: Sequence[LabelVerdict]) -> VerdictsById:
     """Verdicts by the id of their item."""
     return {item["id"]: verdict for item, verdict in zip(items, verdicts, strict=True)}
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """Measures the rounds of an audit."""
-
-    memory: Memory
-    labels: tuple[Label, ...]
-    options: AuditOptions
-
-    def measured(self, items: Sequence[Item], verdicts: VerdictsById) -> Measured | None:
-        """The worth of the judge on items with their true label; None without one."""
-        if not items:
-            return None
-        return held_out.measure(
-            held_out.cases_of(items, verdicts, self.labels), self.options.seed
-        )
-
-    def summary(self, state: AuditState) -> Round:
-        """The result of the round that ends."""
-        number, stale = state["round"], set(state["stale"])
-        answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
-        verdicts = state["verdicts"] | state["dev_verdicts"] | state["test_before"]
-        fresh = [verdicts[id]["usage"] for id in stale]
-        labelled = [i for i in state["pool"] if is_on_scale(i.get("label"), self.labels)]
-        return {
-            "round": number,
-            "evaluated": len(stale),
-            "not_judged": sum(verdict["label"] is None for verdict in verdicts.values()),
-            "doubted": len(state["doubts"]),
-            "proposed": len(state["proposals"]),
-            "accepted": sum(a in {"accept", "label", "mode"} for a in answers),
-            "right": sum(each["wrong"] == each["corrected"] for each in state["learnt"]),
-            "rejected": answers.count("reject"),
-            "check_wrong": answers.count("check_wrong"),
-            "remembered": len(state["learnt"]),
-            "waiting": len(state["waiting"]),
-            "memory_version": self.memory.version,
-            "memory_size": len(self.memory),
-            "pool": self.measured(labelled, state["verdicts"]),
-            "dev_before": state["dev_before"],
-            "dev": self.measured(state["dev"], state["dev_verdicts"]),
-            "usage": add_usage([*fresh, *state["spent"]]),
-        }
-
-    def gain(self, state: AuditState) -> Gain:
-        """The gain of the audit on test."""
-        test, before = state["test"], state["test_before"]
-        after = {**before, **state["test_verdicts"]}
-        old, new = (held_out.cases_of(test, each, self.labels) for each in (before, after))
-        return held_out.gain_of(old, new, self.options.seed)
-
-    def stopped(self, history: Sequence[Round]) -> Stopped | None:
-        """Why the audit ends after its last round; None: another one follows."""
-        if not history[-1]["remembered"]:
-            return "nothing_new"
-        return "max_rounds" if len(history) >= self.options.max_rounds else None

@@ -6,7 +6,7 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -15,7 +15,6 @@ from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
 
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import MethodGraph, StepNode
@@ -24,17 +23,28 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
+from langchain_judges.methods.allure.admission import Admission, Audited, by_id, touched
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
-from langchain_judges.methods.allure.held_out import held_out, identified
+from langchain_judges.methods.allure.held_out import (
+    cases_of,
+    gain_of,
+    held_out,
+    identified,
+    measure,
+)
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
+from langchain_judges.methods.allure.label_checks import (
+    Check,
+    is_on_scale,
+    require_labels,
+    resolve_check,
+)
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.options import with_options
-from langchain_judges.verdict import Label, add_usage
+from langchain_judges.verdict import Item, Label, add_usage
 
 
 @with_options(states.AuditOptions)
@@ -77,7 +87,6 @@ def create_allure_audit(
             "check": loop.checks.name,
             "modes": list(loop.modes),
             "labels": list(loop.labels),
-            "allow_leak": loop.leaky,
         },
         "model": metadata.get("model") or {},
         "prompt_version": str(metadata.get("prompt_version", "")),
@@ -97,18 +106,17 @@ def _loop(
     judge_options = metadata.get("options") or {}
     modes = review.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
-    # What a judge that is not ours may be shown, nobody knows.
     recall = (judge_options.get("memory") or {}).get("recall")
-    everywhere = isinstance(recall, Mapping) and bool(recall.get("any_family"))
-    judge_reach = Reach(everywhere or metadata.get("method") != "allure")
+    # What a judge that is not ours may be shown, nobody knows.
+    everywhere = metadata.get("method") != "allure"
+    everywhere |= isinstance(recall, Mapping) and bool(recall.get("any_family"))
     paid = ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
     audited = Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
     return Loop(
         audited=audited,
         memory=memory,
-        admission=Admission(memory, audited, judge_reach, labels, options),
-        reach=Reach(everywhere),
+        admission=Admission(memory, audited, everywhere, labels, options),
         checks=resolve_check(options.check or "answer_or_label"),
         audit_by=resolve_auditor(
             options.auditor,
@@ -120,7 +128,6 @@ def _loop(
         ),
         modes=modes,
         labels=labels,
-        leaky=options.allow_leak or bool(judge_options.get("allow_leak")),
         options=options,
     )
 
@@ -206,77 +213,49 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
 
 
 class AuditNode(StepNode):
-    """A step of the loop as a node, and where the graph goes from it."""
+    """A step of the loop as a node."""
 
-    def __init__(
-        self,
-        step: Callable[[states.AuditState], Step[Update]],
-        goes: Callable[[states.AuditState], str] | None = None,
-    ) -> None:
-        """Make a node.
-
-        Args:
-            step: From the state to what changes.
-            goes: From the changed state to the next node, where there are several.
-        """
-        self._step, self._goes = step, goes
+    def __init__(self, step: Callable[[states.AuditState], Step[Update]]) -> None:
+        """Make a node of a step, from the state to what changes."""
+        self._step = step
         self.name: str = step.__name__
 
     async def step(self, state: Any, config: RunnableConfig | None) -> Any:
         """Do the step."""
-        update = await self._step(state)
-        if self._goes is None:
-            return update
-        return Command(
-            update=update, goto=self._goes(cast("states.AuditState", {**state, **update}))
-        )
+        return await self._step(state)
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The steps of the loop and its settings.
-
-    Attributes:
-        reach: Of the items that are audited.
-    """
+    """The steps of the loop and its settings."""
 
     audited: Audited
     memory: Memory
     admission: Admission
-    reach: Reach
     checks: Check
     audit_by: Audit
     modes: Mapping[str, str]
     labels: tuple[Label, ...]
-    leaky: bool
     options: states.AuditOptions
 
     def graph(self) -> MethodGraph:
         """The graph of the loop."""
         graph = StateSchema(states.AuditState, self.options.results, states.AuditInput).graph()
-        admission = self.admission
         steps = [self.prepare, self.evaluate, self.check, self.propose, self.audit]
-        steps += [admission.admit, self.measure, self.test, self.conclude]
-        goes: dict[str, tuple[Callable[[states.AuditState], str], tuple[str, ...]]] = {
-            "admit": (lambda s: "admit" if s["queue"] else "measure", ("admit", "measure")),
-            "measure": (
-                lambda s: "test" if s["stopped"] else "evaluate",
-                ("evaluate", "test"),
-            ),
-        }
-        names = [step.__name__ for step in steps]
-        for name, step in zip(names, steps, strict=True):
-            way, ends = goes.get(name, (None, ()))
-            graph.add_node(name, AuditNode(step, way), destinations=ends)
-        for here, there in pairwise([START, *names, END]):
-            if here not in goes:
+        steps += [self.admission.admit, self.measure, self.test, self.conclude]
+        for step in steps:
+            graph.add_node(step.__name__, AuditNode(step))
+        names = [START, *(step.__name__ for step in steps), END]
+        for here, there in pairwise(names):
+            if here not in ("admit", "measure"):
                 graph.add_edge(here, there)
+        graph.add_conditional_edges(
+            "admit", lambda s: "admit" if s["queue"] else "measure", ["admit", "measure"]
+        )
+        graph.add_conditional_edges(
+            "measure", lambda s: "test" if s["stopped"] else "evaluate", ["test", "evaluate"]
+        )
         return graph
-
-    @property
-    def rounds(self) -> Rounds:
-        """The measurements of the rounds."""
-        return Rounds(self.memory, self.labels, self.options)
 
     async def prepare(self, state: states.AuditState) -> Update:
         """Name the items and hold out those of dev and test."""
@@ -295,7 +274,6 @@ class Loop:
             **{"pool": pool, "dev": dev, "test": test, "round": 1, "doubts": {}},
             **{"stopped": None, "gain": None},
             "stale": [item["id"] for item in (*pool, *dev, *test)],
-            "leak_allowed": self.leaky,
         }
 
     async def evaluate(self, state: states.AuditState) -> Update:
@@ -323,7 +301,7 @@ class Loop:
             doubt = None if label is None else self.checks.doubt(item, label, self.labels)
             if doubt:
                 doubts[item["id"]] = {"label": doubt.label, "why": doubt.why}
-        dev_before = self.rounds.measured(state["dev"], state["dev_verdicts"])
+        dev_before = self.measured(state["dev"], state["dev_verdicts"])
         return {"doubts": doubts, "dev_before": dev_before}
 
     async def propose(self, state: states.AuditState) -> Update:
@@ -354,15 +332,15 @@ class Loop:
 
     async def measure(self, state: states.AuditState) -> Update:
         """Record the result of the round, and decide whether another one follows."""
-        result = self.rounds.summary(state)
+        result = self.summary(state)
         emit("round", "measure", result)
         history = [*state["history"], result]
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
-        stale = self.reach.touched(state["pool"], families)
+        stale = touched(state["pool"], families, self.admission.everywhere)
         return {
             "history": history,
-            "stopped": self.rounds.stopped(history),
+            "stopped": self.stopped(history),
             "stale": sorted(item["id"] for item in stale),
             "round": state["round"] + 1,
         }
@@ -372,7 +350,8 @@ class Loop:
         new = set(state["examples"])
         examples = self.memory.examples()
         families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
-        items = [item_of(item) for item in self.reach.touched(state["test"], families)]
+        reached = touched(state["test"], families, self.admission.everywhere)
+        items = [item_of(item) for item in reached]
         version = self.memory.version
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
         verdicts = await gather(judged, self.options.max_concurrency)
@@ -383,8 +362,52 @@ class Loop:
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]
         last = {**last, "usage": add_usage([last["usage"], *usages])}
+        verdicts = {**state["test_before"], **state["test_verdicts"]}
+        before, after = (
+            cases_of(state["test"], each, self.labels)
+            for each in (state["test_before"], verdicts)
+        )
         return {
-            "gain": self.rounds.gain(state),
+            "gain": gain_of(before, after),
             "history": [*state["history"][:-1], last],
-            "test_verdicts": {**state["test_before"], **state["test_verdicts"]},
+            "test_verdicts": verdicts,
         }
+
+    def measured(
+        self, items: Sequence[Item], verdicts: states.VerdictsById
+    ) -> states.Measured | None:
+        """The worth of the judge on items with their true label; None without one."""
+        return measure(cases_of(items, verdicts, self.labels)) if items else None
+
+    def summary(self, state: states.AuditState) -> states.Round:
+        """The result of the round that ends."""
+        number, stale = state["round"], set(state["stale"])
+        answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
+        verdicts = state["verdicts"] | state["dev_verdicts"] | state["test_before"]
+        fresh = [verdicts[id]["usage"] for id in stale]
+        labelled = [i for i in state["pool"] if is_on_scale(i.get("label"), self.labels)]
+        return {
+            "round": number,
+            "evaluated": len(stale),
+            "not_judged": sum(verdict["label"] is None for verdict in verdicts.values()),
+            "doubted": len(state["doubts"]),
+            "proposed": len(state["proposals"]),
+            "accepted": sum(a in {"accept", "label", "mode"} for a in answers),
+            "right": sum(each["wrong"] == each["corrected"] for each in state["learnt"]),
+            "rejected": answers.count("reject"),
+            "check_wrong": answers.count("check_wrong"),
+            "remembered": len(state["learnt"]),
+            "waiting": len(state["waiting"]),
+            "memory_version": self.memory.version,
+            "memory_size": len(self.memory),
+            "pool": self.measured(labelled, state["verdicts"]),
+            "dev_before": state["dev_before"],
+            "dev": self.measured(state["dev"], state["dev_verdicts"]),
+            "usage": add_usage([*fresh, *state["spent"]]),
+        }
+
+    def stopped(self, history: Sequence[states.Round]) -> states.Stopped | None:
+        """Why the audit ends after its last round; None: another one follows."""
+        if not history[-1]["remembered"]:
+            return "nothing_new"
+        return "max_rounds" if len(history) >= self.options.max_rounds else None

@@ -9,11 +9,8 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from functools import partial
+from statistics import fmean
 from typing import Any, TypeVar, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import is_on_scale, nearest
@@ -28,8 +25,6 @@ HeldOut = TypeVar("HeldOut", bound=Mapping[str, object])
 # A group, the true label, and the judge's label (None: not judged).
 Case = tuple[Hashable, Label, Label | None]
 
-_RESAMPLES = 2000
-_GAIN = ("before", "after", "gain", "low", "high", "problem")
 # What two sums of the same numbers may differ by.
 ROUNDING = 1e-12
 
@@ -127,12 +122,10 @@ def cases_of(
 
 def balanced_accuracy(cases: Sequence[Case]) -> float:
     """The mean recall of the true labels that occur; NaN without cases."""
-    if not cases:
-        return float("nan")
-    # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics.contingency import mean_recall
-
-    return float(mean_recall(_tables([cases])[0].sum(axis=0, keepdims=True))[0])
+    of_label = [
+        [c for c in cases if c[1] == truth] for truth in {truth for _, truth, _ in cases}
+    ]
+    return fmean(map(accuracy, of_label)) if of_label else math.nan
 
 
 def accuracy(cases: Sequence[Case]) -> float:
@@ -141,30 +134,22 @@ def accuracy(cases: Sequence[Case]) -> float:
     return sum(right) / len(right) if right else float("nan")
 
 
-def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
+def measure(cases: Sequence[Case]) -> Measured:
     """The worth of a judge on some cases, with the baseline beside it."""
-    from langchain_judges.metrics.contingency import mean_recall, table_interval
+    # Loaded on use, because the metrics load scipy.
+    from langchain_judges.metrics import rate
 
-    n, tables = len(cases), _tables([cases])[0]
-    occurring = len({truth for _, truth, _ in cases})
-    clustered = len(tables) < n
-    interval = table_interval(
-        tables if clustered else tables.sum(axis=0, keepdims=True),
-        partial(mean_recall, classes=occurring),
-        value := balanced_accuracy(cases),
-        clustered=clustered,
-        confidence=0.95,
-        seed=seed,
-    ).get("interval")
+    hits, groups = _hits(cases)
+    interval = rate(hits, groups=groups).interval
     frequent = Counter(truth for _, truth, _ in cases).most_common(1)
     return {
-        "n": n,
+        "n": len(cases),
         "not_judged": sum(label is None for *_, label in cases),
         "accuracy": accuracy(cases),
-        "majority": frequent[0][1] / n,
-        "balanced_accuracy": value,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
+        "majority": frequent[0][1] / len(cases),
+        "balanced_accuracy": balanced_accuracy(cases),
     }
 
 
@@ -192,58 +177,36 @@ def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
     return float(sum(math.comb(n, k) for k in range(better, n + 1)) / 2**n)
 
 
-def gain_of(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> Gain:
+def gain_of(before: Sequence[Case], after: Sequence[Case]) -> Gain:
     """The gain of a judge on cases that decided nothing, or why it is not known.
 
     Args:
         before: The cases with the labels of the judge as it was.
         after: The same cases, in the same order, with the new labels.
-        seed: Of the resampling of groups.
     """
-    from langchain_judges.metrics.contingency import draws, mean_recall
+    from langchain_judges.metrics import paired_difference
     from langchain_judges.metrics.intervals import LEAST_GROUPS
 
     groups = len({group for group, *_ in before})
+    problem = f"`test` has too few groups of items, {groups} of at least {LEAST_GROUPS}"
+    gain = Gain(before=None, after=None, gain=None, low=None, high=None, problem=problem)
+    if not groups:
+        gain["problem"] = "no items were held out for it"
     if groups < LEAST_GROUPS:
-        problem = f"`test` has too few groups of items, {groups} of at least {LEAST_GROUPS}"
-        problem = problem if groups else "no items were held out for it"
-        return {**dict.fromkeys(_GAIN), "problem": problem}  # type: ignore[typeddict-item]
-    differences: list[float] = []
-    earlier, later = _tables([before, after])
-    for counts in draws(_numbers(before), _RESAMPLES, seed):
-        old, new = (mean_recall(np.tensordot(counts, each, 1)) for each in (earlier, later))
-        differences += (new - old).tolist()
-    low, high = map(float, np.nanquantile(differences, [0.025, 0.975]))
-    gain = balanced_accuracy(after) - balanced_accuracy(before)
-    measured = measure(before, seed), measure(after, seed)
-    return dict(zip(_GAIN, (*measured, gain, low, high, ""), strict=True))  # type: ignore[return-value]
+        return gain
+    (old, clusters), (new, _) = _hits(before), _hits(after)
+    change = paired_difference(new, old, groups=clusters)
+    gain |= {"before": measure(before), "after": measure(after), "gain": float(change)}
+    if change.interval:
+        gain |= {"low": change.interval.low, "high": change.interval.high}
+    return {**gain, "problem": ""}
 
 
-def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
-    """The counts of true and given labels, (groups, classes, classes), of each judge.
-
-    The classes are the same for all, those of the true labels first; no label is one too.
-    """
-    from langchain_judges.metrics.contingency import count_tables
-
-    truths = dict.fromkeys(truth for _, truth, _ in judgments[0])
-    labels = dict.fromkeys(label for cases in judgments for *_, label in cases)
-    place = {label: number for number, label in enumerate({**truths, **labels})}
-    return [
-        count_tables(
-            [place[truth] for _, truth, _ in cases],
-            [place[label] for *_, label in cases],
-            len(place),
-            _numbers(cases),
-        )
-        for cases in judgments
-    ]
-
-
-def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
-    """The number of each case's group."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(group, len(numbers)) for group, *_ in cases], np.int64)
+def _hits(cases: Sequence[Case]) -> tuple[list[float], list[Hashable] | None]:
+    """1 for each right label and 0 for another, and their groups if several share one."""
+    groups = [group for group, *_ in cases]
+    hits = [float(truth == label) for _, truth, label in cases]
+    return hits, groups if len(set(groups)) < len(groups) else None
 
 
 def held_out(
@@ -262,8 +225,7 @@ def held_out(
     grouped = iter(grouped_by_task([*items, *itertools.chain(*lists.values())]))
     pool = list(itertools.islice(grouped, len(items)))
     own = {part: list(itertools.islice(grouped, len(each))) for part, each in lists.items()}
-    if not options.allow_leak:
-        _check_apart({"the audited items": pool, **own})
+    _check_apart({"the audited items": pool, **own})
     rest = 1.0
     for part, share in (("dev", options.dev), ("test", _share_of_test(options))):
         if isinstance(share, int | float) and share:
@@ -302,7 +264,7 @@ def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
             if (other := next((seen[each] for each in marks if each in seen), part)) != part:
                 raise InputError(
                     f"{item['id']} of {part} shares its id or group with an item of {other}; "
-                    "split by group, or say `allow_leak=True`"
+                    "split by group"
                 )
             seen |= dict.fromkeys(marks, part)
 

@@ -65,8 +65,7 @@ class AuditOptions(GraphOptions):
         risk: Chance that labels changed at random pass as a rise of dev; all trials so far
             share it, so that the gate grows stricter with each.
         labels: The judge's labels, worst first; default those of the judge, else 0 and 1.
-        allow_leak: Let dev and test share groups with the items; every result says so.
-        seed: Seed of the split and the bootstrap.
+        seed: Seed of the split.
         max_concurrency: Items judged at the same time.
     """
 
@@ -75,7 +74,7 @@ class AuditOptions(GraphOptions):
     templates = {"audit": texts.AUDIT}
     results = (
         *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
-        *("waiting", "history", "gain", "stopped", "leak_allowed"),
+        *("waiting", "history", "gain", "stopped"),
     )
 
     check: Annotated[
@@ -110,7 +109,6 @@ class AuditOptions(GraphOptions):
         AfterValidator(_labels),
         Rule("two or more distinct numbers or texts, from worst to best"),
     ] = None
-    allow_leak: bool = False
     seed: Seed = 0
     max_concurrency: Annotated[int, Ge(1), Owner()] = 16
 
@@ -143,25 +141,23 @@ class Measured(TypedDict):
         majority: The accuracy of always giving the most frequent label.
         balanced_accuracy: The mean of the recalls of the labels that occur; it is the AUC of
             two hard labels.
-        high: The 95 % interval of the balanced accuracy; None for fewer than five groups of
-            items.
+        high: The 95 % interval of the accuracy; None for fewer than five groups of items.
     """
 
     n: int
     not_judged: int
     accuracy: float
-    majority: float
-    balanced_accuracy: float
     low: float | None
     high: float | None
+    majority: float
+    balanced_accuracy: float
 
 
 class Gain(TypedDict):
     """The judge on items that decided nothing, before and after the audit.
 
     Attributes:
-        gain: In balanced accuracy.
-        high: The 95 % interval of the gain, by a paired bootstrap of groups.
+        gain: In accuracy, with its 95 % interval by groups (`metrics.paired_difference`).
         problem: Why nothing could be measured; empty where it was.
     """
 
@@ -308,4 +304,3 @@ class AuditState(AuditInput, total=False):
     history: list[Round]
     gain: Gain | None
     stopped: Stopped | None
-    leak_allowed: bool
