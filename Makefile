@@ -23,7 +23,7 @@ help:
 	@echo "make test       run every test, those with the real local model too"
 	@echo "make test-fast  run the unit tests, which start no other program; under two minutes"
 	@echo "make lint       check style and types"
-	@echo "make generated  write anew what is made from the code: options, reference, drawings, prompts"
+	@echo "make generated  rewrite what is made from the code: drawings, verdicts, frozen prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make attack     replies, cells, files and kills by class, with tries and failures; an hour"
 	@echo "make benchmark  measure the cost of a run beside bare loops"

@@ -76,7 +76,8 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
         result = (page.parent / path).resolve() if path else page
         assert result.exists(), target
         assert ROOT in (result, *result.parents), target
-        assert not anchor or anchor in anchors(result), target
+        if not anchor.startswith("langchain_judges."):  # made by the site, which is strict
+            assert not anchor or anchor in anchors(result), target
 
 
 def test_the_readme_is_short_and_leads_to_the_pages():

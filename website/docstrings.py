@@ -1,4 +1,4 @@
-"""What the reference shows of a docstring: examples as code, and its options by a link."""
+"""What the reference shows of a docstring: examples as code, options of every judge once."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from typing import Any
 
 from griffe import Extension, Object
 
-from langchain_judges.methods.registry import COMBINATIONS, METHODS
+from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
+from langchain_judges.options import described
 
-OPTIONS = re.compile(r"(?ms)^Args:\n(?:    .*?\n| *\n)*?(?=^\S|\Z)")
+SHARED = "|".join({*GraphOptions.model_fields, *JudgeOptions.model_fields})
+OPTION = re.compile(rf"(?m)^    (?:{SHARED}): .*\n(?: {{5,}}.*\n)*")
+LINK = (
+    "Takes the [options of every judge][langchain_judges.methods.JudgeOptions] too.\n\nArgs:\n"
+)
 
 
-def shortened(text: str, name: str) -> str:
-    """Return a docstring with a link instead of the options that every judge takes too."""
+def shortened(text: str) -> str:
+    """Docstring of a factory without the options that every judge takes."""
     text = re.sub(r"(?m)^Example:$", "Examples:", text)
     text = re.sub(r"(?ms)^(>>> .*?)\n*(?=\n\n|\Z)", r"```python\n\1\n```", text)
-    if not re.search(r"(?m)^    cache_first: ", text):
+    if not re.search(r"(?m)^Args:\n(?:    .*\n)*    cache_first: ", text):
         return text
-    method = name.removeprefix("create_").removesuffix("_judge")
-    anchor = f"#{method}" if method in METHODS or method in COMBINATIONS else ""
-    link = f"Its [options]({anchor or '#options'}).\n\n"
-    return OPTIONS.sub(link, text, count=1)
+    return OPTION.sub("", text).replace("Args:\n", LINK, 1)
 
 
 class Docstrings(Extension):
-    """Change docstrings before they are parsed."""
+    """Changes docstrings before they are parsed."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Shorten the docstring of an object."""
-        if obj.docstring:
-            obj.docstring.value = shortened(obj.docstring.value, obj.name)
+        """Shorten a docstring; that of `JudgeOptions` gets its bases' options too."""
+        if obj.docstring and obj.name == "JudgeOptions":
+            lines = [f"    {name}: {text}\n" for name, text in described(JudgeOptions).items()]
+            obj.docstring.value = f"What every judge takes.\n\nAttributes:\n{''.join(lines)}"
+        elif obj.docstring:
+            obj.docstring.value = shortened(obj.docstring.value)

@@ -30,7 +30,7 @@ Place = tuple[int, float]
 
 
 def judges() -> dict[str, Any]:
-    """Return a judge for each figure, by the name of its method."""
+    """Judge for each figure, by the name of its method."""
     model = FakeChatModel(replies=[])
     by_name: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
     by_name["allure"] = load_judge("allure", model, memory=FailureMemory())
@@ -40,16 +40,14 @@ def judges() -> dict[str, Any]:
 
 
 def columns(graph: Graph) -> dict[str, int]:
-    """Return each node's column: the longest way to it that meets no node twice."""
-    following: dict[str, list[str]] = {node: [] for node in graph.nodes}
-    for edge in graph.edges:
-        following[edge.source].append(edge.target)
+    """Column of each node: the longest path to it that visits no node twice."""
+    edges = [(edge.source, edge.target) for edge in graph.edges]
     column = dict.fromkeys(graph.nodes, 0)
 
     def walk(node: str, way: tuple[str, ...]) -> None:
         column[node] = max(column[node], len(way))
-        for target in following[node]:
-            if target not in (*way, node) and target != "__end__":
+        for source, target in edges:
+            if source == node and target not in (*way, node, "__end__"):
                 walk(target, (*way, node))
 
     walk("__start__", ())
@@ -58,7 +56,7 @@ def columns(graph: Graph) -> dict[str, int]:
 
 
 def places(column: dict[str, int]) -> dict[str, Place]:
-    """Return each node's column and row; nodes of a column stand one below the other."""
+    """Column and row of each node."""
     rows: dict[int, list[str]] = {}
     for node in sorted(column):
         rows.setdefault(column[node], []).append(node)
@@ -70,14 +68,12 @@ def places(column: dict[str, int]) -> dict[str, Place]:
 
 
 def line(source: Place, target: Place, dashed: bool) -> str:
-    """Return an arrow; one that passes other columns, or goes back, is bent around them."""
+    """Arrow; bent around other columns where it passes them or goes back."""
     back = target[0] <= source[0]
     x1, y1 = source[0] * ACROSS + (0 if back else WIDTH), source[1] * DOWN + HEIGHT / 2
     x2, y2 = target[0] * ACROSS + (WIDTH if back else 0), target[1] * DOWN + HEIGHT / 2
-    columns_passed = abs(target[0] - source[0]) - 1
-    bend = (
-        DOWN * -1.0 if back else DOWN * (0.35 * columns_passed + (0.5 if columns_passed else 0))
-    )
+    passed = abs(target[0] - source[0]) - 1
+    bend = -DOWN if back else DOWN * (0.35 * passed + (0.5 if passed else 0))
     middle = (x1 + x2) / 2
     path = f"M{x1:g} {y1:g}C{middle:g} {y1 + bend:g} {middle:g} {y2 + bend:g} {x2:g} {y2:g}"
     dash = ' stroke-dasharray="5 4"' if dashed else ""
@@ -85,7 +81,7 @@ def line(source: Place, target: Place, dashed: bool) -> str:
 
 
 def box(node: str, place: Place) -> str:
-    """Return a node: its name in a box."""
+    """Node: its name in a box."""
     x, y = place[0] * ACROSS, place[1] * DOWN
     rounded = HEIGHT / 2 if node in NAMES else 5
     name, middle, base = escape(NAMES.get(node, node)), x + WIDTH / 2, y + HEIGHT / 2 + 5
@@ -96,7 +92,7 @@ def box(node: str, place: Place) -> str:
 
 
 def page(method: str, size: tuple[float, float, float], lines: Iterable[str]) -> str:
-    """Return the picture; its colours are readable on light and on dark pages."""
+    """Picture in colours that are readable on light and on dark pages."""
     top, width, height = size
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-4 {top:g} {width:g} {height:g}" '
@@ -104,17 +100,15 @@ def page(method: str, size: tuple[float, float, float], lines: Iterable[str]) ->
     )
     style = (
         "<style>rect{fill:#e8eaf6;stroke:#5c6bc0}text{font:14px sans-serif;text-anchor:middle;"
-        "fill:#1a237e}path{fill:none;stroke:#7986cb;stroke-width:1.5}</style>"
-    )
-    tip = (
+        "fill:#1a237e}path{fill:none;stroke:#7986cb;stroke-width:1.5}</style>\n"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8" fill="none"/></marker></defs>'
     )
-    return "\n".join([head, style, tip, *lines, "</svg>"]) + "\n"
+    return "\n".join([head, style, *lines, "</svg>"]) + "\n"
 
 
 def figure(method: str, judge: Any) -> str:
-    """Return the drawing of a judge's graph; dashed arrows are taken by condition."""
+    """Drawing of a judge's graph; dashed arrows are conditional."""
     graph = judge.get_graph()
     place = places(columns(graph))
     edges = sorted({(edge.source, edge.target, edge.conditional) for edge in graph.edges})
@@ -129,5 +123,5 @@ def figure(method: str, judge: Any) -> str:
 
 
 def figures() -> dict[str, str]:
-    """Return every figure by the name of its file."""
+    """Every figure by the name of its file."""
     return {f"{name}.svg": figure(name, judge) for name, judge in judges().items()}

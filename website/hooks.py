@@ -12,7 +12,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]*)(#[^)]*)?\)")
@@ -20,15 +20,15 @@ LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]*)(#[^)]*)?\)")
 
 
 def repository() -> str:
-    """Return the repository's public address, as pyproject.toml has it; "": none yet."""
+    """Public address of the repository, from pyproject.toml; "": none yet."""
     settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     return str(settings["tool"]["langchain-judges"]["repository"])
 
 
 def outside(link: re.Match[str], page: str, address: str) -> str:
-    """Return a page's relative link; one that leaves docs/ leads into the repository.
+    """Relative link of a page; one that leaves docs/ leads into the repository.
 
-    While the repository has no address such a link becomes its text.
+    While the repository has no address, such a link becomes its text.
     """
     text, path, anchor = link[1], link[2], link[3] or ""
     place = normpath(PurePosixPath("docs", page).parent / path)
@@ -43,7 +43,7 @@ NOTEBOOKS = Path(__file__).parents[1] / "cookbook"
 
 
 def notebook(path: Path) -> str:
-    """Return a notebook as Markdown: its texts, its code, and the text of what that printed."""
+    """Notebook as Markdown: its texts, its code, and what that printed."""
     return "\n\n".join(_cells(json.loads(path.read_text(encoding="utf-8"))["cells"])) + "\n"
 
 
@@ -51,7 +51,6 @@ def _cells(cells: list[dict[str, Any]]) -> Iterator[str]:
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            # A page of the site stands beside the others, not two folders away.
             yield re.sub(r"\]\(\.\./docs/", "](../", source)
         elif source.strip():
             yield f"```python\n{source}\n```"
@@ -76,27 +75,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def summary(page: Page) -> str:
-    """Return the first line of a page under its title, which says what it is."""
+    """First line of a page under its title, which says what it is."""
     lines = page.file.content_string.splitlines()
     return next(line for line in lines[1:] if line)
 
 
-def entry(page: Page, address: str) -> str:
-    """Return the line of llms.txt for a page."""
-    return f"- [{page.title}]({address}{page.url}): {summary(page)}"
-
-
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:
-    """Keep the navigation: only here it is known."""
-    config.extra["nav"] = nav
+    """Keep the pages in their order: only here it is known."""
+    config.extra["pages"] = nav.pages
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write llms.txt: the pages by section, each with what it is."""
-    address = config.site_url or ""
+    """Write llms.txt: every page with what it is."""
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
-    for item in config.extra["nav"].items:
-        among = item.children if isinstance(item, Section) else [item]
-        pages = [each for each in among if isinstance(each, Page)]
-        lines += [f"## {item.title}", "", *(entry(page, address) for page in pages), ""]
-    Path(config.site_dir, "llms.txt").write_text("\n".join(lines))
+    for page in config.extra["pages"]:
+        lines.append(f"- [{page.title}]({config.site_url or ''}{page.url}): {summary(page)}")
+    Path(config.site_dir, "llms.txt").write_text("\n".join([*lines, ""]))

@@ -3,18 +3,17 @@
     python -m pip install --no-deps --target PEERS autorubric deepeval …
     python -m website.peers PEERS
 
-reads the wheels under `PEERS` without importing them, and writes the table; `--list` prints the
-packages. Names are matched as `COLUMNS` says: a package may do more than its names tell.
+reads the wheels under `PEERS` without importing them, and writes the table; without a folder it
+prints the packages. Names are matched by `COLUMNS`: a package may do more than its names tell.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import sys
 from collections.abc import Iterator
-from email import message_from_string
+from importlib.metadata import distributions
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "compared.md"
@@ -74,20 +73,8 @@ def _is_public(path: Path) -> bool:
     return not any(re.match(r"_(?!_init__)|tests?\b", part) for part in path.parts)
 
 
-def version_of(folder: Path, name: str) -> str:
-    """Return the version of an installed package.
-
-    Raises:
-        SystemExit: It is not there.
-    """
-    found = [*folder.glob(f"{name}-*.dist-info/METADATA")]
-    if not found:
-        raise SystemExit(f"{name} is not in {folder}: install it there with --no-deps")
-    return str(message_from_string(found[0].read_text(errors="replace"))["Version"])
-
-
 def row_of(folder: Path, name: str) -> str:
-    """Return the row of a package."""
+    """Row of a package."""
     purpose, docs = PEERS[name]
     names = [*exported(folder / name)]
     cells = []
@@ -96,28 +83,24 @@ def row_of(folder: Path, name: str) -> str:
         listed = ", ".join(f"`{each}`" for each in found[:_MOST])
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
         cells.append(f"[{listed}]({docs}){more}" if found else "no such name")
-    version = version_of(folder, name)
+    version = next(iter(distributions(name=name, path=[str(folder)]))).version
     return f"| [{name}]({docs}) {version} | {purpose} | {' | '.join(cells)} |\n"
 
 
 def table(folder: Path) -> str:
-    """Return the table."""
+    """Table of all packages."""
     head = f"| package | made for | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 2)}\n"
     return head + OURS + "".join(row_of(folder, name) for name in PEERS)
 
 
 def main() -> None:
     """Write the table into the page."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="website.peers")
-    parser.add_argument("folder", type=Path, nargs="?", help="where the wheels are installed")
-    parser.add_argument("--list", action="store_true", help="print the packages")
-    given = parser.parse_args()
-    if given.list or given.folder is None:
+    if len(sys.argv) == 1:
         sys.stdout.write(" ".join(PEERS))
         return
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(given.folder)}\n{END}{after}")
+    PAGE.write_text(f"{before}{BEGIN}\n{table(Path(sys.argv[1]))}\n{END}{after}")
 
 
 if __name__ == "__main__":
