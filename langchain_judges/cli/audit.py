@@ -50,7 +50,7 @@ from langchain_judges.runs.summary import counted
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_judges.methods.allure.review import AuditProposal, AuditRequest
+    from langchain_judges.methods.allure.state import AuditProposal, AuditRequest
     from langchain_judges.methods.graph import JudgeGraph
 
 

@@ -8,6 +8,7 @@ trials of the round are spent, and the rest waits.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,16 +19,20 @@ from langchain_judges.asking.effects import Effect, Update, emit, gather
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure import held_out
-from langchain_judges.methods.allure.review import AuditedExample
 from langchain_judges.methods.allure.state import (
     AdmissionTrial,
+    AuditDecision,
+    AuditedExample,
     AuditOptions,
+    AuditProposal,
     AuditState,
     VerdictsById,
     Waiting,
     WhyWaiting,
 )
 from langchain_judges.methods.items import item_of
+from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.texts import judged, with_source
 from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
@@ -300,3 +305,75 @@ class Admission:
 def by_id(items: Sequence[Item], verdicts: Sequence[LabelVerdict]) -> VerdictsById:
     """Verdicts by the id of their item."""
     return {item["id"]: verdict for item, verdict in zip(items, verdicts, strict=True)}
+
+
+def example_of(
+    proposal: AuditProposal, decision: AuditDecision, meanings: Mapping[str, str]
+) -> AuditedExample:
+    """The example that a decision makes of a proposal, as a memory keeps it.
+
+    Args:
+        proposal: What was audited.
+        decision: What the auditor decided.
+        meanings: What the failure modes of the audit mean, by name.
+    """
+    item = proposal["item"]
+    answers = expected_answers(item)
+    return {
+        "family": item.get("family"),
+        "input": with_source(item["input"], item.get("source")),
+        "output": judged(item["output"]),
+        "expected": answers[0] if len(answers) == 1 else answers or None,
+        "wrong": decision["wrong"],
+        "corrected": decision["label"],
+        "mode": decision["mode"],
+        "mode_meaning": meanings.get(decision["mode"] or "") or None,
+        "source": proposal["id"],
+        "group": item.get("group"),
+        "round": decision["round"],
+        "auditor": decision["auditor"],
+        "note": decision["note"],
+    }
+
+
+def right_beside(mistakes: int, share: float) -> int:
+    """The most right cases beside some mistakes that are no larger share of all."""
+    # Three mistakes at a share of a tenth are .33 right cases; nine are one, not .9999.
+    return int(mistakes * share / (1 - share) + 1e-9)
+
+
+def drawn_beside(
+    mistakes: Sequence[AuditProposal],
+    candidates: Sequence[AuditProposal],
+    share: float,
+    seed: int,
+) -> list[AuditProposal]:
+    """Undoubted labels to audit beside doubted ones.
+
+    Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
+    right is 0" they show where 1 is right. The rest is chance.
+    """
+    kinds = {(each["item"].get("family"), each["label"]) for each in mistakes}
+    families = {family for family, _ in kinds}
+
+    def rank(candidate: AuditProposal) -> tuple[bool, bool, bytes]:
+        family = candidate["item"].get("family")
+        lot = hashlib.sha256(f"{seed}|{candidate['id']}".encode()).digest()
+        return (family, candidate["label"]) not in kinds, family not in families, lot
+
+    return sorted(candidates, key=rank)[: right_beside(len(mistakes), share)]
+
+
+def learnt_from(
+    decisions: Mapping[str, AuditDecision], share: float
+) -> tuple[list[str], list[str]]:
+    """The ids of audited mistakes, and of right cases that are learnt with them.
+
+    Labels that the auditor upheld against the check come first: no others are as near to a
+    mistake, and they cost no decision more.
+    """
+    lessons = {id: each for id, each in decisions.items() if each["answer"] != "reject"}
+    mistakes = [id for id, each in lessons.items() if each["label"] != each["wrong"]]
+    false_alarms = [id for id, each in lessons.items() if each["answer"] == "check_wrong"]
+    sample = [id for id in lessons if id not in {*mistakes, *false_alarms}]
+    return mistakes, [*false_alarms, *sample][: right_beside(len(mistakes), share)]

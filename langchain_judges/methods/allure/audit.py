@@ -21,10 +21,22 @@ from langchain_judges.asking.nodes import MethodGraph, StepNode
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.admission import Admission, Audited, by_id, touched
-from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
+from langchain_judges.methods.allure.admission import (
+    Admission,
+    Audited,
+    by_id,
+    drawn_beside,
+    example_of,
+    learnt_from,
+    touched,
+)
+from langchain_judges.methods.allure.auditors import (
+    Audit,
+    read_modes,
+    resolve_auditor,
+    standard_of,
+)
 from langchain_judges.methods.allure.held_out import (
     cases_of,
     gain_of,
@@ -104,7 +116,7 @@ def _loop(
     options: states.AuditOptions,
 ) -> Loop:
     judge_options = metadata.get("options") or {}
-    modes = review.read_modes(options.modes)
+    modes = read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     recall = (judge_options.get("memory") or {}).get("recall")
     # What a judge that is not ours may be shown, nobody knows.
@@ -138,17 +150,17 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 def proposals_of(
     state: states.AuditState, check: str
-) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
+) -> tuple[list[states.AuditProposal], list[states.AuditProposal]]:
     """The proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
-    doubts: list[review.AuditProposal] = []
-    others: list[review.AuditProposal] = []
+    doubts: list[states.AuditProposal] = []
+    others: list[states.AuditProposal] = []
     for item in state["pool"]:
         verdict, doubt = state["verdicts"][item["id"]], state["doubts"].get(item["id"])
         label = verdict["label"]
         if label is None or (item["id"], label) in decided:
             continue
-        proposal: review.AuditProposal = {
+        proposal: states.AuditProposal = {
             "id": item["id"],
             "round": state["round"],
             "item": item,
@@ -307,7 +319,7 @@ class Loop:
     async def propose(self, state: states.AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.checks.name)
-        drawn = review.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
+        drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
@@ -317,9 +329,9 @@ class Loop:
         decisions, usages = await self.audit_by(proposals)
         by_id = {decision["id"]: decision for decision in decisions}
         emit_each("decision", "audit", decisions)
-        mistakes, right = review.learnt_from(by_id, self.options.right_share)
+        mistakes, right = learnt_from(by_id, self.options.right_share)
         examples = [
-            review.example_of(proposal, by_id[proposal["id"]], self.modes)
+            example_of(proposal, by_id[proposal["id"]], self.modes)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]

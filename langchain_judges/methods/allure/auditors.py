@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
@@ -17,8 +17,9 @@ from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import Effect, Step, gather, running_config
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure import prompts as texts
-from langchain_judges.methods.allure import review
+from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import GraphOptions
@@ -28,13 +29,10 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
 
-# `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
-Auditor = str | BaseChatModel | Callable[[review.AuditProposal], Any]
-
 # Decisions, and what they cost.
-Audited = tuple[list[review.AuditDecision], list[Usage]]
+Audited = tuple[list[states.AuditDecision], list[Usage]]
 # Decides proposals.
-Audit = Callable[[Sequence[review.AuditProposal]], Step[Audited]]
+Audit = Callable[[Sequence[states.AuditProposal]], Step[Audited]]
 
 # Proposals that a model audits at the same time.
 _AT_A_TIME = 8
@@ -60,7 +58,7 @@ def standard_of(judge: object) -> Standard:
 
 
 def resolve_auditor(
-    auditor: Auditor,
+    auditor: states.Auditor,
     options: GraphOptions,
     *,
     labels: Sequence[Label],
@@ -99,7 +97,7 @@ def resolve_auditor(
 
 
 async def _by_people(
-    proposals: Sequence[review.AuditProposal], labels: Sequence[Label], modes: Mapping[str, str]
+    proposals: Sequence[states.AuditProposal], labels: Sequence[Label], modes: Mapping[str, str]
 ) -> Audited:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
@@ -107,10 +105,10 @@ async def _by_people(
     with the problems beside it.
     """
     open_proposals = list(proposals)
-    decisions: list[review.AuditDecision] = []
+    decisions: list[states.AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
-        request: review.AuditRequest = {
+        request: states.AuditRequest = {
             "round": open_proposals[0]["round"],
             "proposals": open_proposals,
             "labels": list(labels),
@@ -119,7 +117,7 @@ async def _by_people(
         }
         reply = interrupt(request)
         try:
-            new, problems = review.read_answers(reply, open_proposals, labels, "human")
+            new, problems = read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:
             new, problems = [], [str(exc)]
         decisions += new
@@ -129,14 +127,14 @@ async def _by_people(
 
 
 async def _by_function(
-    proposals: Sequence[review.AuditProposal],
-    function: Callable[[review.AuditProposal], object],
+    proposals: Sequence[states.AuditProposal],
+    function: Callable[[states.AuditProposal], object],
     labels: Sequence[Label],
     name: str,
 ) -> Audited:
     """Ask a function about each proposal."""
 
-    async def later(proposal: review.AuditProposal) -> object:
+    async def later(proposal: states.AuditProposal) -> object:
         answer = function(proposal)
         return await answer if inspect.isawaitable(answer) else answer
 
@@ -145,13 +143,13 @@ async def _by_function(
         answers[proposal["id"]] = await Effect(
             partial(function, proposal), partial(later, proposal)
         )
-    decisions, problems = review.read_answers(answers, proposals, labels, name)
+    decisions, problems = read_answers(answers, proposals, labels, name)
     if problems:
         raise InputError(f"the auditor {name}: {problems[0]}")
     return decisions, []
 
 
-def by_label(proposal: review.AuditProposal, labels: Sequence[Label]) -> dict[str, object]:
+def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[str, object]:
     """Answer a proposal by the label that people gave the item, with their reason."""
     item = proposal["item"]
     if item.get("label") is None:
@@ -186,7 +184,7 @@ def _by_model(
 ) -> Audit:
     name = str(question.adapter.identity["name"])
 
-    async def answer(proposal: review.AuditProposal) -> tuple[dict[str, object], Usage]:
+    async def answer(proposal: states.AuditProposal) -> tuple[dict[str, object], Usage]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
         account = Account(run=run_of(running_config()))
         reply = await ask(question, variables, account, unit=str(proposal["id"]))
@@ -197,7 +195,7 @@ def _by_model(
         fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
-    async def audit(proposals: Sequence[review.AuditProposal]) -> Audited:
+    async def audit(proposals: Sequence[states.AuditProposal]) -> Audited:
         answers: dict[str, dict[str, object]] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
@@ -208,14 +206,14 @@ def _by_model(
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)
-        decisions, _ = review.read_answers(answers, proposals, labels, name)
+        decisions, _ = read_answers(answers, proposals, labels, name)
         return decisions, usages
 
     return audit
 
 
 def _variables(
-    proposal: review.AuditProposal, modes: Mapping[str, str], standard: str
+    proposal: states.AuditProposal, modes: Mapping[str, str], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = material(proposal["item"], also=[rationale])
@@ -240,3 +238,109 @@ def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
         "mode": (Literal[names], ...),
     }
     return create_model("Audited", **fields)
+
+
+def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
+    """What failure modes mean, by name: a caller's, then the paper's five.
+
+    Args:
+        modes: Each as `"name: description"`; an own one replaces its namesake.
+
+    Raises:
+        OptionError: They are no list of texts, or a mode has no name.
+    """
+    if modes is not None and not isinstance(modes, list | tuple):
+        raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
+    parts = [str(each).partition(":") for each in modes or ()]
+    own = {name.strip(): description.strip() for name, _, description in parts}
+    if not all(own):
+        raise OptionError("a failure mode needs a name: 'name: description'")
+    return {**own, **{name: text for name, text in MEANINGS.items() if name not in own}}
+
+
+def read_answers(
+    answers: object,
+    proposals: Sequence[states.AuditProposal],
+    labels: Sequence[Label],
+    auditor: str,
+) -> tuple[list[states.AuditDecision], list[str]]:
+    """The decisions that some answers amount to, and what is wrong with the rest.
+
+    Args:
+        answers: By the id of a proposal `{"answer", "label"?, "mode"?, "note"?, "auditor"?}`,
+            or the name of the answer alone.
+        proposals: What was asked; an answer to anything else is a problem.
+        labels: What a label may be.
+        auditor: Who answered, where an answer does not say.
+    """
+    if not isinstance(answers, Mapping):
+        raise InputError(f"answers are a mapping by the id of a proposal, got {answers!r}")
+    by_id = {proposal["id"]: proposal for proposal in proposals}
+    decisions: dict[str, states.AuditDecision] = {}
+    problems: list[str] = []
+    for id, answer in answers.items():
+        if id not in by_id:
+            problems.append(f"{id!r} is none of the proposals")
+            continue
+        try:
+            decisions[id] = resolve(by_id[id], answer, labels, auditor)
+        except InputError as exc:
+            problems.append(f"{id}: {exc}")
+    return list(decisions.values()), problems
+
+
+def resolve(
+    proposal: states.AuditProposal, reply: object, labels: Sequence[Label], auditor: str
+) -> states.AuditDecision:
+    """The decision that an answer to a proposal amounts to.
+
+    An auditor who gives the judge's own label says that a check that doubts it was wrong.
+
+    Raises:
+        InputError: The answer or its label is none of those allowed.
+    """
+    fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
+    answer = _answer(fields.get("answer"))
+    label = _label(fields, answer, proposal, labels)
+    mode = str(fields.get("mode") or "").strip() or None
+    if label == proposal["label"]:
+        # Where no rule doubts the label, the auditor says the same as both.
+        answer = "check_wrong" if proposal["proposed"] != label else "accept"
+    return {
+        "id": proposal["id"],
+        "round": proposal["round"],
+        "answer": answer,
+        "wrong": proposal["label"],
+        "label": label,
+        "mode": mode if label not in {None, proposal["label"]} else None,
+        "note": str(fields.get("note") or ""),
+        "auditor": str(fields.get("auditor") or auditor),
+        "check": proposal["check"],
+    }
+
+
+def _answer(value: object) -> states.AuditAnswer:
+    if value in get_args(states.AuditAnswer):
+        return cast("states.AuditAnswer", value)
+    raise InputError(f"`answer` must be one of {get_args(states.AuditAnswer)!r}, got {value!r}")
+
+
+def _label(
+    fields: Mapping[str, object],
+    answer: states.AuditAnswer,
+    proposal: states.AuditProposal,
+    labels: Sequence[Label],
+) -> Label | None:
+    if answer == "reject":
+        return None
+    if answer == "check_wrong":
+        return proposal["label"]
+    choice = fields.get("label")
+    if choice is None:
+        if answer == "label":
+            raise InputError("`answer` 'label' needs the `label`")
+        return proposal["proposed"]
+    by_name = {str(label).casefold(): label for label in labels}
+    if str(choice).casefold() not in by_name:
+        raise InputError(f"`label` must be one of {list(labels)!r}, got {choice!r}")
+    return by_name[str(choice).casefold()]

@@ -8,18 +8,18 @@ remembered cases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Annotated, Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from pydantic import BaseModel, Field, create_model
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Effect, run
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
@@ -28,9 +28,9 @@ from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
+from langchain_judges.methods.allure.label_checks import require_labels
 from langchain_judges.methods.allure.prompts import GUIDELINES, MISTAKES
-from langchain_judges.methods.allure.review import AuditItem
-from langchain_judges.methods.allure.state import Measured
+from langchain_judges.methods.allure.state import AuditItem, Measured
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
@@ -91,15 +91,6 @@ def draw_guidelines(
     return run(_drawn(model, memory, dev, most, options))
 
 
-@cache
-def guidelines_shape(most: int) -> type[BaseModel]:
-    """The shape of the reply."""
-    return create_model(
-        "Guidelines",
-        guidelines=(Annotated[list[str], Field(min_length=1, max_length=most)], ...),
-    )
-
-
 async def _drawn(
     model: str | BaseChatModel,
     memory: FailureMemory,
@@ -115,31 +106,32 @@ async def _drawn(
     labels = list(checked.labels)
     items = _held_out(examples, dev, labels)
     reply = await _asked(model, checked, examples, most, standard_of(plain)(items[0]))
-    drawn: Guidelines = {
-        "guidelines": "",
-        "before": None,
-        "after": None,
-        "chance": None,
-        "admitted": False,
-        "failures": list(reply.failures),
-        "usage": reply.usage,
-    }
+    drawn = Guidelines(
+        guidelines="",
+        before=None,
+        after=None,
+        chance=None,
+        admitted=False,
+        failures=list(reply.failures),
+        usage=reply.usage,
+    )
     if reply.data is None:  # nothing to try: dev is not paid for
         return drawn
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     instructions = "\n".join(filter(None, (options.get("instructions"), text)))
     told = create_allure_judge(model, **{**options, "instructions": instructions})
-    before, judged = await _judged(plain, items, labels)
-    after, judged_after = await _judged(told, items, labels)
-    verdicts = [*judged, *judged_after]
-    chance = held_out.chance_of_rise(before, after)
+    (before, earlier), (after, later) = [await _judged(j, items, labels) for j in (plain, told)]
+    chance, verdicts = held_out.chance_of_rise(before, after), [*earlier, *later]
     return {
         "guidelines": text,
         "before": held_out.measure(before),
         "after": held_out.measure(after),
         "chance": chance,
         "admitted": not held_out.fell(before, after) and chance <= RISK,
-        "failures": [*drawn["failures"], *(f for each in verdicts for f in each["failures"])],
+        "failures": [
+            *drawn["failures"],
+            *(f for v in (*earlier, *later) for f in v["failures"]),
+        ],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
 
@@ -153,12 +145,13 @@ async def _asked(
 ) -> Reply:
     """The guidelines that a model draws from examples."""
     prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
+    lines = Annotated[list[str], Field(min_length=1, max_length=most)]
     question = Question(
         method="allure",
         step="guidelines",
         adapter=ModelAdapter(model, options.temperature),
         prompt=prompts["guidelines"],
-        shape=guidelines_shape(most),
+        shape=shape_of("Guidelines", {"guidelines": lines}),
         version=version,
         repairs=options.repairs,
         cache=options.cache,
@@ -179,7 +172,7 @@ def _held_out(
     if any(isinstance(each["output"], Mapping) for each in examples):
         raise InputError("the memory holds pairs: guidelines are for judges of one text")
     items = held_out.identified(dev, "dev")
-    held_out.check_labelled(items, labels, "dev")
+    require_labels(items, labels, "dev")
     remembered = [
         cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
         for n, each in enumerate(examples)

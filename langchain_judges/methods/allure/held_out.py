@@ -13,9 +13,8 @@ from statistics import fmean
 from typing import Any, TypeVar, cast
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.label_checks import is_on_scale, nearest
-from langchain_judges.methods.allure.review import AuditItem
-from langchain_judges.methods.allure.state import AuditOptions, Gain, Measured
+from langchain_judges.methods.allure.label_checks import nearest, require_labels
+from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, Measured
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import group_by_task
@@ -234,7 +233,7 @@ def held_out(
                 pool, own[part] = split_by_group(pool, share / rest, seed=options.seed)
             rest -= share
     for part, each in own.items():
-        check_labelled(each, labels, part)
+        require_labels(each, labels, part)
     return pool, own.get("dev", []), own.get("test", [])
 
 
@@ -242,16 +241,6 @@ def _share_of_test(options: AuditOptions) -> object:
     if options.test is None and isinstance(options.dev, int | float):
         return min(options.dev, (1 - options.dev) / 2)
     return options.test
-
-
-def check_labelled(items: Sequence[AuditItem], labels: Sequence[Label], part: str) -> None:
-    """Check that every item has its true label."""
-    for item in items:
-        if not is_on_scale(item.get("label"), labels):
-            raise InputError(
-                f"{item['id']}: an item of {part} needs its true label in `label`, one of "
-                f"{list(labels)!r}, got {item.get('label')!r}"
-            )
 
 
 def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:

@@ -13,11 +13,6 @@ from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
 
-# Words that carry no answer in the paper's planning tasks: "the rose field" means "rose".
-NOUNS = frozenset(
-    "a an the answer room rooms field fields zone zones".split()  # noqa: SIM905 - a word list
-)
-
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 # A minus that follows a word is a hyphen: "pages 3-4".
@@ -26,13 +21,8 @@ _NUMBER = re.compile(
 )
 
 
-def squeezed(text: str) -> str:
-    """A text without spaces, full stops, case and a leading "answer:"."""
-    return re.sub(r"[\s.]", "", text).casefold().removeprefix("answer:")
-
-
 def answer_words(text: str, left_out: Collection[str]) -> list[str]:
-    """The words of the answer; without the usual ones only if others are left.
+    """The words of the answer; without those left out only if others remain.
 
     An answer of signs alone, such as "<=", stands for itself.
     """
@@ -85,15 +75,13 @@ class Check:
 
     Attributes:
         name: Its name in reports.
-        needs: The fields of an item without all of which it says nothing; empty: it needs none.
-        truth: Reads what a person said of an item, where that decides.
+        needs: The fields of an item without all of which it says nothing; empty: it is a
+            function of the caller's.
     """
 
     name: str
     rule: CheckRule
     needs: tuple[str, ...] = ()
-
-    truth: Callable[[Mapping[str, Any], Sequence[Label]], object] | None = None
 
     def require(self, items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
         """Refuse items that the check cannot judge, before anything is paid.
@@ -102,13 +90,14 @@ class Check:
             InputError: None of them has a field that it needs, or a person's label is not on
                 the judge's scale.
         """
-        if self.needs and all(item.get(name) is None for item in items for name in self.needs):
+        if not self.needs:
+            return
+        if all(item.get(name) is None for item in items for name in self.needs):
             fields = " or ".join(f"`{name}`" for name in self.needs)
             raise InputError(f"the check {self.name!r} reads {fields}, which no item has")
-        read_truth = self.truth or (lambda item, labels: None)
         for item in items:
             try:
-                read_truth(item, labels)
+                self.rule(item, labels[0], labels)
             except InputError as exc:
                 raise InputError(f"{item['id']}: {exc}") from exc
 
@@ -154,13 +143,22 @@ def nearest(truth: Label, labels: Sequence[Label]) -> Label:
     return truth if truth in labels else min(numbers, key=lambda each: abs(each - float(truth)))
 
 
-def require_labels(items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
-    """Refuse labels of people that are not on a judge's scale, before anything is paid."""
+def require_labels(
+    items: Sequence[Mapping[str, Any]], labels: Sequence[Label], part: str = ""
+) -> None:
+    """Refuse labels of people that are not on a judge's scale, before anything is paid.
+
+    Args:
+        items: Each with an id.
+        labels: The judge's labels.
+        part: What they are items of, where each needs its true label.
+    """
     for item in items:
         label = item.get("label")
-        if label is not None and not is_on_scale(label, labels):
+        if (label is not None or part) and not is_on_scale(label, labels):
+            who = f"an item of {part} needs its true label: " if part else ""
             raise InputError(
-                f"{item['id']}: `label` must be on {list(labels)!r}, got {label!r}"
+                f"{item['id']}: {who}`label` must be on {list(labels)!r}, got {label!r}"
             )
 
 
@@ -218,16 +216,11 @@ def exact() -> Check:
     return by_match("exact", lambda response, expected: response == expected)
 
 
-def normalised() -> Check:
-    """The check that overlooks spaces, full stops, case and a leading "answer:"."""
-    return by_match("normalised", lambda a, b: squeezed(a) == squeezed(b))
-
-
-def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
+def normalised_sequence(ignore: Collection[str] = ()) -> Check:
     """The check that compares the words after the last "answer:", in order.
 
     Args:
-        ignore: Words left out on both sides, in lower case.
+        ignore: Words left out on both sides, in lower case, such as articles.
     """
     left_out = frozenset(ignore)
     return by_match(
@@ -236,7 +229,7 @@ def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
     )
 
 
-def word_set(ignore: Collection[str] = NOUNS) -> Check:
+def word_set(ignore: Collection[str] = ()) -> Check:
     """The check that compares the words after the last "answer:", in any order."""
     left_out = frozenset(ignore)
     return by_match(
@@ -327,7 +320,7 @@ def annotated(
             return None
         return Doubt(proposed, f"a person says {annotation}, the judge {label}")
 
-    return Check("annotated", rule, (field,), truth)
+    return Check("annotated", rule, (field,))
 
 
 def answer_or_label() -> Check:
@@ -338,11 +331,7 @@ def answer_or_label() -> Check:
         check = answers if expected_answers(item) else labels_of_people
         return check.doubt(item, label, labels)
 
-    def truth(item: Mapping[str, Any], labels: Sequence[Label]) -> object:
-        assert labels_of_people.truth  # noqa: S101 - people's labels are what it reads
-        return None if expected_answers(item) else labels_of_people.truth(item, labels)
-
-    return Check("answer_or_label", rule, ("expected", "label"), truth)
+    return Check("answer_or_label", rule, ("expected", "label"))
 
 
 def _grade(label: Label, field: str) -> float:
@@ -376,7 +365,6 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "answer_or_label": answer_or_label,
     "annotated": annotated,
     "exact": exact,
-    "normalised": normalised,
     "normalised_sequence": normalised_sequence,
     "numeric": numeric,
     "pattern": pattern,

@@ -48,7 +48,7 @@ REASON = """
 # How the examples of GUIDELINES are introduced: there is no case yet.
 MISTAKES = "People checked these judgments of the judge.\n{examples}"
 
-# Asks for short guidelines in place of the mistakes themselves. Returns `guidelines_shape`.
+# Asks for short guidelines in place of the mistakes themselves. Returns at most so many lines.
 GUIDELINES = chat_prompt(
     f"You write guidelines for a judge of responses. {MATERIAL_RULE}{{standard}}",
     """{examples}

@@ -1,23 +1,122 @@
-"""State of the audit loop; every value is plain JSON."""
+"""The words of an audit: its options, what auditors are asked, its state and its result.
+
+But for the options, every value is plain JSON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Le, Lt
+from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure import prompts as texts
-from langchain_judges.methods.allure import review
-from langchain_judges.methods.allure.auditors import Auditor
 from langchain_judges.methods.allure.label_checks import CHECKS, Check
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
-from langchain_judges.verdict import Label, LabelVerdict, Usage
+from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
 
+# What an auditor answers: the proposed label is right; nothing to learn here; the judge was
+# wrong, with a label of the auditor's own; with a failure mode of the auditor's own; the judge
+# was right, so the check was wrong.
+AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
+
+
+class AuditItem(Item):
+    """An item of an audit, which has an id by then, and may have its true label.
+
+    Attributes:
+        label: The true label.
+        note: Why it is right, by the person who gave it.
+        auditor: Who gave it.
+    """
+
+    label: NotRequired[Label]
+    note: NotRequired[str]
+    auditor: NotRequired[str]
+
+
+class AuditProposal(TypedDict):
+    """A label that a check doubts, or one drawn among the others, for an auditor to decide.
+
+    Attributes:
+        id: The item's id.
+        item: The item, with what people know of it.
+        label: What the judge said.
+        rationale: The judge's reason.
+        proposed: What the check would say; the judge's own label where no rule doubts it.
+    """
+
+    id: str
+    round: int
+    item: AuditItem
+    label: Label
+    score: float | None
+    rationale: str
+    proposed: Label
+    why: str
+    check: str
+
+
+class AuditRequest(TypedDict):
+    """The request of an interrupted audit to people.
+
+    Attributes:
+        proposals: Those without an answer.
+        modes: Names and descriptions of the failure modes.
+        problems: Why answers given before could not be taken.
+    """
+
+    round: int
+    proposals: list[AuditProposal]
+    labels: list[Label]
+    modes: list[dict[str, str]]
+    problems: list[str]
+
+
+class AuditDecision(TypedDict):
+    """An auditor's answer to a proposal, resolved.
+
+    Attributes:
+        wrong: What the judge said.
+        label: The audited label; None where the proposal was rejected.
+    """
+
+    id: str
+    round: int
+    answer: AuditAnswer
+    wrong: Label
+    label: Label | None
+    mode: str | None
+    note: str
+    auditor: str
+    check: str
+
+
+class AuditedExample(TypedDict):
+    """The example that a decision makes of a proposal, as a memory takes it."""
+
+    family: str | None
+    input: str
+    output: str
+    expected: str | list[str] | None
+    wrong: Label
+    corrected: Label | None
+    mode: str | None
+    mode_meaning: str | None
+    source: str
+    group: str | None
+    round: int
+    auditor: str
+    note: str
+
+
+# `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
+Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 # The items that are held out, or their share.
 Dev = float | Sequence[Mapping[str, Any]]
 
@@ -40,9 +139,9 @@ class AuditOptions(GraphOptions):
             `"normalised_sequence"` where an item has an expected answer, else `"annotated"`),
             a `Check`, or a function from item and label; see `label_checks.py`.
         auditor: `"human"`: the graph is interrupted with all proposals of a round, and resumes
-            with `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items'
-            own labels by people decide. Or a function from one proposal to an answer, or a
-            model.
+            with `Command(resume=answers)`; see `auditors.py` for answers. `"labels"`: the
+            items' own labels by people decide. Or a function from one proposal to an answer,
+            or a model.
         modes: Your own failure modes, in addition to the paper's five.
         right_share: The largest share of cases that the judge got right among the examples of
             a round, for a memory of only mistakes teaches a judge to invert its labels. These
@@ -239,7 +338,7 @@ class Waiting(TypedDict):
         memory_version: Of the memory it was last tried with.
     """
 
-    example: review.AuditedExample
+    example: AuditedExample
     why: WhyWaiting
     memory_version: str
 
@@ -280,9 +379,9 @@ class AuditState(AuditInput, total=False):
         gain: What the audit brought, measured on `test`; None until it has stopped.
     """
 
-    pool: list[review.AuditItem]
-    dev: list[review.AuditItem]
-    test: list[review.AuditItem]
+    pool: list[AuditItem]
+    dev: list[AuditItem]
+    test: list[AuditItem]
     round: int
     stale: list[str]
     verdicts: VerdictsById
@@ -291,12 +390,12 @@ class AuditState(AuditInput, total=False):
     test_verdicts: VerdictsById
     doubts: dict[str, PlainDoubt]
     dev_before: Measured | None
-    proposals: list[review.AuditProposal]
-    decisions: list[review.AuditDecision]
-    queue: list[list[review.AuditedExample]]
+    proposals: list[AuditProposal]
+    decisions: list[AuditDecision]
+    queue: list[list[AuditedExample]]
     tried_with: str
-    kept: list[review.AuditedExample]
-    learnt: list[review.AuditedExample]
+    kept: list[AuditedExample]
+    learnt: list[AuditedExample]
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
