@@ -95,7 +95,8 @@ def _reply(prompt: str, slot: str) -> str:
         one, other = (4, 2) if slot == "1" else (2, 4)
         return json.dumps({"score_1": one, "score_2": other, "explanation": ""})
     name = "vote" if '"vote"' in prompt else "preference"
-    return json.dumps({"explanation": "", "reason": "", name: slot})
+    why = next(each for each in ("reason", "explanation") if f'"{each}"' in prompt)
+    return json.dumps({why: "So it is.", name: slot})
 
 
 def pairs(number: int) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ EXTRAS = {
     "anthropic": set(),
     "embeddings": {"sentence_transformers", "torch", "transformers"},
     "excel": {"openpyxl"},
-    "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
+    "hub": {"datasets", "pandas", "pyarrow"},
     "local": {"tokenizers", "xllamacpp"},
     "prices": {"genai_prices"},
     "ray": {"ray"},

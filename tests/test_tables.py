@@ -420,7 +420,7 @@ def test_a_table_takes_cells_of_any_size_and_mixed_lists(tmp_path):
     ("out", "options", "problem"),
     [
         ("s.txt", {}, "`out` must end in .csv, .jsonl, .md, .parquet, .tsv, .xlsx, got"),
-        ("s3://bucket/s.csv", {}, "`records` takes a URL"),
+        ("s3://bucket/s.csv", {}, "are files, on any disk"),
         ("s.csv", {"shard": "1/2"}, "`shard` needs `records`, the folder of the parts, and no"),
         ("s.jsonl", {"records": "./s.jsonl"}, "`out` and `records` name the same file"),
     ],

@@ -101,11 +101,10 @@ class FirstToLabel:
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        from langchain_judges.runs.shards import url_of
         from langchain_judges.runs.summary import is_open
 
         wanted = summary.labels and {*self.kinds} - {"", SURE}
-        if (is_open(summary) or wanted) and self.beside and not url_of(self.beside):
+        if (is_open(summary) or wanted) and self.beside:
             write_first(self.rows.at, self.kinds, FIRST, self.beside)
 
 

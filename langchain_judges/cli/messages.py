@@ -94,12 +94,7 @@ def is_saved(*places: Path | None) -> bool:
         *places: What a command was told to write; what a run resumes from is the file itself,
             or stands in a folder of its own or the hidden one beside it.
     """
-    # Loaded here: help needs nothing of it.
-    from langchain_judges.runs.shards import url_of
-
     for place in filter(None, places):
-        if url_of(place):
-            return True
         for path in (place, place.with_name(f".{place.name}.run")):
             if any(path.iterdir()) if path.is_dir() else path.exists() and path.stat().st_size:
                 return True

@@ -18,7 +18,7 @@ from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, needs
 from langchain_judges.runs.results import ResultsInUse
 from langchain_judges.runs.run_state import Rows
-from langchain_judges.runs.shards import merge, url_of
+from langchain_judges.runs.shards import merge
 from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     shares = _shares_of_all(options, actors, max_concurrency)
     if not ray.is_initialized():
         ray.init(address, include_dashboard=False, log_to_driver=False)
-    folder = url_of(records) or str(Path(records).resolve())
+    folder = str(Path(records).resolve())
     # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
     # Each has an equal share of the rate, as of the other limits.

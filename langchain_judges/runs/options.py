@@ -63,9 +63,7 @@ class RunOptions(RunLimits):
             address otherwise.
         records: A JSONL file that gets each whole result as it comes, from which the same call
             resumes too: rows that it holds for the same texts, method, options, model and
-            prompts are not judged again. A URL such as `s3://bucket/run.jsonl` is copied there
-            every minute and at the end (extra `hub`; for stores other than S3 and Google's
-            also fsspec's package for the store).
+            prompts are not judged again.
         keep_requests: Keep each request with its reply, which hold the judged texts, in a
             hidden file beside the results: `view` shows them.
         shard: Judge only this share of the rows, such as `"3/16"`; `records` is then a folder

@@ -1,8 +1,9 @@
-"""The files of a run: table, results, replies to rows in progress, and the copy in a store."""
+"""The files of a run: table, results, and replies to rows in progress."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,18 +13,15 @@ from langchain_judges.asking.reply_log import ASKED, SHARED, ReplyStore, ScopeRe
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
-from langchain_judges.runs.shards import Receipt, Remote, Shard, url_of
+from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import FORMS, TableOut, records_of
 
 Place = str | os.PathLike[str]
+# A path keeps one of the two slashes; a drive of Windows has one letter.
+_URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}(?=[^/])")
 
 
 def _table_of(out: Place, raw: bool) -> TableOut:
-    if url_of(out):
-        raise OptionError(
-            f"`out` is a table on this machine, got {str(out)!r}; `records` takes a URL, and "
-            "`langchain-judges merge` makes a table of it"
-        )
     if Path(out).suffix not in FORMS:
         forms = ", ".join(sorted(FORMS))
         raise OptionError(f"`out` must end in {forms}, got {Path(out).name!r}")
@@ -71,7 +69,7 @@ class RunFiles:
 
     Raises:
         OptionError: `out` is not a table that is written, or names the same file as `records`;
-            `records` is a URL that nothing here can reach; or a shard has no `records`.
+            one is a URL; or a shard has no `records`.
         OutputError: `records` is a file where a shard needs a folder.
     """
 
@@ -85,11 +83,13 @@ class RunFiles:
         raw: bool = False,
     ) -> None:
         """Check where they are; nothing is opened."""
+        for place in (str(each) for each in (out, records) if each is not None):
+            if _URL.match(place):
+                raise OptionError(f"`out` and `records` are files, on any disk, got {place!r}")
         self._keeps_requests = keep_requests
         self._table = _table_of(out, raw) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
-        self._remote: Remote | None = None
         self._shard = shard
         if shard and (out is not None or records is None):
             raise OptionError("`shard` needs `records`, the folder of the parts, and no `out`")
@@ -98,8 +98,6 @@ class RunFiles:
         self.records = self._table.records if self._table else None
         if records is not None:
             self.records = shard.part(records) if shard else Path(records)
-            url = url_of(self.records)
-            self._remote = Remote(url.rpartition("/")[0]) if url else None
 
     def open(self, mark: str, size: int | None) -> int:
         """Open the results of a judge; return how many rows of other judges they hold.
@@ -123,16 +121,7 @@ class RunFiles:
         return others
 
     def _open(self, path: Path, mark: str) -> int:
-        if self._remote:
-            path = self._remote.fetch(path.name)
-            self._remote.drop(Receipt.of(path).name)
-            if not path.exists():
-                # A store that takes nothing is found before a call is paid.
-                path.touch()
-                self._remote.push(path.name)
         results = self._results = Results(path, mark)
-        if self._remote and results.aside.exists():
-            self._remote.push(results.aside.name)
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device
@@ -170,8 +159,6 @@ class RunFiles:
         if self._results is None:
             return
         self._results.append(result)
-        if self._remote:
-            self._remote.push_when_due(self._results.path.name)
         # Of a row that was not judged only what failed is asked again.
         if self._replies and result["judged"]:
             self._replies.forget(result["key"])
@@ -184,7 +171,7 @@ class RunFiles:
             self._table.add(own, result, systems)
 
     def close(self, receipt: Receipt | None, *, whole: bool) -> None:
-        """Close the files and copy them to the store; a complete shard gets its receipt.
+        """Close the files; a complete shard gets its receipt.
 
         Args:
             receipt: Of a complete shard.
@@ -192,21 +179,15 @@ class RunFiles:
         """
         with ExitStack() as last:
             if self._table:
-                # It may fail; the copy of what was paid must not.
+                # It may fail; the receipt of what was paid must not.
                 last.callback(self._table.close, whole=whole)
             if self._replies and whole and not self._in_progress(self._replies):
                 self._replies.forget(SHARED)
             self._free()
             if self._results is None:
                 return
-            path = self._results.path
             if receipt:
-                receipt.write(path)
-            if self._remote:
-                self._remote.push(path.name)
-                if receipt:
-                    self._remote.push(Receipt.of(path).name)
-                self._remote.close()
+                receipt.write(self._results.path)
 
     @staticmethod
     def _in_progress(replies: ReplyStore) -> bool:
