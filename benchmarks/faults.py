@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from langchain_judges import ajudge_many, load_judge
-from langchain_judges.asking import ask
+from langchain_judges.asking import send
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 
 FAULTS: dict[str, Callable[[], ServerReply]] = {
@@ -69,5 +69,5 @@ async def tried(rows: int) -> str:
 
 
 if __name__ == "__main__":
-    ask.FIRST_WAIT = 0.01
+    send.FIRST_WAIT = 0.01
     print(asyncio.run(tried(int(sys.argv[1]))))

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, load_judge
-from langchain_judges.asking.nodes import Node
+from langchain_judges.methods.graph import Node
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import ServerCall, ServerReply, reply
 from langchain_judges.verdict import Item, LabelVerdict, Verdict, even_verdict, no_usage

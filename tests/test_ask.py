@@ -24,8 +24,9 @@ from langchain_core.prompts import (
 from langchain_judges import create_direct_judge, create_self_consistency_judge
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
+from langchain_judges.asking.question import Question
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
@@ -96,7 +97,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatch, fault, kind):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
     steps = ask(question(server), VARIABLES, Account(), unit="Depth (A first)")
@@ -132,7 +133,7 @@ def _changed(payload, path, value):
 
 
 def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.0)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
     good = reply(scores(4, 2))
     changed = [_changed(good.payload, p, v) for p in _places(good.payload) for v in ODD]
     byte = json.dumps(good.payload).encode().replace(b"score_1", b"score_\xe9")
@@ -155,8 +156,8 @@ def test_redirects_in_a_circle_are_not_asked_again(serve):
 
 
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 2)
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.ATTEMPTS", 2)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     server = serve(always(ServerReply(hold=threading.Event())))
     answer = asked(server, model={"timeout": 0.2})
     assert answer.failures[0]["reason"] == "timeout"
@@ -218,7 +219,7 @@ def test_a_refused_key_raises_at_once_however_a_library_says_so(raised):
     ],
 )
 def test_errors_that_pass_are_retried_by_us_alone(monkeypatch, raised, reason):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     model = Refusing(error=raised)
     assert asking(model)["failures"][0]["reason"] == reason
     # Four attempts, and none of the library's own between them.
@@ -249,7 +250,7 @@ def test_one_repair_shows_what_was_wrong(serve):
     ],
 )
 def test_an_error_that_passes_costs_retries_and_no_failure(serve, monkeypatch, first):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     answer = asked(serve([first, reply(scores(4, 2))]))
     assert (answer.data["score_2"], answer.failures) == (2, [])
     assert answer.usage["by_step"]["solve"]["retries"] == 1
@@ -359,7 +360,7 @@ class Drips(FakeChatModel):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.adapter.SLACK", 0.01)
-    monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 1)
+    monkeypatch.setattr("langchain_judges.asking.send.ATTEMPTS", 1)
 
 
 @pytest.mark.parametrize("drive", [run, lambda step: asyncio.run(awaited(step))])

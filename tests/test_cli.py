@@ -216,7 +216,7 @@ def test_the_prompt_of_a_row_is_shown_whole_and_nothing_is_asked(tmp_path, monke
 def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
     serve, write, tmp_path, monkeypatch, behave, cause
 ):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     out, path = tmp_path / "o.jsonl", write(pairs(3))
     url = serve(behave).url if behave else "http://127.0.0.1:9/v1"
     result = invoke("judge", path, "--model", "fake", "--base-url", url, "--records", out)

@@ -13,8 +13,8 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.errors import GraphInterrupt, GraphRecursionError
 
 from langchain_judges import as_evaluator, create_jury, create_rubric_judge, judge_many
-from langchain_judges.asking import internal_errors
-from langchain_judges.asking.internal_errors import ends_the_run, is_bug, place_of
+from langchain_judges.asking import failures
+from langchain_judges.asking.failures import ends_the_run, is_bug, place_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -38,7 +38,7 @@ def judge(function=stumbling):
 
 @pytest.fixture(autouse=True)
 def forget_reports(monkeypatch):
-    monkeypatch.setattr(internal_errors, "_REPORTED", set())
+    monkeypatch.setattr(failures, "_REPORTED", set())
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -13,9 +13,10 @@ from langchain_judges import (
 )
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
+from langchain_judges.asking.question import Question
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape

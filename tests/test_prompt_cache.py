@@ -260,9 +260,7 @@ def test_rounds_of_lookups_are_served_what_the_rounds_before_them_showed():
     assert provider.served / later >= 0.8
 
 
-def test_nobody_waits_where_the_option_says_so(monkeypatch):
-    # The first call does not show first that the model takes all settings.
-    monkeypatch.setattr("langchain_judges.asking.ask.TRIAL", 0)
+def test_nobody_waits_where_the_option_says_so():
     shares = []
     for first in (True, False):
         # Calls that are not held back are all under way at once, and are served nothing.

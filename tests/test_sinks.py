@@ -17,7 +17,7 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from typer.testing import CliRunner
 
 from langchain_judges import create_bsm_judge, create_relative_judge, judge_many, report
-from langchain_judges.asking.provider_errors import diagnosis
+from langchain_judges.asking.failures import diagnosis
 from langchain_judges.cli import app
 from langchain_judges.cli.messages import refusals_as_exits, run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError

@@ -34,8 +34,9 @@ from cookbook.study.summaries import SUMMARIZE
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
+from langchain_judges.asking.question import Question
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE

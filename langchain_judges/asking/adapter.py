@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking import models
 from langchain_judges.asking.effects import FirstCalls
-from langchain_judges.asking.provider_errors import Complaint
+from langchain_judges.asking.failures import Complaint
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.traces import bound_exit
 from langchain_judges.errors import OptionError
@@ -218,8 +218,6 @@ class ModelAdapter:
         # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
         self._lock = threading.Lock()
-        # One request finds out whether the model refuses what none before it carried.
-        self.trials = FirstCalls()
         self._outside = _Place(models.with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 

@@ -24,7 +24,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.asking.provider_errors import diagnosis, in_a_line, status_of
+from langchain_judges.asking.failures import diagnosis, in_a_line, status_of
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.progress import busy

@@ -25,7 +25,8 @@ from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema,
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.reading import Parse, as_text, in_fence
 from langchain_judges.errors import NotJudgedError, OptionError
 from langchain_judges.integrations.framework_cases import attachment_blocks

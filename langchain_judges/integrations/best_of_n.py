@@ -12,9 +12,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, e
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.ask import sample_seed
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run
 from langchain_judges.asking.models import is_openai_compatible, resolve_model
+from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.framework_cases import (
     CaseVerdict,

@@ -9,11 +9,11 @@ from langchain_judges.lazy import exports
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.asking.account import Account as Account
-    from langchain_judges.asking.ask import Question as Question
-    from langchain_judges.asking.ask import Reply as Reply
     from langchain_judges.asking.ask import ask as ask
     from langchain_judges.asking.effects import emit as emit
     from langchain_judges.asking.effects import gather as gather
+    from langchain_judges.asking.question import Question as Question
+    from langchain_judges.asking.question import Reply as Reply
     from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
     from langchain_judges.methods.pairs import COMPARES as COMPARES
     from langchain_judges.methods.pairs import MATERIAL as MATERIAL
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "asking.account": "Account",
-    "asking.ask": "Question Reply ask",
+    "asking.ask": "ask",
     "asking.effects": "emit gather",
+    "asking.question": "Question Reply",
     "methods.declaration": "JudgeOptions",
     "methods.pairs": "COMPARES MATERIAL PairState PairSteps order_verdict pair_of pair_prompt",
     "methods.registry": "register",

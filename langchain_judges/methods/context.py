@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
@@ -19,10 +20,10 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.nodes import MethodGraph, Phase, blank_state, chain
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import (
     ONLY,
     PIECE,
@@ -36,7 +37,7 @@ from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
+from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.fences import MATERIAL_RULE
@@ -45,7 +46,7 @@ from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.methods.graph import JudgeGraph, MethodGraph
 
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
@@ -72,7 +73,7 @@ class StateSchema:
     @property
     def blank(self) -> Update:
         """The state before the first phase: a checkpointed thread holds that of another run."""
-        blank = blank_state(self.state, self.source)
+        blank = _blank_state(self.state, self.source)
         return {key: copy(value) for key, value in blank.items() if key not in _OF_MEMORY}
 
     def graph(self) -> MethodGraph:
@@ -88,6 +89,24 @@ class StateSchema:
         }
         output = new_type(self.state.__name__.replace("State", "Result"), result)
         return StateGraph(self.state, input_schema=self.source, output_schema=output)
+
+
+@cache
+def _blank_state(state: type, source: type) -> Mapping[str, Any]:
+    """A state before its first phase, without the keys of its input.
+
+    Args:
+        state: The `TypedDict` of the state.
+        source: That of the input.
+    """
+    given = get_type_hints(source)
+    hints = get_type_hints(state).items()
+    return {key: _blank(hint) for key, hint in hints if key not in given}
+
+
+def _blank(hint: Any) -> object:
+    kind = get_origin(hint) or hint
+    return kind() if kind in (list, dict) else None
 
 
 # State keys that every run of a judge with a memory sets, and no run of another.
@@ -242,7 +261,7 @@ class JudgeContext:
             **marks: More plain data that decides verdicts, beside the options.
         """
         # Loaded on use: to check options and count calls takes no graph.
-        from langchain_judges.methods.graph import JudgeGraph
+        from langchain_judges.methods.graph import JudgeGraph, chain
 
         options = self.options
         memory = {"memory": self.recaller.mark()} if self.recaller else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, cast
@@ -21,6 +21,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.effects import Step, Update
 from langchain_judges.asking.reading import read_prompts
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall, read_recall
@@ -29,6 +31,9 @@ from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 from langchain_judges.rows.files import json_in
+
+# One phase of a method: from the graph's state, and the row's account, to what changes.
+Phase = Callable[[Any, Account], Step[Update]]
 
 
 class JudgeSpec(TypedDict):

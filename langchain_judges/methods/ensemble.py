@@ -12,15 +12,14 @@ from langchain_core.runnables import Runnable
 
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
-from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
-from langchain_judges.asking.nodes import Phase, chain
+from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods import describe
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
-from langchain_judges.methods.declaration import JudgeSpec
+from langchain_judges.methods.declaration import JudgeSpec, Phase
 from langchain_judges.methods.ensemble_options import SHARED, Combination, MembersLike, Opinion
-from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.graph import JudgeGraph, chain
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import built, load_judge

@@ -1,44 +1,128 @@
-"""The graph that a judge is: it reads its input before it runs, and says what it is."""
+"""The graph that a judge is: its phases as nodes; it reads its input, and says what it is."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, Self, get_origin, get_type_hints
+from itertools import pairwise
+from typing import Any, NamedTuple, NotRequired, Self, TypeAlias, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import (
     ensure_config,
     get_callback_manager_for_config,
     merge_configs,
     var_child_runnable_config,
 )
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.constants import END, START
+from langgraph.graph.state import CompiledStateGraph, StateGraph
 from langgraph.types import Command, StateSnapshot
 from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel
 
-from langchain_judges.asking.account import run_of, within_run
-from langchain_judges.asking.effects import run, running_config, stoppable
+from langchain_judges.asking.account import Account, Booking, run_of, within_run
+from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.nodes import MethodGraph, Node
 from langchain_judges.asking.reading import is_fenced
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
-from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
+from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
 from langchain_judges.verdict import decision
+
+# The graph of any method.
+MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
+
+
+class StepNode(Runnable[Any, Update], ABC):
+    """A graph node that is one step, for threads and event loops alike.
+
+    It adds no run of its own to a trace: LangGraph already records the node.
+    """
+
+    @abstractmethod
+    async def step(self, state: Any, config: RunnableConfig | None) -> Update:
+        """Do the step."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
+        """Run the step, waiting in this thread."""
+        return run(self.step(input, config))
+
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **_: Any
+    ) -> Update:
+        """Run the step, waiting in the running event loop."""
+        return await self.step(input, config)
+
+
+class Node(StepNode):
+    """A phase of a method; a state that has a verdict is left as it is."""
+
+    def __init__(self, phase: Phase, name: str, *, is_first: bool = False) -> None:
+        """Make a node.
+
+        Args:
+            phase: What it does.
+            name: What the graph calls it.
+            is_first: Whether a judgment begins here: a checkpointed thread holds the state of
+                another one.
+        """
+        self._phase, self._is_first = phase, is_first
+        self.name: str = name
+
+    async def step(self, state: Mapping[str, Any], config: RunnableConfig | None) -> Update:
+        """Do the step."""
+        if not self._is_first and state.get("verdict"):
+            return {}
+        account = Account(state, run_of(config))
+        if not self._is_first:
+            before = Booking(state.get("failures") or [], state.get("usage"))
+            account.bookings.append(before)
+        update = await self._phase(state, account)
+        if verdict := update.get("verdict"):
+            emit("verdict", self.name, verdict)
+        return {**update, "failures": account.failures, "usage": account.usage}
+
+
+def chain(
+    graph: MethodGraph,
+    begin: Callable[[Any, Account], Update],
+    phases: Sequence[Phase],
+) -> MethodGraph:
+    """Add the phases of a method to its graph, one after the other.
+
+    Args:
+        graph: The graph, without nodes.
+        begin: What the first phase starts with: it checks the row and empties the state; a
+            verdict in its update ends the judgment.
+        phases: In order; a node is called as its function is.
+    """
+
+    async def first(state: Mapping[str, Any], account: Account) -> Update:
+        update = begin(state, account)
+        if update.get("verdict"):
+            return update
+        return {**update, **await phases[0]({**state, **update}, account)}
+
+    names = [START, *(phase.__name__ for phase in phases), END]
+    for number, (name, phase) in enumerate(zip(names[1:-1], phases, strict=True)):
+        node = Node(phase if number else first, name, is_first=not number)
+        graph.add_node(name, node)
+    for here, there in pairwise(names):
+        graph.add_edge(here, there)
+    return graph
 
 
 def read_input(source: object, schema: Any, most: int | None) -> object:

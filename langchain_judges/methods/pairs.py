@@ -13,8 +13,8 @@ from typing import Any, Literal, NotRequired
 from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.asking.effects import Update
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods import tasks

@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable
 
 from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
-from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
+from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import (
     InputError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE

@@ -9,8 +9,8 @@ from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import sample_seed
 from langchain_judges.asking.effects import Update, gather
+from langchain_judges.asking.question import sample_seed
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory

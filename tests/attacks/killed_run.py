@@ -29,7 +29,7 @@ from langchain_judges import (
     load_judge,
     resolve_model,
 )
-from langchain_judges.asking import ask
+from langchain_judges.asking import ask, send
 from langchain_judges.writing.registry import load_writer
 from tests.judges import FEW, item_of
 from tests.memories import memory_of
@@ -159,7 +159,7 @@ def main(url: str, folder: Path, subject: str, way: str, end: str) -> None:
     report_replies()
     timeout = 4.0 if end == "time-out" else 120.0
     if end == "time-out":
-        ask.ATTEMPTS, ask.FIRST_WAIT = 2, 0.01
+        send.ATTEMPTS, send.FIRST_WAIT = 2, 0.01
     if end == "full disk" and "checkpointer" not in way:
         resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, resource.RLIM_INFINITY))
     model = resolve_model("m", base_url=url, timeout=timeout, api_key="x")

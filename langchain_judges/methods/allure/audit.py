@@ -17,7 +17,6 @@ from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
-from langchain_judges.asking.nodes import MethodGraph, StepNode
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
@@ -53,7 +52,7 @@ from langchain_judges.methods.allure.label_checks import (
 )
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
-from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
 from langchain_judges.methods.items import item_of
 from langchain_judges.options import with_options
 from langchain_judges.verdict import Item, Label, add_usage

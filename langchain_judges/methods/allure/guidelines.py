@@ -17,8 +17,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example

@@ -6,7 +6,7 @@ Iterative In-Context-Learning", 2023. The judge's own prompts are those of `meth
 
 from __future__ import annotations
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import MATERIAL_RULE
 
 # Asks a model to audit one proposal, where no person does. Returns `Audited`.

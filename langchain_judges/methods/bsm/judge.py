@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.nodes import Phase
+from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.memory.shown import block
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import prompts as texts
@@ -20,6 +20,7 @@ from langchain_judges.methods.bsm.replies import (
     BSMState,
     OrderResult,
 )
+from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,

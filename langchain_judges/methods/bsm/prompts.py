@@ -11,7 +11,7 @@ looks the same in each.
 
 from __future__ import annotations
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import BY_ITSELF, MATERIAL_RULE, PLAN_CRITERIA
 
 _REQUEST = """<request-{fence_request}>

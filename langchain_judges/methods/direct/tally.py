@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.pairs import BARELY, beside, side_by_coin

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
+from langchain_judges.asking.ask import ask, recorded
 from langchain_judges.asking.effects import Update, emit_each, gather
-from langchain_judges.asking.nodes import Phase
+from langchain_judges.asking.question import Question, sample_seed
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
+from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.role_selection import RoleSteps

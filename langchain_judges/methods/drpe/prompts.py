@@ -9,7 +9,7 @@ text, so that a provider's cache reads both once; what a step asks comes last.
 
 from __future__ import annotations
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE
 
 _SYSTEM = "You speak for different people who judge the same texts. " + MATERIAL_RULE

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.methods.drpe.options import ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
     Call,

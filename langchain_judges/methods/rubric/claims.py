@@ -17,10 +17,11 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
-from langchain_judges.asking.nodes import Phase
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
+from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.lookups import LookupState, findings
 from langchain_judges.methods.pairs import instructions_block

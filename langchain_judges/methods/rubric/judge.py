@@ -12,15 +12,16 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each, gather
-from langchain_judges.asking.nodes import Phase
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of
 from langchain_judges.methods import items
+from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric import claims, replies

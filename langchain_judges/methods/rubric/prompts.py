@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import MATERIAL_RULE
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import Label

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.nodes import Phase
+from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.reading import Problem
+from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
     PairSteps,

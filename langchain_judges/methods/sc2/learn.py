@@ -15,8 +15,9 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import gather, run
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set

@@ -9,7 +9,7 @@ that prefix, which a provider's cache then reads once. What a step asks comes be
 
 from __future__ import annotations
 
-from langchain_judges.asking.ask import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import (
     CHOOSE,
     COMPARES,

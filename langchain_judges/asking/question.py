@@ -1,0 +1,282 @@
+"""A question of a step: what is asked of which model, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core import prompts
+from langchain_core.caches import BaseCache
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
+
+from langchain_judges.asking import reading
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.adapter import ModelAdapter, Sampling
+from langchain_judges.asking.reading import Problem, ReplyData
+from langchain_judges.asking.reply_log import ReplyLog
+from langchain_judges.errors import InputError
+from langchain_judges.orders import Order
+from langchain_judges.rows.fences import sealed_messages, with_content
+from langchain_judges.rows.media import with_media
+from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, no_usage
+
+# What was read of a reply itself beside its data, by name: plain JSON.
+Measurements = dict[str, Any]
+# A `Reply` as the log holds it: plain JSON.
+StoredReply = dict[str, Any]
+# Distance of the seeds of two judges, so that their samples are not the same ones.
+_SPREAD = 1000
+_KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
+    prompts.HumanMessagePromptTemplate: HumanMessage,
+    prompts.SystemMessagePromptTemplate: SystemMessage,
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Question of a step, the same for every unit it works on.
+
+    Attributes:
+        method: The judge's method.
+        step: The graph's node.
+        adapter: How the model is asked.
+        prompt: The template.
+        shape: What the reply must look like; its bounds and choices are checked.
+        version: Hash of the method's prompts, for traces and cache keys.
+        label: What its calls are called in traces, if not by the step; `{unit}` puts the unit
+            there.
+        parse: Reads a reply in plain words, for models that ignore the format.
+        partial: A laxer shape, to save what can be read of a reply that stays unusable.
+        measure: Reads what only the reply itself tells, such as token log-probabilities, of
+            the data that were read from it.
+        measured_as: What `measure` reads, where it can read more than one thing; for cache
+            keys.
+        sampled: Whether several replies to the same prompt are wanted.
+        cache_first: Whether the first of calls that begin alike is answered before the others
+            are sent.
+        shares_material: Whether other calls show the same material and take a reply of the
+            same shape.
+        logprobs: Whether token log-probabilities are wanted.
+        alternatives: Other tokens whose log-probabilities come with those of each token.
+        repairs: Repair turns after an unusable reply; each is a paid call.
+        cache: A LangChain cache for good replies.
+        is_shared: Whether all rows with an equal call share one reply, as they do a plan.
+        log: Where every good reply is written before the graph uses it.
+    """
+
+    method: str
+    step: str
+    adapter: ModelAdapter
+    prompt: prompts.ChatPromptTemplate
+    shape: type[BaseModel]
+    version: str
+    label: str = ""
+    parse: reading.Parse | None = None
+    partial: type[BaseModel] | None = None
+    measure: Callable[[AIMessage, ReplyData], Measurements] | None = None
+    measured_as: str = ""
+    sampled: bool = False
+    cache_first: bool = True
+    shares_material: bool = False
+    logprobs: bool = False
+    alternatives: int = 0
+    repairs: int = 1
+    cache: BaseCache | None = None
+    is_shared: bool = False
+    log: ReplyLog = field(default_factory=ReplyLog)
+
+    @property
+    def own(self) -> reading.OwnPrompt | None:
+        """The prompt, if it is the caller's own and says how its replies are read."""
+        prompt = self.prompt
+        return prompt if isinstance(prompt, reading.OwnPrompt) and prompt.reply else None
+
+
+@dataclass
+class Reply:
+    """The checked data of a reply, or None and why; and what it cost.
+
+    Attributes:
+        data: What was read.
+        failures: What went wrong.
+        usage: What was paid.
+        measured: What `Question.measure` read.
+        problem: What was wrong with a reply of which only a part is used.
+    """
+
+    data: ReplyData | None
+    failures: list[Failure]
+    usage: Usage
+    measured: Measurements = field(default_factory=dict)
+    problem: Problem | None = None
+
+    def stored(self) -> StoredReply:
+        """The reply as plain JSON."""
+        return dict(vars(self))
+
+    @classmethod
+    def of(cls, entry: StoredReply) -> Reply:
+        """The reply that the log holds."""
+        problem = Problem(*entry["problem"]) if entry["problem"] else None
+        return cls(**{**entry, "problem": problem})
+
+
+@dataclass
+class Asking:
+    """One question about one unit, while it is being asked.
+
+    Attributes:
+        question: What is asked.
+        variables: Fill the prompt's template.
+        account: Of the row, where it is booked.
+        unit: What about.
+        order: The order in which the texts are shown.
+        seed: Of one sample of many.
+        messages: The prompt, and what was said about unusable replies to it.
+        cost: What was paid so far.
+        lacking: What its requests lacked because the model refuses it.
+        key: By which the log and a LangChain cache know it.
+        cache_key: Of what the prompt has in common with others, so that a provider finds its
+            cache.
+    """
+
+    question: Question
+    variables: Mapping[str, object]
+    account: Account
+    unit: str
+    order: Order | None
+    seed: int | None
+    messages: list[BaseMessage] = field(default_factory=list)
+    cost: StepUsage = field(default_factory=no_step_usage)
+    lacking: set[str] = field(default_factory=set)
+    key: tuple[str, str] = ("", "")
+    cache_key: str = ""
+
+    def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
+        """Return the reply with what it cost."""
+        if problem is None:
+            return Reply(data, [], self.usage())
+        failure = problem.failure(self.question.step, self.unit)
+        return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage())
+
+    def usage(self) -> Usage:
+        """Cost so far."""
+        usage = no_usage()
+        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            usage[key] = self.cost[key]
+        usage["by_step"] = {self.question.step: self.cost}
+        if self.lacking:
+            usage["asked_without"] = sorted(self.lacking)
+        return usage
+
+    def config(self, sampling: Sampling) -> RunnableConfig:
+        """Return the run's name, tags and metadata, as LangSmith shows them."""
+        question, adapter = self.question, self.question.adapter
+        name = ":".join(filter(None, [question.label or question.step, self.unit]))
+        if "{unit}" in question.label:
+            name = question.label.replace("{unit}", self.unit) or question.step
+        own = sampling.get("temperature", adapter.identity.get("temperature"))
+        metadata = {
+            "unit": self.unit,
+            "order": self.order,
+            "model": adapter.identity["name"],
+            "prompt_version": question.version,
+            "temperature": "refused" if "temperature" in adapter.refused else own,
+        }
+        tags = [question.method, question.step]
+        return {"run_name": name, "tags": tags, "metadata": metadata}
+
+
+def sample_seed(seed: int, number: int) -> int:
+    """Return the seed of one sample of a judge; of each sample, and each judge, another."""
+    return _SPREAD * seed + number
+
+
+def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
+    """Return a prompt of two messages.
+
+    Args:
+        system: The template of the system message.
+        *human: The template of the human one, in parts that are joined as they are.
+    """
+    messages = [("system", system), ("human", "".join(human))]
+    return prompts.ChatPromptTemplate.from_messages(messages)
+
+
+def rendered(
+    question: Question, variables: Mapping[str, object], row: Mapping[str, Any]
+) -> list[BaseMessage]:
+    """The messages of a question, with the images, audio and files that a row holds."""
+    messages = sealed_messages(_rendered(question, variables))
+    for at, message in enumerate(messages):
+        if isinstance(message, HumanMessage) and isinstance(message.content, str):
+            messages[at] = with_content(message, with_media(message.content, row))
+    return messages
+
+
+def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseMessage]:
+    """The messages of a question, before its fences are sealed.
+
+    What many rows share, the variable `shared`, ends the system message whatever the template
+    says: before the row, so that providers can cache it, and in templates of a caller's own.
+    """
+    prompt = question.prompt
+    if isinstance(prompt, reading.OwnPrompt) and prompt.fences:
+        variables = {**variables, **prompt.fenced(variables)}
+    try:
+        if prompt.partial_variables:
+            messages = prompt.format_messages(**variables)
+        else:
+            messages = [each for part in prompt.messages for each in _filled(part, variables)]
+    except KeyError as exc:
+        lacking = sorted(set(prompt.input_variables) - set(variables))
+        what = f"the prompt {question.step!r} shows {lacking}, which this row does not have"
+        raise InputError(what) from exc
+    if not (shared := variables.get("shared")):
+        return messages
+    if not isinstance(first := messages[0], SystemMessage):
+        return [SystemMessage(str(shared).strip()), *messages]
+    return [SystemMessage(f"{first.content}{shared}"), *messages[1:]]
+
+
+def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
+    """Return the messages of a part of a prompt."""
+    if isinstance(part, BaseMessage):
+        return [part]
+    kind, text = _KINDS.get(type(part)), vars(part).get("prompt")
+    is_plain = isinstance(text, prompts.PromptTemplate) and text.template_format == "f-string"
+    if not kind or not is_plain or text.partial_variables:
+        return list(part.format_messages(**variables))
+    # LangChain's own formatter takes ten times as long.
+    filled = text.template.format_map(variables)
+    return [kind(filled, additional_kwargs=part.additional_kwargs)]
+
+
+def call_key(asking: Asking) -> tuple[str, str]:
+    """The two strings by which the log and a LangChain cache know a call."""
+    question = asking.question
+    messages = [_message_key(message) for message in asking.messages]
+    prompt = json.dumps(messages, ensure_ascii=False)
+    call = {
+        "model": question.adapter.identity,
+        # What the model refuses is learnt anew by each process.
+        "sampling": question.adapter.wanted_sampling(question.sampled, asking.seed),
+        "seed": asking.seed,
+        "reply": reading.json_schema(question.shape),
+        # A reply that was kept without log-probabilities is no answer where they are wanted.
+        "measured": [question.logprobs, question.measured_as],
+    }
+    if question.own:
+        call["read"] = [question.own.reply, question.own.values]
+    return prompt, json.dumps(call, sort_keys=True, default=str)
+
+
+def _message_key(message: BaseMessage) -> list[Any]:
+    """Key of a message: two histories may differ in their tool calls alone."""
+    fields = ("tool_calls", "tool_call_id")
+    of_tools = {name: found for name in fields if (found := getattr(message, name, None))}
+    return [message.type, message.content, *([of_tools] if of_tools else [])]

@@ -1,0 +1,227 @@
+"""A request of a question: sent within limits and a deadline, and again where that may help."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from functools import partial
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import BaseModel
+
+from langchain_judges.asking import failures, reading
+from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
+from langchain_judges.asking.effects import Effect, check_stop, pause
+from langchain_judges.asking.limiter import RowCost, Show, TokenUsage, token_usage
+from langchain_judges.asking.question import Asking
+from langchain_judges.asking.reading import Problem
+from langchain_judges.errors import ModelAccessError, RunStopped
+from langchain_judges.rows.texts import plain
+
+# How often a request is sent if errors that can pass keep it from being answered.
+ATTEMPTS = 4
+# Seconds before the second attempt; each further wait is twice as long.
+FIRST_WAIT = 0.5
+
+
+class Sent(NamedTuple):
+    """Outcome of a request, as it was sent last; without a message, the problem says why."""
+
+    message: AIMessage | None
+    request: ReplyRequest
+    problem: Problem | None
+
+
+async def send(asking: Asking) -> Sent:
+    """Send the messages until a reply comes, or an error that will not pass.
+
+    Where the provider caches how prompts begin, the first call that begins so is answered
+    before the others are sent.
+    """
+    question, adapter, messages = asking.question, asking.question.adapter, asking.messages
+    if (row_cost := asking.account.run) and row_cost.shown:
+        return _shown(asking, row_cost.shown)
+    cache = adapter.prompt_cache if question.cache_first else None
+    found = None
+    if cache and (question.shares_material or cache == "by prefix"):
+        found = beginnings(messages, question.shape)
+    if found is None:
+        return await _until_answered(asking, messages)
+    keys, asking.cache_key = found.keys, found.keys[0]
+    if cache == "by marks":
+        keys, messages = keys[-1:], found.marked
+    sending = partial(_until_answered, asking, messages)
+    return await adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
+
+
+def _shown(asking: Asking, show: Show) -> Sent:
+    """Show the request that would be sent, and send nothing."""
+    question = asking.question
+    shape = None if question.own else question.shape
+    request = question.adapter.request(shape, {})
+    schema = reading.json_schema(shape) if shape else {}
+    name = f"{question.step} {asking.unit}".strip()
+    show(name, request.messages(asking.messages), schema)
+    return Sent(None, request, Problem("missing", "it was only shown"))
+
+
+async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
+    adapter, back_off, attempts = asking.question.adapter, FIRST_WAIT, ATTEMPTS
+    while True:
+        request, outcome = await _call(asking, messages)
+        if isinstance(outcome, AIMessage):
+            return Sent(outcome, request, None)
+        if problem := failures.paid_error(outcome):
+            return Sent(None, request, problem)
+        asking.cost["retries"] += 1
+        if failures.rejects(outcome):
+            texts = [message.text for message in messages]
+            if adapter.learn(request, failures.complaint_of(outcome, texts)):
+                continue
+        attempts -= 1
+        if not attempts or not failures.can_pass(outcome):
+            return Sent(None, request, failures.diagnosis(outcome))
+        await _rest(asking.account.run, failures.wait_after(outcome, back_off))
+        back_off *= 2
+
+
+def _rest(row_cost: RowCost | None, seconds: float) -> Effect:
+    """A wait that the end of a run ends too."""
+    in_run = row_cost and row_cost.end_run
+    return row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
+
+
+async def _call(
+    asking: Asking, messages: list[BaseMessage]
+) -> tuple[ReplyRequest, AIMessage | Exception]:
+    """Make one call, once the limiter allows it, and book its cost."""
+    adapter, row_cost = asking.question.adapter, asking.account.run
+    if row_cost:
+        await row_cost.limiter.enter(row_cost.rank, adapter.model)
+    paid: TokenUsage | None = None
+    try:
+        # Not before: other calls may have learnt meanwhile what the model refuses.
+        request = _request(asking)
+        outcome = await _outcome(asking, request, messages)
+        if isinstance(outcome, AIMessage):
+            paid = token_usage(outcome)
+        else:
+            paid = failures.usage_despite(outcome)
+        return request, outcome
+    finally:
+        if paid is not None:
+            asking.cost["calls"] += 1
+            asking.cost["input_tokens"] += paid.input_tokens
+            asking.cost["output_tokens"] += paid.output_tokens
+            asking.cost["cached_tokens"] += paid.cached_tokens
+        if row_cost:
+            row_cost.leave(adapter.model, paid)
+
+
+def _request(asking: Asking) -> ReplyRequest:
+    question, adapter = asking.question, asking.question.adapter
+    return adapter.request(
+        None if question.own else question.shape,
+        adapter.sampling(question.sampled, asking.seed),
+        logprobs=question.logprobs,
+        alternatives=question.alternatives,
+        sampled=asking.seed is not None,
+        cache_key=asking.cache_key,
+    )
+
+
+async def _outcome(
+    asking: Asking, request: ReplyRequest, messages: list[BaseMessage]
+) -> AIMessage | Exception:
+    question, adapter, row_cost = asking.question, asking.question.adapter, asking.account.run
+    config = asking.config(adapter.sampling(question.sampled, asking.seed))
+    runnable, settings = request.runnable, request.settings
+    prompt = request.messages(messages)
+    try:
+        check_stop()
+        call = Effect(
+            lambda: runnable.invoke(prompt, config, **settings),
+            lambda: runnable.ainvoke(prompt, config, **settings),
+        )
+        message = _message(await with_timeout(adapter.deadline, call))
+    except RunStopped:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
+        if denied := _denied(exc, adapter):
+            # The provider's own words may hold the key: a traceback would show them.
+            raise denied from None
+        return exc
+    adapter.answered = True
+    seed, logprobs = asking.seed is not None, question.logprobs
+    asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
+    if row_cost and row_cost.replies:
+        row_cost.replies.keep_request(asking.unit, _readable([*prompt, message]))
+    return message
+
+
+def _readable(messages: list[BaseMessage]) -> list[list[str]]:
+    """Who says what in a request and its reply, as people read it."""
+    calls = [json.dumps(getattr(each, "tool_calls", None) or "") for each in messages]
+    texts = zip(messages, calls, strict=True)
+    return [[m.type, plain(m.content) or (call if call != '""' else "")] for m, call in texts]
+
+
+def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
+    """Return the exception for an error that no other request of the model can escape."""
+    status = failures.status_of(error)
+    if status != 401 and (status not in {403, 404} or adapter.answered):
+        return None
+    name, reason = adapter.identity["name"], failures.in_a_line(error)
+    return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
+
+
+def _message(result: Any) -> AIMessage:
+    """Return the raw reply, whichever rung it came by."""
+    parts = result if isinstance(result, dict) else {"raw": result}
+    if isinstance(raw := parts.get("raw"), AIMessage):
+        return raw
+    parsed = parts.get("parsed", result)
+    if isinstance(parsed, BaseModel):
+        parsed = parsed.model_dump()
+    return AIMessage("" if parsed is None else json.dumps(parsed))
+
+
+def with_timeout(seconds: float | None, effect: Effect) -> Effect:
+    """Return an effect that raises `TimeoutError` if it takes longer than some seconds.
+
+    A call in a thread cannot be broken off: it is left behind, and ends with the process at
+    the latest.
+    """
+    if seconds is None:
+        return effect
+    late = TimeoutError(f"no whole reply within {seconds:g} seconds")
+
+    def now() -> object:
+        result: Future[object] = Future()
+        context = copy_context()
+
+        def call() -> None:
+            try:
+                result.set_result(context.run(effect.now))
+            except BaseException as exc:  # noqa: BLE001 - raised again where it is wanted
+                result.set_exception(exc)
+
+        threading.Thread(target=call, name="model call", daemon=True).start()
+        if not wait([result], seconds).done:
+            raise late
+        return result.result()
+
+    async def later() -> object:
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                return await effect.later()
+        except TimeoutError:
+            if scope.expired():
+                raise late from None
+            raise
+
+    return Effect(now, later)
