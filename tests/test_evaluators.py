@@ -20,7 +20,6 @@ from openevals.types import EvaluatorResult
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
-from langchain_judges.integrations.evaluators import summary_evaluators
 from langchain_judges.rows.fields import work_in
 from tests.cases import for_each
 from tests.conftest import chat
@@ -312,40 +311,6 @@ def test_comparisons_without_a_verdict_have_reasons_and_no_score():
         result = as_comparative_evaluator(judge)([outputs, two], an_example())
         assert set(result["scores"].values()) == {None}
         assert all("Not judged" in comment for comment in result["comment"].values())
-
-
-def judged_run(preference, flipped, *reasons):
-    failures = [{"reason": reason} for reason in reasons]
-    verdict = {"preference": preference, "flipped": flipped, "failures": failures}
-    return a_run({"verdict": verdict})
-
-
-def test_a_whole_experiment_gives_agreement_flips_and_failures_with_intervals():
-    runs = [judged_run("A", False), judged_run("B", True), judged_run("tie", None)]
-    runs.append(judged_run(None, None, "timeout", "empty"))
-    examples = [an_example({"label": label}) for label in ("A", "A", None, "A")]
-    agreement, flips, failures = (each(runs, examples) for each in summary_evaluators())
-    assert (agreement["key"], agreement["score"]) == ("judge_agreement", 0.5)
-    assert agreement["comment"].startswith(
-        "1 of 2 judged rows with a label; 95% interval 0.095"
-    )
-    assert (flips["score"], flips["extra"]["total"]) == (0.5, 2)
-    assert [(r["key"], r["score"]) for r in failures["results"]] == [
-        ("judge_failure_rate", 0.25),
-        ("judge_failure_rate:timeout", 0.25),
-    ]
-
-
-def test_summaries_count_what_their_evaluator_said():
-    evaluator = as_evaluator(bsm(), key="k")
-    runs = [a_run(GOOD), a_run(BAD)]
-    examples = [an_example(metadata={"label": "A"}), an_example()]
-    for run, example in zip(runs, examples, strict=True):
-        evaluator.evaluate_run(run, example)
-    agreement, flips, failures = (e(runs, examples) for e in summary_evaluators(evaluator))
-    assert (agreement["key"], agreement["score"]) == ("k_agreement", 1.0)
-    assert (flips["score"], flips["extra"]["total"]) == (0.0, 1)
-    assert failures["results"][0]["score"] == 0.0
 
 
 def rubric_judge(**options: Any) -> Any:

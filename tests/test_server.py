@@ -189,8 +189,8 @@ async def test_an_owner_names_what_clients_may_set():
     graph = await entered(entry, criteria=["Depth"], scale=[1, 3])
     assert [each["name"] for each in graph.options.plan] == ["Depth"]
     assert set(graph.get_context_jsonschema()["properties"]) == {"criteria", "scale"}
-    audit = await entered(serve("audit", settable=("max_rounds", "recall")))
-    assert set(audit.get_context_jsonschema()["properties"]) == {"max_rounds", "recall"}
+    audit = await entered(serve("audit", settable=("max_rounds", "instructions")))
+    assert set(audit.get_context_jsonschema()["properties"]) == {"max_rounds", "instructions"}
     assert "risk" in (await served("audit")).get_context_jsonschema()["properties"]
     for context in ({"samples": 2}, {"preset": "paper"}):
         with pytest.raises(OptionError, match="can be set by the owner"):

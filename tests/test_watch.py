@@ -224,10 +224,12 @@ async def test_all_pages_are_listed_in_a_loop_too_and_no_deprecated_call_is_made
 
 
 def test_langsmith_is_told_how_to_draw_each_score(client, server):
+    production(server, "good")
     judge = of_method("rubric", rubric=["Tone", "Fit"], name="reply")
     watch_project(client, judge, PROJECT)
     scale = {"type": "continuous", "min": 0, "max": 1}
-    assert server.configs == {"reply": scale, "Tone": scale, "Fit": scale}
+    drawn = {each["key"]: each["feedback_config"] for each in server.feedback}
+    assert drawn == {"reply": scale, "Tone": scale, "Fit": scale}
 
 
 def test_the_labels_of_the_judge_are_offered_to_people_as_categories(client, server):
@@ -245,6 +247,8 @@ def test_the_labels_of_the_judge_are_offered_to_people_as_categories(client, ser
 def test_options_that_cannot_be_are_refused(client):
     with pytest.raises(OptionError, match="this one compares pairs"):
         watch_project(client, bsm(), PROJECT)
+    with pytest.raises(OptionError, match="max_call"):
+        watch_project(client, labels(), PROJECT, max_call=3)
 
 
 # ---- from the command line

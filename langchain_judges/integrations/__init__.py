@@ -14,9 +14,6 @@ if TYPE_CHECKING:
         as_comparative_evaluator as as_comparative_evaluator,
     )
     from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
-    from langchain_judges.integrations.evaluators import (
-        summary_evaluators as summary_evaluators,
-    )
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.langsmith_runs import labelled_runs as labelled_runs
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "integrations.best_of_n": "best_of",
-    "integrations.evaluators": "as_comparative_evaluator as_evaluator summary_evaluators",
+    "integrations.evaluators": "as_comparative_evaluator as_evaluator",
     "asking.traces": "end_traces",
     "integrations.langsmith_runs": "feedback_rows labelled_runs",
     "integrations.middleware": "JudgeMiddleware",

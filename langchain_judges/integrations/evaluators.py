@@ -4,14 +4,13 @@
 called like openevals' evaluators or LangSmith's, and awaited. In a test of LangSmith's pytest
 plugin a call logs its feedback. A row that could not be judged gives feedback without a
 score, whose comment says why; it is never 0 and never missing. `as_comparative_evaluator` is
-for `evaluate_comparative`. Each summary evaluator gives a rate with its 95% interval (Wilson
-1927); its comment says which rows it counts.
+for `evaluate_comparative`.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -25,7 +24,6 @@ from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
-from langsmith.utils import LangSmithError
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError
@@ -33,6 +31,7 @@ from langchain_judges.integrations.feedback import (
     Feedback,
     ScoreScale,
     Span,
+    in_openevals_form,
     logged_in_test,
     spans_of,
 )
@@ -50,14 +49,9 @@ from langchain_judges.integrations.framework_cases import (
 )
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.fields import expected_in
-from langchain_judges.rows.lookup import TextSource, check_sources, check_words
+from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
-
-# How many verdicts an evaluator keeps for the summary of an experiment.
-_MAX_VERDICTS = 100_000
-
 
 # Makes a row of a run and its example.
 Prepare = Annotated[
@@ -167,10 +161,9 @@ class JudgeEvaluator(RunEvaluator):
         self.key = key or feedback_key(judge)
         self._spans = spans_of(judge, self.key, scale)
         self._reader = reader
-        self._verdicts: OrderedDict[str, dict[str, object]] = OrderedDict()
         self._lock = Lock()
         # How many rows, the first of all, had nothing to be judged by.
-        self._lacking = 0
+        self._lacking = 0.0
 
     @property
     def feedback_keys(self) -> list[str]:
@@ -239,7 +232,7 @@ class JudgeEvaluator(RunEvaluator):
             run_id = uuid.uuid4()
             outcome, ran = await self._judge(case, run_id, {})
             traced = ran and utils.tracing_is_enabled() is True
-            feedback = self._feedback(outcome, str(run_id) if traced else None)
+            feedback = in_openevals_form(self._results(outcome, run_id if traced else None))
             log(feedback)
         return feedback
 
@@ -251,20 +244,24 @@ class JudgeEvaluator(RunEvaluator):
             name = unknown[0]
             raise OptionError(f"`{name}` is shown to nobody: no prompt of the judge has it")
 
-    def _feedback(self, outcome: JudgmentResult, source: str | None) -> Feedback:
-        several = []
-        for each in scores_of(outcome, self.key):
-            span = self._spans.get(each.key, Span())
-            also = each.extra or {"label": each.answer}
-            feedback = Feedback(key=each.key, score=span.score(each.score))
-            feedback |= {"comment": each.comment, "source_run_id": source}
-            feedback["metadata"] = {**self.marks, **span.said, **also}
-            several.append(feedback)
-        return Feedback(several[0], results=several) if len(several) > 1 else several[0]
-
-    def verdict_on(self, run_id: object) -> Mapping[str, object] | None:
-        """Return what a summary needs of the verdict on a run; None if there is none."""
-        return self._verdicts.get(str(run_id))
+    def _results(
+        self, outcome: JudgmentResult, source: uuid.UUID | None
+    ) -> list[EvaluationResult]:
+        """Feedback on the total, then on each criterion; `source` is the judge's own run."""
+        return [
+            EvaluationResult(
+                key=each.key,
+                score=span.score(each.score),
+                value=each.value,
+                comment=each.comment,
+                evaluator_info={**self.marks, **span.said},
+                feedback_config=span.config,
+                extra=each.extra,
+                source_run_id=source,
+            )
+            for each in scores_of(outcome, self.key)
+            for span in [self._spans.get(each.key, Span())]
+        ]
 
     async def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
@@ -274,48 +271,26 @@ class JudgeEvaluator(RunEvaluator):
         metadata = {"target_run_id": str(run.id)}
         read = partial(self._case, run, example)
         outcome, ran = await self._judge(read, run_id or uuid.uuid4(), metadata)
-        self._remember(run.id, outcome["verdict"])
         self._check_lacking(outcome["verdict"])
-        results = [
-            EvaluationResult(
-                key=each.key,
-                score=span.score(each.score),
-                value=each.value,
-                comment=each.comment,
-                evaluator_info={**self.marks, **span.said},
-                feedback_config=span.config,
-                extra=each.extra,
-                source_run_id=run_id if ran else None,
-            )
-            for each in scores_of(outcome, self.key)
-            for span in [self._spans.get(each.key, Span())]
-        ]
+        results = self._results(outcome, run_id if ran else None)
         return {"results": results} if len(results) > 1 else results[0]
 
     def _case(self, run: Any, example: Any) -> dict[str, object]:
         """Return what is judged of a run and its example.
 
         Raises:
-            InputError: A text cannot be found.
+            InputError: A text cannot be found, or `prepare` makes no row.
         """
         if self._prepare:
-            return self._prepared(run, example)
+            made = self._prepare(run, example)
+            if not isinstance(made, Mapping):
+                raise InputError(f"`prepare` must return a row, got {type(made).__name__}")
+            return dict(made)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
         return self._reader.case(row._replace(attachments=attached))
-
-    def _prepared(self, run: object, example: object) -> dict[str, object]:
-        """Return the row that the caller makes of a run and its example.
-
-        Raises:
-            InputError: It is none.
-        """
-        row = self._prepare(run, example) if self._prepare else None
-        if not isinstance(row, Mapping):
-            raise InputError(f"`prepare` must return a row, got {type(row).__name__}")
-        return dict(row)
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.
@@ -363,21 +338,10 @@ class JudgeEvaluator(RunEvaluator):
             if decision(verdict) is None and reason_of(verdict) == "lacking":
                 self._lacking += 1
             elif self._lacking < ALIKE:
-                self._lacking = -_MAX_VERDICTS
+                self._lacking = -math.inf
             if self._lacking >= ALIKE:
                 detail = verdict["failures"][0]["detail"]
                 raise all_lack(detail, "as_evaluator(judge, output=…, reference=…, context=…)`")
-
-    def _remember(self, run_id: object, verdict: CaseVerdict) -> None:
-        note: dict[str, object] = {
-            "preference": decision(verdict),
-            "flipped": verdict.get("flipped"),
-            "failures": [{"reason": f["reason"]} for f in verdict.get("failures") or []],
-        }
-        with self._lock:
-            self._verdicts[str(run_id)] = note
-            if len(self._verdicts) > _MAX_VERDICTS:
-                self._verdicts.popitem(last=False)
 
 
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
@@ -396,7 +360,7 @@ def as_comparative_evaluator(
 
     A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
     how far it was preferred. The reference output, if there is one, is shown to the judge as
-    the reference. Each run has its own comment, which names the experiments.
+    the reference. Each run has its own comment, which says which of the two it is.
 
     Args:
         judge: A judge of pairs.
@@ -422,7 +386,6 @@ def as_comparative_evaluator(
             "`judge` must compare pairs; one that labels a text is `as_evaluator`'s"
         )
     reader = CaseReader(judge, TextSources(input, output, reference, context))
-    names: dict[object, str] = {}
 
     def compare(
         runs: Sequence[Any] | None = None,
@@ -450,11 +413,8 @@ def as_comparative_evaluator(
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
-            named = {
-                x: _experiment_of(each, names) for x, each in zip("AB", sides, strict=True)
-            }
             for side, own, other in zip(sides, "AB", "BA", strict=True):
-                who = f"This run is {own}{named[own]}, the other is {other}{named[other]}. "
+                who = f"This run is {own}, the other is {other}. "
                 comments[str(side.id)].append(who + comment_of(verdict))
                 if (score := score_of(verdict)) is not None:
                     scores[side.id].append(score if own == "A" else 1 - score)
@@ -468,20 +428,6 @@ def as_comparative_evaluator(
     return compare
 
 
-def _experiment_of(run: Run, names: dict[object, str]) -> str:
-    """Return the name of a run's experiment in brackets; "" where nobody can say it."""
-    client = get_tracing_context().get("client")
-    if run.session_id not in names:
-        try:
-            project = (
-                client and run.session_id and client.read_project(project_id=run.session_id)
-            )
-        except LangSmithError:  # a name is no reason to lose a verdict
-            project = None
-        names[run.session_id] = f" ({project.name})" if project else ""
-    return names[run.session_id]
-
-
 async def _comparison(
     judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: object, reference: object
 ) -> CaseVerdict:
@@ -492,102 +438,3 @@ async def _comparison(
         return (await outcome_of(judge, case, metadata=metadata))["verdict"]
     except InputError as exc:
         return error_verdict(judge, exc)
-
-
-SummaryEvaluator = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
-
-
-def summary_evaluators(
-    evaluator: JudgeEvaluator | None = None,
-    *,
-    key: str | None = None,
-    label: TextSource = "label",
-) -> list[SummaryEvaluator]:
-    """Return LangSmith summary evaluators for an experiment with a judge.
-
-    Args:
-        evaluator: The evaluator of the same `evaluate` call, whose verdicts are counted.
-            None if the judge itself was the target: verdicts are then read from the runs'
-            outputs.
-        key: Prefix of the feedback's names; default the evaluator's key, or `"judge"`.
-        label: Where people's label (`"A"`, `"B"` or `"tie"` of a pair, or the label of one
-            text) is in the reference outputs or the example's metadata: a key, a path or a
-            function.
-
-    Returns:
-        Three functions: `{key}_agreement` with the labels, over judged rows that have one;
-        `{key}_flip_rate`, over rows judged in both orders; `{key}_failure_rate`, over all
-        rows, with one more rate for each reason.
-
-    Raises:
-        OptionError: `evaluator` does not come from `as_evaluator`, or an option is not allowed.
-    """
-    if not (evaluator is None or isinstance(evaluator, JudgeEvaluator)):
-        raise OptionError(
-            "`evaluator` must come from `as_evaluator`, or be None if the judge itself "
-            f"was the target, got {type(evaluator).__name__}"
-        )
-    check_words(key=key)
-    check_sources(label=label)
-    name = key or (evaluator.key if evaluator else "judge")
-
-    def verdicts(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
-        return [_verdict(run, evaluator) for run in runs]
-
-    def agreement(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
-        pairs = [
-            (decision(verdict), truth)
-            for verdict, example in zip(verdicts(runs), examples, strict=True)
-            if decision(verdict) is not None and (truth := _label(example, label)) is not None
-        ]
-        same = sum(str(answer) == str(truth) for answer, truth in pairs)
-        return _rate(f"{name}_agreement", same, len(pairs), "judged rows with a label")
-
-    def flip_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
-        flips = [v["flipped"] for v in verdicts(runs) if v.get("flipped") is not None]
-        return _rate(f"{name}_flip_rate", sum(flips), len(flips), "rows judged in both orders")
-
-    def failure_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
-        row_verdicts = verdicts(runs)
-        reasons = Counter(reason_of(v) for v in row_verdicts if decision(v) is None)
-        rates = [("", sum(reasons.values())), *((f":{r}", n) for r, n in reasons.items())]
-        results = [
-            _rate(f"{name}_failure_rate{reason}", count, len(row_verdicts), "rows")
-            for reason, count in rates
-        ]
-        return {"results": results}
-
-    return [agreement, flip_rate, failure_rate]
-
-
-def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
-    """Return a row's verdict; without one an empty verdict, which counts as a failure."""
-    if evaluator:
-        return evaluator.verdict_on(run.id) or {}
-    verdict = (run.outputs or {}).get("verdict")
-    return verdict if isinstance(verdict, Mapping) else {}
-
-
-def _label(example: Example, source: TextSource) -> object:
-    for fields in (example.outputs, example.metadata):
-        try:
-            return expected_in(fields or {}, "label" if source is None else source)
-        except InputError:
-            continue
-    return None
-
-
-def _rate(key: str, count: int, total: int, what: str) -> dict[str, object]:
-    """Return a rate as feedback; without a score if no row counts."""
-    if not total:
-        return {"key": key, "score": None, "comment": f"There are no {what}."}
-    # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics.intervals import wilson_interval
-
-    low, high = wilson_interval(count, total)
-    return {
-        "key": key,
-        "score": count / total,
-        "comment": f"{count} of {total} {what}; 95% interval {low:.3f} to {high:.3f}.",
-        "extra": {"count": count, "total": total, "low": low, "high": high},
-    }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, NamedTuple, Self
+
+from langsmith.evaluation import EvaluationResult
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import unwrapped
@@ -26,6 +28,21 @@ class Feedback(dict[str, Any]):
         """Return it."""
         yield from ()
         return self
+
+
+def in_openevals_form(results: Sequence[EvaluationResult]) -> Feedback:
+    """LangSmith's results in the form of openevals, the first with all under `results`."""
+    several = [
+        Feedback(
+            key=each.key,
+            score=each.score,
+            comment=each.comment,
+            source_run_id=each.source_run_id and str(each.source_run_id),
+            metadata={**each.evaluator_info, **(each.extra or {"label": each.value})},
+        )
+        for each in results
+    ]
+    return Feedback(several[0], results=several) if len(several) > 1 else several[0]
 
 
 class Span(NamedTuple):

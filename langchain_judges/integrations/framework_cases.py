@@ -108,12 +108,12 @@ def check_basis_of(judge: object, item: Mapping[str, object]) -> None:
     Raises:
         InputError: It does not, so any verdict would be a guess.
     """
-    if options := _options(judge):
+    if options := label_options(judge):
         options.check(item)
 
 
-def _options(judge: object) -> LabelOptions | None:
-    """Return the label options of a judge of this package; None for any other judge."""
+def label_options(judge: object) -> LabelOptions | None:
+    """Options of a judge of one text of this package; None of any other judge."""
     options = getattr(unwrapped(judge), "options", None)
     return options if isinstance(options, LabelOptions) else None
 
@@ -157,7 +157,7 @@ class CaseReader:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())
-        options = _options(judge)
+        options = label_options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
         self._compares = options is None or options.compares
@@ -307,23 +307,7 @@ def _found(place: TextSource, values: Sequence[object]) -> object:
 
 def with_attachments(task: Text, attachments: Any) -> Text:
     """Return a task with the files of its example, each that has a name behind it."""
-    blocks: list[dict[str, Any]] = []
-    is_named = isinstance(attachments, Mapping) and all(
-        isinstance(each, Mapping) and "reader" in each for each in attachments.values()
-    )
-    for name, file in attachments.items() if attachments and is_named else ():
-        data, mime = file["reader"].read(), str(file.get("mime_type") or "")
-        file["reader"].seek(0)  # the next evaluator reads it too
-        blocks.append({"type": "text", "text": f"Attached, {name}:"})
-        if mime.startswith("text/"):
-            blocks.append({"type": "text", "text": data.decode("utf-8", "replace")})
-        else:
-            kind = mime.partition("/")[0]
-            kind = kind if kind in ("image", "audio", "video") else "file"
-            content = base64.b64encode(data).decode()
-            blocks.append({"type": kind, "base64": content, "mime_type": mime})
-    if not is_named:
-        blocks = attachment_blocks(attachments)
+    blocks = attachment_blocks(attachments)
     if not blocks:
         return task
     if isinstance(task, str):
@@ -331,17 +315,37 @@ def with_attachments(task: Text, attachments: Any) -> Text:
     return [*task, {"role": "user", "content": blocks}]
 
 
-_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
-
-
 def attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
-    """Return attachments as openevals takes them, one or a list, as content blocks.
+    """Return attachments as content blocks.
+
+    Args:
+        attachments: Those of a LangSmith example, by name; or one or a list of openevals'.
 
     Raises:
         OptionError: One is no image's address, `{"mime_type", "data"}` or content block.
     """
+    if isinstance(attachments, Mapping) and all(
+        isinstance(each, Mapping) and "reader" in each for each in attachments.values()
+    ):
+        return [block for name in attachments for block in _named(name, attachments[name])]
     several = attachments if isinstance(attachments, list) else [attachments]
     return [_block(each) for each in several if each is not None]
+
+
+def _named(name: str, file: Any) -> list[dict[str, Any]]:
+    data, mime = file["reader"].read(), str(file.get("mime_type") or "")
+    file["reader"].seek(0)  # the next evaluator reads it too
+    kind = mime.partition("/")[0]
+    if kind == "text":
+        content = {"type": kind, "text": data.decode("utf-8", "replace")}
+    else:
+        coded = base64.b64encode(data).decode()
+        known = kind in ("image", "audio", "video")
+        content = {"type": kind if known else "file", "base64": coded, "mime_type": mime}
+    return [{"type": "text", "text": f"Attached, {name}:"}, content]
+
+
+_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
 
 
 def _block(attachment: Any) -> dict[str, Any]:

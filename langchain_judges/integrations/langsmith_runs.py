@@ -15,9 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.framework_cases import CaseReader, TextSources
-from langchain_judges.methods.describe import unwrapped
-from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.integrations.framework_cases import CaseReader, TextSources, label_options
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
@@ -281,8 +279,8 @@ def labelled_runs(
     ids = [str(run.id) for run in runs]
     answers = _by_people(client, ids, key)
     reader = CaseReader(judge, TextSources(None, None, None, context))
-    options = getattr(unwrapped(judge), "options", None)
-    labels = options.human_labels if isinstance(options, LabelOptions) else ()
+    options = label_options(judge)
+    labels = options.human_labels if options else ()
     result = QueuedRuns([], [])
     for run in runs:
         try:

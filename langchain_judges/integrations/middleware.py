@@ -37,12 +37,12 @@ from langchain_judges.integrations.framework_cases import (
     error_verdict,
     feedback_key,
     item_for,
+    label_options,
     outcome_of,
     pair_for,
     scores_of,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
-from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.describe import fingerprint_of, kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Rule, Share, check_value
 from langchain_judges.rows.fields import task_in, work_in
@@ -368,8 +368,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _has_basis(self, state: JudgedState) -> bool:
         """Say whether there is something to judge by."""
-        options = getattr(unwrapped(self.judge), "options", None)
-        own = not isinstance(options, LabelOptions) or options.own_rubric is not None
+        options = label_options(self.judge)
+        own = options is None or options.own_rubric is not None
         return bool(own or self.reference or self.context or state.get("rubric"))
 
     def _report(

@@ -36,9 +36,7 @@ from langgraph_sdk.runtime import ServerRuntime
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit import create_allure_audit
-from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.allure.state import AuditOptions
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import metadata_of
@@ -59,7 +57,7 @@ def serve(
 
     Args:
         name: A judge's method, `"write"` for the Branch-Solve-Merge writer, or `"audit"` for
-            the audit of an ALLURE judge, whose clients set options of both.
+            the audit of an ALLURE judge.
         settable: The options that a client may set; default all that are no path, no model and
             no live object. `preset` is one more of them.
         max_calls: The most calls of one run; default `JUDGES_MAX_CALLS`.
@@ -72,17 +70,14 @@ def serve(
         >>> bsm = serve("bsm", settable=("criteria", "scale"), max_calls=40)
     """
     make: Make
-    kinds: tuple[type[GraphOptions], ...]
+    kind: type[GraphOptions]
     if name == "audit":
-        make, kinds = _make_audit, (AuditOptions, ALLURE)
+        make, kind = _make_audit, AuditOptions
     elif name == "write":
-        make, kinds = partial(load_writer, "branch"), (WRITERS["branch"],)
+        make, kind = partial(load_writer, "branch"), WRITERS["branch"]
     else:
-        make, kinds = (
-            partial(_make_judge, name),
-            (named(METHODS | COMBINATIONS, name, "graph"),),
-        )
-    client = _Client(kinds, settable)
+        make, kind = partial(_make_judge, name), named(METHODS | COMBINATIONS, name, "graph")
+    client = _Client(kind, settable)
     return _entry(make, client, max_calls, several=name in COMBINATIONS)
 
 
@@ -111,29 +106,17 @@ logging.getLogger("langgraph_api.worker").addFilter(_OneLine())
 
 
 class _Client:
-    """What a client may set, of one class of options or of several that share a context."""
+    """What a client may set."""
 
-    def __init__(
-        self, kinds: tuple[type[GraphOptions], ...], names: Sequence[str] | None
-    ) -> None:
+    def __init__(self, kind: type[GraphOptions], names: Sequence[str] | None) -> None:
         """Refuse names that no client may set."""
-        self._kinds = kinds
         own = None if names is None else [name for name in names if name != "preset"]
-        self._names = {
-            kind: settable(kind, own and [name for name in own if self._first(name) is kind])
-            for kind in kinds
-        }
-        self.preset = names is None or "preset" in names
+        self._kind, self._names = kind, settable(kind, own)
+        self._sets_preset = names is None or "preset" in names
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of all that may be set."""
-        parts = [client_schema(kind, names) for kind, names in self._names.items()]
-        whole = {key: value for part in parts for key, value in part.items()}
-        merged = {
-            key: {name: each for part in parts for name, each in part.get(key, {}).items()}
-            for key in ("properties", "$defs")
-        }
-        return {**whole, **merged}
+        return client_schema(self._kind, self._names)
 
     def check(self, options: Mapping[str, object]) -> None:
         """Check what a client sets.
@@ -143,28 +126,14 @@ class _Client:
         """
         values = dict(options)
         preset = values.pop("preset", None)
-        if preset is not None and not (self.preset and isinstance(preset, str)):
-            rule = "must be a text" if self.preset else "can be set by the owner only"
+        if preset is not None and not (self._sets_preset and isinstance(preset, str)):
+            rule = "must be a text" if self._sets_preset else "can be set by the owner only"
             raise OptionError(f"`preset` {rule}, got {preset!r}")
-        for kind in self._kinds:
-            own = {n: value for n, value in values.items() if self._first(n) is kind}
-            check_client(kind, own, self._names[kind])
-
-    def _first(self, name: str) -> type[GraphOptions]:
-        """Return the class that an option is of; of an unknown one the last."""
-        *others, last = self._kinds
-        return next((each for each in others if name in each.model_fields), last)
+        check_client(self._kind, values, self._names)
 
 
 def _make_audit(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
-    judge_options = {
-        name: value for name, value in options.items() if name in ALLURE.model_fields
-    }
-    judge = create_allure_judge(model, memory=_memory(), **judge_options)
-    # These options of an audit apply only if the audit creates the judge.
-    audit_names = set(AuditOptions.model_fields) - {"instructions", "temperature"}
-    audit_options = {name: value for name, value in options.items() if name in audit_names}
-    return create_allure_audit(judge, _memory(), **audit_options)
+    return create_allure_audit(model, _memory(), **options)
 
 
 def _entry(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +32,8 @@ from langchain_judges.integrations.framework_cases import (
     TextSources,
     error_verdict,
     feedback_key,
-    feedback_keys,
     item_for,
+    label_options,
     scores_of,
 )
 from langchain_judges.integrations.langsmith_runs import (
@@ -47,13 +46,13 @@ from langchain_judges.integrations.langsmith_runs import (
 )
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.options import Share, check_value
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fields import thread_of
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision, reason_of
 
@@ -72,7 +71,6 @@ _PASSING = (
     *(LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError),
     *(RateLimitError, InternalServerError, APIConnectionError),
 )
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
@@ -113,11 +111,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     context: TextSource = None,
     queue: str | None = None,
     doubtful: float = 0.6,
-    max_calls: int | None = None,
-    max_dollars: float | None = None,
-    prices: Mapping[str, Any] | None = None,
-    max_concurrency: int | None = None,
     stop: threading.Event | None = None,
+    **limits: Any,
 ) -> Watch:
     """Judge the latest runs of a LangSmith project, and give each its feedback once.
 
@@ -143,11 +138,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
             disagree. It is made if there is none, and asks people for one of the judge's labels
             as the feedback `KEY.people`, with a category for each.
         doubtful: The confidence below which a verdict is doubtful.
-        max_calls: Stop after this many model calls.
-        max_dollars: Stop after this many dollars; needs `prices`.
-        prices: Prices of models, as `judge_many` takes them.
-        max_concurrency: The most model calls in flight.
         stop: Set it to end early: runs in progress are finished and posted.
+        limits: `max_calls`, `max_dollars`, `prices` and other options of `judge_many`.
 
     Returns:
         The counts.
@@ -162,6 +154,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     check_value("sample", sample, Share)
     check_value("doubtful", doubtful, Share)
     check_words(key=key, queue=queue, filter=filter)
+    RunOptions(**limits)
     look = _Look(
         client=client,
         judge=judge,
@@ -174,7 +167,6 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     start = since if isinstance(since, datetime) else datetime.now(UTC) - since
     which = {"filter": filter} if filter else {}
     own = look.patiently(client.read_project, project_name=project).id
-    look.register()
     if threads:
         names = look.patiently(threads_of, client, own, start, **which)
         sampled = (name for name in names if in_sample(name, sample))
@@ -188,12 +180,6 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         names = [str(run.id) for run in runs]
         cases = [[run] for run in runs if in_sample(str(run.id), sample)]
     look.watch.listed = len(names)
-    limits = {
-        "max_calls": max_calls,
-        "max_dollars": max_dollars,
-        "prices": prices,
-        "max_concurrency": max_concurrency,
-    }
     look.at(cases, limits)
     return look.watch
 
@@ -248,16 +234,6 @@ class _Look:
                 if number == _TRIES - 1 or self.stop.wait(min(2**number, 30)):
                     raise
         raise AssertionError
-
-    def register(self) -> None:
-        """Tell LangSmith how to draw the scores, unless the workspace has its own way."""
-        for key in feedback_keys(self.judge, self.key):
-            try:
-                self.client.create_feedback_config(
-                    key, feedback_config=cast("Any", Span().config)
-                )
-            except LangSmithError as exc:
-                _LOGGER.info("The feedback %r is drawn as it was configured: %s", key, exc)
 
     def at(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
         """Judge what is sampled and has no feedback yet."""
@@ -363,8 +339,8 @@ class _Look:
 
     def _register_labels(self) -> list[str]:
         """Register the judge's labels as categories for people; return their key."""
-        options = getattr(unwrapped(self.judge), "options", None)
-        labels = options.human_labels if isinstance(options, LabelOptions) else ()
+        options = label_options(self.judge)
+        labels = options.human_labels if options else ()
         if not labels:
             return []
         key, names = f"{self.key}.people", [str(label) for label in labels]
