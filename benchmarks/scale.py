@@ -145,19 +145,18 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
             [*half, "--records", str(folder / "shards"), "--shard", f"{n}/2"] for n in (1, 2)
         ],
         **{
-            f"Ray, {counted(n, 'actor')}": [_on_ray(rows, spec, n, folder / f"ray{n}")]
+            f"Ray, {counted(n, 'task')}": [_on_ray(rows, spec, n, folder / f"ray{n}")]
             for n in (1, 2)
         },
     }
 
 
-def _on_ray(rows: Path, spec: object, actors: int, out: Path) -> list[str]:
+def _on_ray(rows: Path, spec: object, shards: int, out: Path) -> list[str]:
     code = (
-        "from functools import partial\nfrom pathlib import Path\n"
-        "from langchain_judges.rows.files import read_table\n"
-        "from langchain_judges.runs.on_ray import judge_dataset\n"
-        f"judge_dataset(partial(read_table, Path({str(rows)!r})), {spec!r}, "
-        f"records={str(out)!r}, actors={actors}, max_concurrency=32)"
+        "from pathlib import Path\nfrom cookbook.on_ray import judge_on_ray\n"
+        f"out = Path({str(out)!r})\n"
+        f"judge_on_ray({str(rows)!r}, {spec!r}, out, out / 'all.parquet', {shards}, "
+        f"max_concurrency={32 // shards})"
     )
     return [sys.executable, "-c", code]
 

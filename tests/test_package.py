@@ -18,7 +18,6 @@ from langchain_judges.asking.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report import trust
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
 from langchain_judges.viewer import view
 from tests.judged_rows import run_of
@@ -33,7 +32,6 @@ EXTRAS = {
     "hub": {"datasets", "pandas", "pyarrow"},
     "local": {"tokenizers", "xllamacpp"},
     "prices": {"genai_prices"},
-    "ray": {"ray"},
     "trust": {"matplotlib", "pandas"},
     "viewer": {"markdown_it", "starlette", "uvicorn"},
     "writing": {"lemminflect", "snowballstemmer"},
@@ -64,7 +62,6 @@ USES = [
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
-    ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, records="out")),
     ("trust", "pandas", "A data frame", lambda: trust(run_of(["A"])).to_dataframe()),
     ("viewer", "starlette", "The page", lambda: view_anew()),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Judging on a real Ray cluster of this machine."""
+"""Judging on a real Ray cluster of this machine, as the cookbook does."""
 
 import os
 import signal
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.errors import ModelAccessError
+from langchain_judges.rows.files import read_table
 from langchain_judges.testing import FakeModelServer, error
 from tests.judges import PAIR, answer_call
 
@@ -19,7 +20,7 @@ ROWS = [{**PAIR, "output_a": f"good good {n}", "id": f"r{n}"} for n in range(40)
 
 @pytest.fixture(scope="module", autouse=True)
 def ray():
-    ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
     # A worker starts in seconds, on a busy machine in minutes.
     os.environ["RAY_agent_register_timeout_ms"] = "600000"  # noqa: SIM112 - as Ray calls it
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
@@ -28,26 +29,27 @@ def ray():
     ray.shutdown()
 
 
-def judged(rows, server, out, **options):
-    from langchain_judges.runs.on_ray import judge_dataset
+def judged(server, folder, **options):
+    from cookbook.on_ray import judge_on_ray
 
     model = {"name": "openai:m", "base_url": server.url}
     spec = {"method": "relative", "model": model, "options": {"orders": "none"}}
-    return judge_dataset(rows, spec, records=out, max_concurrency=8, **options)
+    options = {"max_concurrency": 4, **options}
+    return judge_on_ray(ROWS, spec, folder / "parts", folder / "all.jsonl", 2, **options)
 
 
-def test_a_dataset_is_judged_once_and_resumed_without_a_call(ray, tmp_path):
+def test_rows_are_judged_once_and_resumed_without_a_call(tmp_path):
     with FakeModelServer(answer_call) as server:
-        result = judged(ray.data.from_items(ROWS), server, tmp_path)
-        table = result.rows.take_all()
-        assert sorted(row["id"] for row in table) == sorted(row["id"] for row in ROWS)
-        assert (result.summary.rows, result.summary.preferences["A"]) == (40, 40)
-        again = judged(ROWS, server, tmp_path, rpm=1e6)
-    assert (len(server.calls), again.summary.resumed) == (40, 40)
+        assert judged(server, tmp_path) == (40, 40, 2)
+        assert [row["id"] for row in read_table(tmp_path / "all.jsonl")] == [
+            row["id"] for row in ROWS
+        ]
+        assert judged(server, tmp_path) == (40, 40, 2)
+    assert len(server.calls) == 40
     assert server.peak <= 8
 
 
-def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wrote(tmp_path):
+def test_a_task_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wrote(tmp_path):
     hold, arrived = threading.Event(), threading.Event()
 
     def slow(call):
@@ -60,37 +62,31 @@ def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wro
     def kill():
         arrived.wait()
         processes = map(int, filter(str.isdigit, os.listdir("/proc")))
-        os.kill(next(filter(actor, processes)), signal.SIGKILL)
+        os.kill(next(filter(is_task, processes)), signal.SIGKILL)
         hold.set()
 
     with FakeModelServer(slow) as server:
         threading.Thread(target=kill, daemon=True).start()
-        result = judged(ROWS, server, tmp_path)
-    assert result.summary.rows == 40
-    # Four calls were in flight in each of the two actors.
+        assert judged(server, tmp_path).judged == 40
+    # Four calls were in flight in each of the two tasks.
     assert len(server.calls) <= 40 + 4
 
 
-def actor(pid):
-    """Say whether a process is an actor of the judge."""
+def is_task(pid):
+    """Say whether a process judges a shard."""
     try:
-        return b"_Actor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"judge_shard" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 
 
 def test_a_refused_key_stops_all_and_is_said(tmp_path):
     with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
-        judged(ROWS, server, tmp_path)
+        judged(server, tmp_path)
 
 
-def test_a_budget_bounds_all_actors_and_the_rest_is_judged_later(tmp_path):
+def test_a_budget_bounds_each_shard_and_the_rest_is_judged_later(tmp_path):
     with FakeModelServer(answer_call) as server:
-        run = judged(ROWS, server, tmp_path, max_calls=10)
-        assert len(server.calls) <= 10
-        assert run.summary.not_judged["over_budget"] == 40 - len(server.calls)
-        assert run.rows.count() == 40
-        assert judged(ROWS, server, tmp_path).summary.preferences["A"] == 40
-        with pytest.raises(OptionError, match="`max_calls` must be at least `actors`, 2"):
-            judged(ROWS, server, tmp_path, max_calls=1)
+        assert judged(server, tmp_path, max_calls=5).judged == len(server.calls) <= 10
+        assert judged(server, tmp_path).judged == 40
     assert len(server.calls) == 40
