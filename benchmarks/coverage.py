@@ -306,16 +306,15 @@ def main() -> None:
 
 
 def table(lines: dict[str, dict[str, tuple[float, float]]]) -> str:
-    """Return a row for each statistic as Markdown: its mean, its worst settings."""
-    head = ["statistic", "mean", "lowest", "most samples without a range"]
-    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    """Line of each statistic as Markdown: its mean, its worst settings."""
+    rows = []
     for name, cells in lines.items():
         shares = {at: share for at, (share, none) in cells.items() if none < 1}
         low = min(shares, key=lambda at: shares[at])
         small = max(cells, key=lambda at: cells[at][1])
-        none = f"{cells[small][1]:.0%} ({small})" if cells[small][1] else ""
+        none = f"; none for {cells[small][1]:.0%} ({small})" if cells[small][1] else ""
         mean = sum(shares.values()) / len(shares)
-        rows.append(f"| `{name}` | {mean:.0%} | {shares[low]:.0%} ({low}) | {none} |")
+        rows.append(f"- `{name}`: {mean:.0%}; {shares[low]:.0%} ({low}){none}")
     return "\n".join(rows)
 
 

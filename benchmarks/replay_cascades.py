@@ -166,6 +166,7 @@ class Table(NamedTuple):
     lines: str
     held: float
     leads: list[float]
+    costs: list[float]
     """By pair of judges: of a cascade whose last judge always decides over that judge alone."""
 
 
@@ -231,7 +232,7 @@ def surest_half(judge: Said, labels: list[Any]) -> str:
 
 def cascade_table(name: str, stages: Stages, labels: list[Any], splits: int) -> Table:
     """Return a line for each first judge, with a cell for each last one."""
-    least, leads = 1.0, []
+    least, leads, costs = 1.0, [], []
     last = [called(each.stage) for each in stages[1]]
     lines = [
         f"| {TITLES[name]}: first, then | surest half | {' | '.join(last)} |",
@@ -243,15 +244,16 @@ def cascade_table(name: str, stages: Stages, labels: list[Any], splits: int) -> 
             found = study(first, end, labels, splits, PROMISED[name])
             least = min(least, found.held)
             leads.append(found.always - agreement(end.answers, labels))
+            costs.append(found.dollars / end.dollars)
             cells.append(
                 f"{found.agreement:.0%} of {found.judged:.0%}; {found.escalated:.0%}; "
-                f"{found.dollars / end.dollars:.2f}"
+                f"{costs[-1]:.2f}"
             )
         surest = surest_half(first, labels)
         lines.append(f"| {called(first.stage)} | {surest} | {' | '.join(cells)} |")
     alone = [f"{agreement(each.answers, labels):.0%}; 1" for each in stages[1]]
     lines.append(f"| the last alone | | {' | '.join(alone)} |")
-    return Table("\n".join(lines), least, leads)
+    return Table("\n".join(lines), least, leads, costs)
 
 
 def jury_lines(name: str, folder: Path, rows: list[Any]) -> Iterator[str]:
@@ -276,7 +278,8 @@ def jury_lines(name: str, folder: Path, rows: list[Any]) -> Iterator[str]:
         )
 
 
-def tables(data: Path, splits: int) -> str:
+def tables(data: Path, splits: int) -> tuple[str, str]:
+    """Tables of cascades to print; what they promise, and juries, for docs/evidence.md."""
     juries = [
         "| jury | best member | majority | undecided | effective voters |",
         "|---|---|---|---|---|",
@@ -293,14 +296,17 @@ def tables(data: Path, splits: int) -> str:
         found.append(cascade_table(name, (own[0], own[1]), labels, splits))
         juries += jury_lines(name, data / name, rows)
     leads = [lead for each in found for lead in each.leads]
+    costs = [cost for each in found for cost in each.costs]
     promises = ", ".join(f"{TITLES[name]} {promise:.0%}" for name, promise in PROMISED.items())
     note = (
         f"Promised: {promises}. In {splits} draws the promise held in at least "
         f"{min(each.held for each in found):.0%} for every pair of judges. A cascade whose "
         f"last judge always decides agreed with the labels {100 * min(leads):+.1f} to "
-        f"{100 * max(leads):+.1f} points more often than that judge alone."
+        f"{100 * max(leads):+.1f} points more often than that judge alone. Cascades cost "
+        f"{min(costs):.2f} to {max(costs):.2f} times as much as their last judge alone."
     )
-    return "\n\n".join([*(each.lines for each in found), note, "\n".join(juries)])
+    cascades = "\n\n".join(each.lines for each in found)
+    return cascades, f"{note}\n\n" + "\n".join(juries)
 
 
 def shares_of(data: Path, model: str) -> list[tuple[float, bool]]:
@@ -355,10 +361,10 @@ def main() -> None:
     if args.figure:
         draw(args.data)
         return
-    text = tables(args.data, args.splits)
-    print(text)
+    cascades, shown = tables(args.data, args.splits)
+    print(cascades, shown, sep="\n\n")
     if args.write:
-        write_section("cascades and juries", text)
+        write_section("cascades and juries", shown)
 
 
 if __name__ == "__main__":
