@@ -80,12 +80,9 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
             assert not anchor or anchor in anchors(result), target
 
 
-def test_the_readme_is_short_and_leads_to_the_pages():
-    text = PAGES[0].read_text()
-    assert len(text.split()) <= 1_200
-    assert "](docs/index.md)" in text
-    first = {"langchain-judges", "what-a-verdict-looks-like"}
-    assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - first)
+def test_the_pages_are_short():
+    assert len(PAGES[0].read_text().split()) <= 1_100
+    assert sum(len(page.read_text().split()) for page in PAGES) <= 22_000
 
 
 def behave(call: ServerCall):
