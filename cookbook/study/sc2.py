@@ -239,7 +239,7 @@ def figures(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cel
 
 def _comparisons(row: Row) -> float:
     """Return how many comparisons of tables a pair took."""
-    return float((row.get("comparisons") or {}).get("spent", 0))
+    return float(sum(match["asked"] for match in row.get("bracket") or []))
 
 
 def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NamedTuple, NotRequired
 
 from langchain_core.prompts import ChatPromptTemplate
 
@@ -369,43 +369,95 @@ def examples_in(state: Mapping[str, Any]) -> list[Example]:
     return state.get("shown") or []
 
 
+class OrderAnswer(NamedTuple):
+    """What one order said, by identity of the texts.
+
+    Attributes:
+        score: How far A is preferred; None: as far as the label says.
+        scores: Of both texts, where there are some.
+        probability: Of the label's tokens, where it is known.
+    """
+
+    preference: Preference
+    score: float | None = None
+    scores: Mapping[str, float] | None = None
+    probability: float | None = None
+
+
 def order_verdict(
     options: JudgeOptions,
-    answers: Mapping[Order, Preference | Mapping[str, float]],
+    answers: Mapping[Order, Preference | Mapping[str, float] | OrderAnswer],
     account: Account,
     reason: str = "",
 ) -> Verdict:
-    """The verdict of a judge that takes one label, or a score of each text, by order.
+    """The verdict of a judge that takes a label, or a score of each text, by order.
 
-    The score is the mean of 1 (A), 0.5 (a tie) and 0 (B) over the orders, on the side of the
-    preference, and 0.5 for a tie. An order without an answer leaves the pair unjudged.
+    The score is the mean over the orders of a label's probability, or of 1 (A), 0.5 (a tie)
+    and 0 (B) where one is unknown: on the side of the preference, and 0.5 for a tie. An order
+    without an answer leaves the pair unjudged.
 
     Args:
         options: Say which orders were asked, and how they are combined.
-        answers: What each order said, by identity: a label, or `{"A": 4, "B": 2}`.
+        answers: What each order said, by identity: a label, `{"A": 4, "B": 2}`, or an
+            `OrderAnswer`.
         account: Of the row: its failures and cost.
         reason: What decided, for people.
     """
     if absent := [ORDER_NAMES[o] for o in options.order_list if o not in answers]:
         why = f"Not judged: no label ({', '.join(absent)})."
         return not_judged(**account.booked, rationale=why)
-    by_order = [answers[order] for order in options.order_list]
-    labels = [each if isinstance(each, str) else prefer(each) for each in by_order]
-    points = [each for each in by_order if not isinstance(each, str)]
-    scores = {side: float(sum(each[side] for each in points)) for side in ("A", "B")}
-    by_scores = bool(points) and options.order_rule == "score_mean"
-    preference = prefer(scores) if by_scores else combine(options.order_rule, labels)
+    said = {order: _answer(answers[order]) for order in options.order_list}
+    scores = _summed(said.values())
+    # Probabilities and plain points are never averaged together.
+    probable = all(each.probability is not None for each in said.values())
+    mean = fmean(_score(each, probable) for each in said.values())
+    labels = [each.preference for each in said.values()]
+    preference = combine(options.order_rule, labels)
+    if options.order_rule == "score_mean":
+        sides = scores or {"A": mean, "B": 1 - mean}
+        preference = prefer({side: round(value, 9) for side, value in sides.items()})
+    sure = [e.probability for e in said.values() if probable and e.preference == preference]
+    certain = [probability for probability in sure if probability is not None]
+    words = [f"{PREFERENCE_WORDS[preference]}."]
+    if disagree(labels):
+        each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]
+        words.append(f"The orders disagree: {', '.join(each)}.")
     return {
         "preference": preference,
-        "score": beside(preference, fmean(POINTS[label] for label in labels)),
-        "scores": scores if points else None,
-        "confidence": None,
-        "confidence_source": "scores" if points else "none",
+        "score": beside(preference, mean),
+        "scores": scores,
+        "confidence": fmean(certain) if certain else None,
+        "confidence_source": "logprobs" if certain else "scores" if scores else "none",
         "flipped": disagree(labels),
-        "rationale": f"{PREFERENCE_WORDS[preference]}. {reason}".strip(),
+        "rationale": " ".join([*words, reason]).strip(),
         "failures": account.failures,
         "usage": account.usage,
     }
+
+
+def _answer(said: Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
+    if isinstance(said, OrderAnswer):
+        return said
+    return OrderAnswer(said) if isinstance(said, str) else OrderAnswer(prefer(said), None, said)
+
+
+def _score(said: OrderAnswer, probable: bool) -> float:
+    if said.score is not None:
+        return said.score
+    if not probable or said.preference == "tie":
+        return POINTS[said.preference]
+    # Of three labels one wins below a half; above it means A, whatever the method.
+    likely = min(1.0, max(said.probability or 0.0, 0.5 + BARELY))
+    return likely if said.preference == "A" else 1 - likely
+
+
+def _summed(answers: Iterable[OrderAnswer]) -> dict[str, float] | None:
+    """The scores of both texts over all orders; None if one order has none."""
+    scores = [each.scores for each in answers]
+    known = [each for each in scores if each]
+    if len(known) < len(scores):
+        return None
+    return {side: float(sum(each[side] for each in known)) for side in ("A", "B")}
 
 
 # How far a score stands on the side of a preference that its points do not show.

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.pairs import BARELY, beside, side_by_coin
+from langchain_judges.methods.pairs import OrderAnswer, order_verdict, side_by_coin
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
     by_identity,
-    combine,
-    disagree,
     naming_identities,
     prefer,
     preferred_slot,
 )
 from langchain_judges.verdict import (
     POINTS,
-    PREFERENCE_WORDS,
-    ConfidenceSource,
     Pair,
-    Preference,
     Verdict,
     not_judged,
 )
@@ -51,12 +45,6 @@ def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> Dire
         scores = by_identity(order, float(data["score_1"]), float(data["score_2"]))
         return {**ballot, "scores": scores, "preference": prefer(scores)}
     return {**ballot, "preference": preferred_slot(order, data["preference"])}
-
-
-class _OrderResult(NamedTuple):
-    preference: Preference
-    score: float
-    scores: dict[str, float] | None
 
 
 def decide(
@@ -83,123 +71,38 @@ def decide(
                 f"({ORDER_NAMES[order]}), at least {least} must be."
             )
             return not_judged(**account.booked, rationale=why if form.samples > 1 else "")
-    # Probabilities and plain points are never averaged together.
-    probable = all(ballot["probability"] is not None for ballot in usable)
-    results = {o: _order_result(options, votes, probable) for o, votes in by_order.items()}
-    mean, scores = fmean(result.score for result in results.values()), _sum(results)
-    combined = _combined(options, results, mean, scores)
-    preference = toss(options, pair, combined)
-    confidence = _confidence(options, usable, preference, probable)
-    source: ConfidenceSource = "samples" if form.samples > 1 else "logprobs"
-    without: ConfidenceSource = "scores" if form.reads == "scores" else "none"
-    return {
-        "preference": preference,
-        "score": beside(preference, mean),
-        "scores": scores,
-        "confidence": confidence,
-        "confidence_source": without if confidence is None else source,
-        "flipped": disagree([result.preference for result in results.values()]),
-        "rationale": _rationale(options, preference, results, usable, preference != combined),
-        "failures": account.failures,
-        "usage": account.usage,
-    }
-
-
-def _combined(
-    options: Baseline,
-    results: Mapping[Order, _OrderResult],
-    mean: float,
-    scores: Mapping[str, float] | None,
-) -> Preference:
-    """The preference that the rule makes of the orders."""
-    if options.order_rule != "score_mean":
-        preferences = [result.preference for result in results.values()]
-        return combine(options.order_rule, preferences)
-    by_scores = scores if options.form.reads == "scores" else None
-    sides = by_scores or {"A": mean, "B": 1 - mean}
-    return prefer({side: round(value, 9) for side, value in sides.items()})
-
-
-def _order_result(
-    options: Baseline, ballots: Sequence[DirectBallot], probable: bool
-) -> _OrderResult:
-    """The result of one order: its label, or the label of most samples."""
-    if options.form.samples > 1:
-        counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
-        score = fmean(POINTS[label] for label in counts.elements())
-        return _OrderResult(_plurality(counts), score, {s: counts[s] for s in ("A", "B")})
-    ballot = ballots[0]
-    preference = ballot["preference"] or "tie"
-    score = POINTS[preference]
-    if probable and preference != "tie":
-        # Of three labels one wins below a half; above it means A, whatever the method.
-        likely = max(ballot["probability"] or 0.0, 0.5 + BARELY)
-        score = likely if preference == "A" else 1 - likely
-    return _OrderResult(preference, score, ballot["scores"])
-
-
-def _plurality(counts: Mapping[Preference, int]) -> Preference:
-    leading = [label for label, count in counts.items() if count == max(counts.values())]
-    return leading[0] if len(leading) == 1 else "tie"
-
-
-def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
-    scored = [result.scores for result in results.values() if result.scores]
-    if len(scored) < len(results):
-        return None
-    return {side: float(sum(scores[side] for scores in scored)) for side in ("A", "B")}
-
-
-def _confidence(
-    options: Baseline, ballots: Sequence[DirectBallot], preference: Preference, probable: bool
-) -> float | None:
-    """The certainty of the judge.
-
-    That is the share of the samples that agree; of single replies the mean probability of
-    their labels, where they say what the verdict says. A tie of two orders, which no reply
-    said, has none.
-    """
-    agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
-    if not agreeing:
-        return None
-    if options.form.samples > 1:
-        return len(agreeing) / len(ballots)
-    probabilities = [b["probability"] for b in agreeing if b["probability"] is not None]
-    return fmean(probabilities) if probabilities and probable else None
-
-
-def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
-    """Toss a coin for a tie of one order, where the method forbids ties.
-
-    It follows the texts, so that swapping them mirrors the verdict.
-    """
-    if preference != "tie" or not options.form.coin or len(options.order_list) > 1:
-        return preference
-    return side_by_coin(pair, f"{options.form.seed}:")
-
-
-def _rationale(
-    options: Baseline,
-    preference: Preference,
-    results: Mapping[Order, _OrderResult],
-    ballots: Sequence[DirectBallot],
-    tossed: bool,
-) -> str:
-    parts = [f"{PREFERENCE_WORDS[preference]}."]
-    if options.form.samples > 1:
-        agreeing = sum(ballot["preference"] == preference for ballot in ballots)
-        parts.append(f"{agreeing} of {len(ballots)} samples say so.")
-    if tossed:
-        parts.append("The samples are even; a seeded coin decided.")
-    if options.form.reads == "scores" and (totals := _sum(results)):
+    answers = {o: _answer(options, pair, votes) for o, votes in by_order.items()}
+    verdict = order_verdict(options, answers, account)
+    agreeing = [b for b in usable if b["preference"] == verdict["preference"]]
+    parts = [verdict["rationale"]]
+    if form.samples > 1:
+        verdict["confidence"] = len(agreeing) / len(usable) if agreeing else None
+        verdict["confidence_source"] = "samples" if agreeing else "none"
+        parts.append(f"{len(agreeing)} of {len(usable)} samples say so.")
+        votes = verdict["scores"] or {}
+        if form.coin and len(by_order) == 1 and votes["A"] == votes["B"]:
+            parts.append("The samples are even; a seeded coin decided.")
+    elif totals := verdict["scores"]:
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
-    if len({result.preference for result in results.values()}) > 1:
-        answers = [f"{result.preference} ({ORDER_NAMES[o]})" for o, result in results.items()]
-        parts.append(f"The orders disagree: {', '.join(answers)}.")
-    reasons = [b for b in ballots if b["preference"] == preference and b["explanation"]]
-    for ballot in reasons[:1]:
+    for ballot in [each for each in agreeing if each["explanation"]][:1]:
         parts.append(f"With {ORDER_NAMES[ballot['order']]}: {ballot['explanation']}")
-    return " ".join(parts)
+    return {**verdict, "rationale": " ".join(parts)}
+
+
+def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> OrderAnswer:
+    """The answer of one order: its label, or the label of most samples."""
+    form, ballot = options.form, ballots[0]
+    if form.samples == 1:
+        label = ballot["preference"] or "tie"
+        return OrderAnswer(label, None, ballot["scores"], ballot["probability"])
+    counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
+    most = [label for label, count in counts.items() if count == max(counts.values())]
+    label = most[0] if len(most) == 1 else "tie"
+    if label == "tie" and form.coin and len(options.order_list) == 1:
+        # The method forbids ties; swapped texts mirror the verdict.
+        label = side_by_coin(pair, f"{form.seed}:")
+    score = fmean(POINTS[said] for said in counts.elements())
+    return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 
 
 def order_totals(

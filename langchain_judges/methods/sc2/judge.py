@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -131,31 +131,28 @@ class SC2Steps(PairSteps):
         return table
 
     async def tournament(self, state: replies.SC2State, account: Account) -> Update:
-        """Let the tables meet, round by round, until one is left."""
-        tables = {table["number"]: table for table in state["tables"]}
-        pair = pair_of(state)
-        if not any(table["valid"] for table in tables.values()):
+        """Let the tables meet, round by round, until one is left; invalid ones take no part."""
+        tables = {table["number"]: table for table in state["tables"] if table["valid"]}
+        if not tables:
             problem = Problem("missing", "no table could be used: compared directly")
             account.fail([problem.failure("table", "every table")])
             return {"table": None}
-        mode, seed = self.options.inference, f"{self._chance(pair)}:"
-        played: list[replies.TableMatch] = []
-        pending: list[replies.TableMatch] | None = None
-        while pending is None or pending:
-            # Some matches need no comparator; the others of a round are asked at the same time.
-            decided, pending = tally.advance(mode, played, tables, seed)
-            emit_each("match", "match", decided)
-            asked = [self._match(pair, each, tables, account.part()) for each in pending]
-            played += [*decided, *await gather(asked)]
-        return {
-            "bracket": sorted(played, key=lambda match: (match["round"], match["match"])),
-            "table": tables[tally.champion(mode, sorted(tables), played, seed)],
-            "comparisons": {
-                "mode": mode,
-                "spent": sum(match["asked"] for match in played),
-                "rounds": max((match["round"] for match in played), default=0),
-            },
-        }
+        pair, mode = pair_of(state), self.options.inference
+        seed = f"{self._chance(pair)}:"
+        contenders = tally.shuffled(tables, seed)
+        bracket: list[replies.TableMatch] = []
+        number = 0
+        while len(contenders) > 1:
+            number += 1
+            met = tally.meetings(mode, contenders, number, seed)
+            matches = [
+                self._match(pair, (number, n), [tables[i] for i in each], account.part())
+                for n, each in enumerate(met, 1)
+            ]
+            played = await gather(matches)
+            bracket += played
+            contenders = tally.survivors(mode, contenders, played)
+        return {"bracket": bracket, "table": tables[contenders[0]]}
 
     @cached_property
     def _match_question(self) -> Question:
@@ -167,12 +164,47 @@ class SC2Steps(PairSteps):
     async def _match(
         self,
         pair: ShownPair,
-        match: replies.TableMatch,
-        tables: Mapping[int, replies.ComparisonTable],
+        place: tuple[int, int],
+        tables: Sequence[replies.ComparisonTable],
         account: Account,
     ) -> replies.TableMatch:
-        """A match, won by the more consistent table; by a coin where the reply says neither."""
-        first, second = (cells.in_prompt(tables[number]["rows"]) for number in match["tables"])
+        """A match, won by the more consistent table; by a coin where the reply says neither.
+
+        Args:
+            pair: The pair.
+            place: The number of the round, and of the match in it.
+            tables: Those that meet, in the order they are shown; one alone has a bye.
+            account: Of the match.
+        """
+        numbers = [table["number"] for table in tables]
+        match: replies.TableMatch = {
+            "round": place[0],
+            "match": place[1],
+            "tables": numbers,
+            # Where both orders of identical tables are drawn, each wins once.
+            "winner": numbers[0],
+            "decided_by": "bye",
+            "why": "bye",
+            "asked": False,
+        }
+        if len(tables) > 1 and tables[0]["rows"] == tables[1]["rows"]:
+            match |= {"decided_by": "identical", "why": "the tables are identical"}
+        elif len(tables) > 1:
+            winner, by, why = await self._more_consistent(pair, place, tables, account)
+            match |= {"winner": winner, "decided_by": by, "why": why, "asked": True}
+        emit("match", "match", match)
+        return match
+
+    async def _more_consistent(
+        self,
+        pair: ShownPair,
+        place: tuple[int, int],
+        tables: Sequence[replies.ComparisonTable],
+        account: Account,
+    ) -> tuple[int, replies.DecidedBy, str]:
+        """The winner that the comparator names, or a coin, and why."""
+        first, second = (cells.in_prompt(table["rows"]) for table in tables)
+        one, other = (table["number"] for table in tables)
         variables = {
             **self._material(pair, "AB"),
             "table_fence_1": fence(first),
@@ -180,20 +212,16 @@ class SC2Steps(PairSteps):
             "table_1": first,
             "table_2": second,
         }
-        name, (one, other) = tally.match_name(match), match["tables"]
+        name = tally.match_name(*place, [one, other])
         reply = await ask(self._match_question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
-        if reply.data and said != "tie":
-            winner = one if said == "1" else other
-            why = " ".join(reply.data["justification"].split())[:500]
-            why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
-            decided = tally.won(match, winner, "comparator", why)
-        else:
+        if not reply.data or said == "tie":
             coin = tally.seeded(self._chance(pair), "neither", name)
             why = "equally consistent" if said else "the comparator's reply could not be used"
-            decided = tally.won(match, coin.choice(sorted(match["tables"])), "coin", why)
-        emit("match", "match", decided)
-        return decided
+            return coin.choice(sorted([one, other])), "coin", why
+        why = " ".join(reply.data["justification"].split())[:500]
+        why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
+        return one if said == "1" else other, "comparator", why
 
     @cached_property
     def _preference_question(self) -> Question:
@@ -213,9 +241,9 @@ class SC2Steps(PairSteps):
             self._preferred(pair, table, order, account.part()) for order in options.order_list
         ]
         choices = [each for each in await gather(steps) if each]
-        how = tally.search_sentence(table, options.samples, state["comparisons"])
-        verdict = tally.decide(options.orders, options.order_list, choices, account, how)
-        return {"choices": choices, "verdict": verdict}
+        mode, bracket = options.inference, state["bracket"]
+        how = tally.search_sentence(table, options.samples, mode, bracket)
+        return {"choices": choices, "verdict": tally.decide(options, choices, account, how)}
 
     async def _preferred(
         self,

@@ -15,7 +15,6 @@ from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference
-from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, worded
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
@@ -53,7 +52,7 @@ class SC2(FewShot, Worded):
 
     Where the paper is silent or we differ: which table comes first in a comparison is random
     (seeded); a comparator that chooses neither is replaced by a coin and reported; tables
-    without a usable row lose without a call; if no table is usable the texts are compared
+    without a usable row meet no other; if no table is usable the texts are compared
     directly, and `failures` say so; eight online samples at temperature 0.7.
 
     Attributes:
@@ -74,7 +73,7 @@ class SC2(FewShot, Worded):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
-        "bracket", "table", "comparisons", "choices"}`. `verdict.score` is the probability of
+        "bracket", "table", "choices"}`. `verdict.score` is the probability of
         the label where its log-probability came, else 1 or 0.
 
     Raises:
@@ -101,10 +100,7 @@ class SC2(FewShot, Worded):
     }
     templates = texts.PROMPTS
     examples_in = ("preference",)
-    results = (
-        *("aspects", "proposals", "tables", "bracket", "table", "comparisons"),
-        "choices",
-    )
+    results = ("aspects", "proposals", "tables", "bracket", "table", "choices")
 
     comparison_model: OtherModel = None
     aspects: AspectsOption = None
@@ -144,8 +140,9 @@ class SC2(FewShot, Worded):
 
     @property
     def comparisons(self) -> int:
-        """The most comparisons of the search."""
-        return most_comparisons(self.inference, self.samples)
+        """The most comparisons of the search (section 3.2, Table 2)."""
+        exact = self.samples * (self.samples - 1)
+        return {"random": 0, "tournament": self.samples - 1, "exact": exact}[self.inference]
 
     def calls(self) -> int:
         """The calls for one pair, excluding repairs.

@@ -25,7 +25,7 @@ MOST_ASPECTS = 8
 # How the best table is found; `create_sc2_judge` explains each.
 Inference = Literal["tournament", "exact", "random"]
 
-DecidedBy = Literal["comparator", "coin", "bye", "validity", "identical"]
+DecidedBy = Literal["comparator", "coin", "bye", "identical"]
 
 
 class TableRow(TypedDict):
@@ -43,7 +43,8 @@ class ComparisonTable(TypedDict):
     Attributes:
         number: From 1, as traces and brackets call it.
         rows: One for each aspect, in their order; cells that say nothing hold `none`.
-        valid: Whether more than half of its rows say something; others lose without a call.
+        valid: Whether more than half of its rows say something; one that is not
+            valid takes no part.
     """
 
     number: int
@@ -63,29 +64,16 @@ class TableMatch(TypedDict):
 
     Attributes:
         tables: Their numbers, in the order in which the comparator sees them; one for a bye.
-        winner: None while it is not decided.
         asked: Whether the comparator was asked.
     """
 
     round: int
     match: int
     tables: list[int]
-    winner: int | None
+    winner: int
     decided_by: DecidedBy
     why: str
     asked: bool
-
-
-class Comparisons(TypedDict):
-    """The cost of the search for the best table.
-
-    Attributes:
-        spent: Comparisons asked of the comparator.
-    """
-
-    mode: Inference
-    spent: int
-    rounds: int
 
 
 class PreferenceReply(TypedDict):
@@ -114,7 +102,6 @@ class SC2State(PairState, total=False):
     tables: list[ComparisonTable]
     bracket: list[TableMatch]
     table: ComparisonTable | None
-    comparisons: Comparisons | None
     choices: list[PreferenceReply]
 
 
@@ -195,12 +182,3 @@ def merged_shape(n: int) -> type[BaseModel]:
 # What names the preferred text, and the better table.
 PREFERRED = ChoiceFields("comparison", "preferred")
 DECISION = ChoiceFields("justification", "more_consistent")
-
-# Least probability that a chosen label counts with: where a reply's format forced it, its own
-# tokens may have had less, and still it is what the model prefers of the two.
-FORCED = 0.51
-
-
-def label_weight(probability: float | None) -> float:
-    """The weight of a label that was chosen of two: 1 where nothing is known."""
-    return 1.0 if probability is None else max(FORCED, min(1.0, probability))
