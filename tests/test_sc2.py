@@ -393,16 +393,6 @@ def test_aspects_that_say_the_same_are_one_and_too_many_are_cut():
     assert result["aspects"] == ["aspect a", "aspect b", "aspect c"]
 
 
-def test_a_cell_that_is_too_long_is_cut_and_reported():
-    def table(prompt):
-        return rows(prompt, "long " * 600, "short")
-
-    result, _ = judged(answers={"table": table}, samples=1)
-    cells = [row["only_a"] for row in result["table"]["rows"]]
-    assert cells == [f"{'long ' * 159}long…"] * 2
-    assert reasons(result) == [("table", "input_cut")]
-
-
 BOTH = " and ".join(json.dumps({"comparison": "x", "preferred": slot}) for slot in "12")
 
 

@@ -403,10 +403,11 @@ def order_verdict(
         account: Of the row: its failures and cost.
         reason: What decided, for people.
     """
-    if absent := [ORDER_NAMES[o] for o in options.order_list if o not in answers]:
+    if len(answers) < len(options.order_list):
+        absent = [ORDER_NAMES[order] for order in options.order_list if order not in answers]
         why = f"Not judged: no label ({', '.join(absent)})."
         return not_judged(**account.booked, rationale=why)
-    said = {order: _answer(answers[order]) for order in options.order_list}
+    said = {order: _answer(answers[order]) for order in sorted(answers)}
     scores = _summed(said.values())
     # Probabilities and plain points are never averaged together.
     probable = all(each.probability is not None for each in said.values())

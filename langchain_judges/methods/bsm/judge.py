@@ -199,21 +199,16 @@ class BSMSteps(PairSteps):
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
         cells = tally.mean_scores(criteria, state["subscores"], options.order_list)
-        reason = tally.quorum(options, criteria, cells)
-        by_order: dict[Order, OrderResult] = {}
-        if reason is None:
-            by_order = {order: tally.order_totals(order, cells) for order in options.order_list}
-        if by_order and options.merge == "model":
+        if reason := tally.quorum(options, criteria, cells):
+            return {"verdict": not_judged(**account.booked, rationale=reason), "by_order": {}}
+        by_order = {order: tally.order_totals(order, cells) for order in options.order_list}
+        if options.merge == "model":
             weighed = [
                 self._weighed(state, order, cells, totals, account.part())
                 for order, totals in by_order.items()
             ]
             by_order = dict(zip(by_order, await gather(weighed), strict=True))
-        undecided = any(result["preference"] is None for result in by_order.values())
-        if reason or undecided:
-            verdict = not_judged(**account.booked, rationale=reason or "")
-        else:
-            verdict = tally.decide(options, cells, by_order, account)
+        verdict = tally.decide(options, cells, by_order, account)
         return {"verdict": verdict, "by_order": by_order}
 
     async def _weighed(

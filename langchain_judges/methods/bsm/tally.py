@@ -8,22 +8,16 @@ from statistics import fmean
 from langchain_judges.asking.account import Account
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
+from langchain_judges.methods.pairs import OrderAnswer, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
-    combine,
-    disagree,
     in_slots,
     naming_slots,
     prefer,
 )
-from langchain_judges.verdict import (
-    POINTS,
-    PREFERENCE_WORDS,
-    Preference,
-    Verdict,
-)
+from langchain_judges.verdict import Verdict
 
 # The mean scores `{"A", "B"}` of each criterion in each order.
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
@@ -115,45 +109,30 @@ def decide(
     account: Account,
 ) -> Verdict:
     """Combine the orders into the verdict."""
-    preferences = [r["preference"] for r in by_order.values() if r["preference"]]
-    if options.merge == "model":
-        margin = fmean(POINTS[preference] - 0.5 for preference in preferences)
-    else:
-        low, high = options.scale
-        margin = fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
-    if options.order_rule == "score_mean":
-        # Means of equal sums can differ in their last digit.
-        preference = prefer({"A": round(margin, 9), "B": 0.0})
-    else:
-        preference = combine(options.order_rule, preferences)
+    summed = options.merge == "sum"
+    answers = {
+        order: OrderAnswer(result["preference"], scores=result["totals"] if summed else None)
+        for order, result in by_order.items()
+        if result["preference"]
+    }
     totals = {
         side: round(sum(result["totals"][side] for result in by_order.values()), 9)
         for side in ("A", "B")
     }
-    return {
-        "preference": preference,
-        "score": 0.5 if preference == "tie" else 0.5 + margin,
-        "scores": totals,
-        "confidence": None,
-        "confidence_source": "none" if options.merge == "model" else "scores",
-        "flipped": disagree(preferences),
-        "rationale": _rationale(preference, totals, by_order, cells),
-        "failures": account.failures,
-        "usage": account.usage,
-    }
+    verdict = order_verdict(options, answers, account, _reason(totals, by_order, cells))
+    if verdict["preference"] is None:
+        return verdict
+    if summed and verdict["preference"] != "tie":
+        low, high = options.scale
+        margin = fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
+        verdict["score"] = 0.5 + margin
+    return {**verdict, "scores": totals}
 
 
-def _rationale(
-    preference: Preference,
-    totals: Mapping[str, float],
-    by_order: Mapping[Order, OrderResult],
-    cells: ScoreCells,
+def _reason(
+    totals: Mapping[str, float], by_order: Mapping[Order, OrderResult], cells: ScoreCells
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
-    preferences = {order: result["preference"] for order, result in by_order.items()}
-    if len(set(preferences.values())) > 1:
-        first, second = preferences["AB"], preferences["BA"]
-        parts.append(f"The orders disagree: {first} (A first), {second} (B first).")
     leads: dict[str, float] = {}
     for at, cell in cells.items():
         leads[at[0]] = round(leads.get(at[0], 0.0) + cell["A"] - cell["B"], 2)
@@ -168,4 +147,4 @@ def _rationale(
     if not any(leads.values()):
         parts.append("No criterion tells them apart.")
     reasons = [r["explanation"] for r in by_order.values() if r["explanation"]]
-    return " ".join([f"{PREFERENCE_WORDS[preference]}.", *parts, *reasons[:1]])
+    return " ".join([*parts, *reasons[:1]])

@@ -10,18 +10,15 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask, recorded
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.question import Question, sample_seed
-from langchain_judges.asking.reading import lax_shape
-from langchain_judges.memory.shown import block
+from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.pairs import ShownPair, pair_of, reference_block
+from langchain_judges.methods.pairs import ShownPair, pair_of
 from langchain_judges.options import factory
-from langchain_judges.orders import ORDER_NAMES, Order, in_slots
-from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import shown, shown_task
+from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, Role, not_judged
 
 
@@ -107,12 +104,7 @@ class VoteSteps(RoleSteps):
         self, pair: ShownPair, order: Order, voters: Sequence[Role]
     ) -> dict[str, object]:
         """The variables of the prompt that asks for votes."""
-        text, frame = shown_task(pair["input"]), self.frame(pair)
-        a, b = shown(pair["output_a"]), shown(pair["output_b"])
-        first, second = in_slots(order, a, b)
-        _, task = self.task(pair)
-        answer = reference_block(pair.get("reference") or "").rstrip()
-        lessons = block(pair.get("shown") or (), order=order, noun=self.noun)
+        material, (_, task) = self.material(pair, order), self.task(pair)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         pieces = {
@@ -125,21 +117,15 @@ class VoteSteps(RoleSteps):
             )
         }
         return {
-            **self.pieces(pair, order),
+            **material,
             **pieces,
-            "fence_text": fence(text),
-            "fence_1": fence(first),
-            "fence_2": fence(second),
-            "text": text,
+            "fence_text": material["fence_request"],
+            "text": material["request"],
             "about": task["about"].replace("{noun}", self.noun),
             "everyone": task["everyone"] if self.options.poll.common_ground else "",
-            "response_1": first,
-            "response_2": second,
             "roles": "\n".join(lines if self.options.poll.batch else described),
             "question": task["question"],
-            **frame,
-            "instructions": frame["instructions"] + answer,
-            "shared": lessons,
+            "instructions": f"{material['instructions']}{material['reference']}".rstrip(),
         }
 
     def _place(self, call: replies.Call) -> str:
@@ -160,11 +146,11 @@ class VoteSteps(RoleSteps):
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             if not account.failures:
-                account.fail([tally.vote_failure("panel", "missing", why)])
+                account.fail([Problem("missing", why).failure("vote", "panel")])
             verdict = not_judged(**account.booked, rationale=f"Not judged: {why}.")
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         norms = [tally.norm(tally.order_sums(each), each) or 0.0 for each in by_order.values()]
-        verdict = tally.decide(votes, by_order, options.orders, account)
+        verdict = tally.decide(options, votes, by_order, account)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
 

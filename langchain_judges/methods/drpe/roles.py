@@ -10,7 +10,6 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
@@ -129,7 +128,6 @@ def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from threadpoolctl import ThreadpoolController
 
     Vectors = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -154,11 +152,13 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
         return []
     import numpy as np
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
     points = np.asarray(vectors, dtype=float)
     # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
     distinct = len(np.unique(points.round(9), axis=0))
-    with _FITS, _threads().limit(limits=1, user_api="openmp"):
+    # For a dozen points threads mostly wait for each other.
+    with _FITS, threadpool_limits(limits=1, user_api="openmp"):
         fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
     medoids = [
         _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
@@ -198,18 +198,6 @@ def dbscan_medoids(
     groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
     groups.sort(key=lambda group: (-len(group), int(group[0])))
     return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    """The control of scikit-learn's threads, which must be imported first.
-
-    For a dozen points its threads mostly wait for each other: on two busy cores a fit took 172
-    ms with two and 12 ms with one.
-    """
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _nearest(points: Vectors, members: Indices, centre: Vectors) -> int:

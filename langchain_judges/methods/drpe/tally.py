@@ -7,25 +7,23 @@ from statistics import fmean
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.question import Reply
-from langchain_judges.methods.drpe.options import ConfidenceKind
+from langchain_judges.asking.reading import Problem
+from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
     Call,
     RoleBallot,
     slot_vote,
     unit_names,
 )
+from langchain_judges.methods.pairs import OrderAnswer, order_verdict
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
-    OrderRule,
-    combine,
-    disagree,
     naming_identities,
     prefer,
     preferred_slot,
 )
 from langchain_judges.verdict import (
-    PREFERENCE_WORDS,
     Failure,
     FailureReason,
     Preference,
@@ -33,11 +31,6 @@ from langchain_judges.verdict import (
     Verdict,
     Vote,
 )
-
-
-def vote_failure(unit: str, reason: FailureReason, detail: str) -> Failure:
-    """A failure of a vote."""
-    return {"step": "vote", "unit": unit, "reason": reason, "detail": detail}
 
 
 def read_ballots(
@@ -62,7 +55,7 @@ def read_ballots(
         if vote is None:
             reason: FailureReason = "missing" if part is None else "invalid_label"
             detail = f"no vote for 1 or 2 from {role['type']}{place}: {str(part)[:80]}"
-            failures.append(vote_failure(role["type"], reason, detail))
+            failures.append(Problem(reason, detail).failure("vote", role["type"]))
             continue
         measured = reply.measured.get(name)
         ballots.append(
@@ -97,12 +90,10 @@ def weighed(
             for ballot in ballots
         ]
         detail = "every vote weighs one: the model gave no token log-probabilities"
-        return plain, [vote_failure("panel", "no_logprobs", detail)]
-    detail = "the vote needs token log-probabilities, and the model gave none"
-    return (
-        [ballot for ballot in ballots if ballot["confidence"] is not None],
-        [vote_failure(ballot["role"], "no_logprobs", detail) for ballot in unmeasured],
-    )
+        return plain, [Problem("no_logprobs", detail).failure("vote", "panel")]
+    missing = Problem("no_logprobs", "the vote needs token log-probabilities, none came")
+    measured = [ballot for ballot in ballots if ballot["confidence"] is not None]
+    return measured, [missing.failure("vote", ballot["role"]) for ballot in unmeasured]
 
 
 def role_votes(
@@ -177,63 +168,56 @@ def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
 
 def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
     """A failure for every role whose samples in an order are even."""
-    failures: list[Failure] = []
-    for order, votes in by_order.items():
-        detail = f"as many samples for A as for B ({ORDER_NAMES[order]}): the role has no vote"
-        failures += [
-            {"step": "vote", "unit": vote["role"], "reason": "missing", "detail": detail}
-            for vote in votes
-            if vote["preference"] is None and vote["reason"]
-        ]
-    return failures
+    detail = "as many samples for A as for B ({order}): the role has no vote"
+    return [
+        Problem("missing", detail.format(order=ORDER_NAMES[order])).failure(
+            "vote", vote["role"]
+        )
+        for order, votes in by_order.items()
+        for vote in votes
+        if vote["preference"] is None and vote["reason"]
+    ]
 
 
 def decide(
+    options: DRPE,
     votes: Sequence[Vote],
     by_order: Mapping[Order, Sequence[Vote]],
-    rule: OrderRule,
     account: Account,
 ) -> Verdict:
     """Average the sums of the orders, and prefer as the rule says.
 
+    `"score_mean"` and `"none"` prefer the larger sum; `"strict"` and `"lenient"` combine what
+    each order prefers, and what they make even is a tie.
+
     Args:
+        options: Say which orders were asked, and how they become one.
         votes: One for each role, over all orders.
         by_order: The votes in each order.
-        rule: `"score_mean"` and `"none"` prefer the larger sum; `"strict"` and `"lenient"`
-            combine what each order prefers, and what they make even is a tie.
         account: Of the row.
     """
-    each = [order_sums(votes_cast) for votes_cast in by_order.values()]
-    sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
-    preference = _larger(sums)
-    if rule in {"strict", "lenient"}:
-        preference = combine(rule, [_larger(result) for result in each])
-    score = 0.5 if preference == "tie" else sums["A"] / (sums["A"] + sums["B"])
+    each = {order: order_sums(cast_votes) for order, cast_votes in by_order.items()}
+    sums = {side: fmean(result[side] for result in each.values()) for side in ("A", "B")}
+    answers = {order: OrderAnswer(_larger(own), scores=own) for order, own in each.items()}
+    verdict = order_verdict(options, answers, account, _reason(sums, votes))
     sources = {
         vote["confidence_source"]
         for votes_cast in by_order.values()
         for vote in votes_cast
         if vote["preference"]
     }
-    return {
-        "preference": preference,
-        "score": score,
-        "scores": sums,
-        "confidence": None,
-        "confidence_source": sources.pop() if len(sources) == 1 else "none",
-        "flipped": disagree([_larger(result) for result in each]),
-        "rationale": _rationale(preference, sums, votes),
-        "failures": account.failures,
-        "usage": account.usage,
-    }
+    if verdict["preference"] != "tie":
+        verdict["score"] = sums["A"] / (sums["A"] + sums["B"])
+    source = sources.pop() if len(sources) == 1 else "none"
+    return {**verdict, "scores": sums, "confidence_source": source}
 
 
 def _larger(sums: Mapping[str, float]) -> Preference:
     return prefer({side: round(value, 9) for side, value in sums.items()})
 
 
-def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
-    parts = [f"{PREFERENCE_WORDS[preference]}: {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
+def _reason(sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
+    parts = [f"Votes {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
     for side in ("A", "B"):
         names = [vote["role"] for vote in votes if vote["preference"] == side]
         if names:

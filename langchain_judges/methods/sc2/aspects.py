@@ -130,35 +130,26 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
     return learned  # type: ignore[no-any-return]
 
 
-def _phrases(value: object) -> tuple[str, ...]:
+def _phrases(value: object) -> list[str]:
     """A list of phrases, each meaning once; empty for anything else."""
     texts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     usable = all(isinstance(each, str) and distinct([each]) for each in texts)
-    return tuple(distinct(texts)) if usable else ()
+    return distinct(texts) if usable else []
 
 
-def read_aspects(
-    aspects: AspectsLike | None,
-) -> tuple[tuple[str, ...], Mapping[str, object] | None]:
-    """The aspects, each meaning once, and where learned ones came from.
+def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
+    """The aspects, each meaning once; None for none.
 
     Raises:
         OptionError: They are of another type or empty, or there is no such file.
     """
     if aspects is None:
-        return (), None
-    learned = None
+        return None
     source: Any = load_aspects(aspects) if isinstance(aspects, str | os.PathLike) else aspects
-    if isinstance(source, Mapping):
-        learned = {key: source[key] for key in _SOURCE if key in source}
-        source = source.get("aspects", [])
-    if not (phrases := _phrases(source)):
+    phrases = _phrases(source.get("aspects") if isinstance(source, Mapping) else source)
+    if not phrases:
         raise OptionError(
             "`aspects` must be a list of at least one text, each with a word, what "
             f"`learn_aspects` returned, or the file of it, got {aspects!r}"
         )
-    return phrases, learned
-
-
-# What is kept of learned aspects beside their names.
-_SOURCE = ("corpus", "prompt_version", "model")
+    return phrases

@@ -323,11 +323,8 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
         problems.append(Problem("missing", reply.problem.detail))
     elif not valid:
         problems.append(Problem("empty", f"nothing is said of {', '.join(empty)}"))
-    if (fitting := [cells.fit(row) for row in rows]) != rows:
-        detail = f"cells were cut to {cells.MOST_CHARACTERS} characters"
-        problems.append(Problem("input_cut", detail))
     reply.failures += [each.failure("table", f"table {number}") for each in problems]
-    return {"number": number, "rows": fitting, "valid": valid}
+    return {"number": number, "rows": rows, "valid": valid}
 
 
 build = SC2Steps.build

@@ -28,7 +28,7 @@ from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Owner, with_options
-from langchain_judges.rows.checks import check_text
+from langchain_judges.rows.checks import check_pair, check_text
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import judged, transcript
@@ -78,8 +78,7 @@ def _passages(text: TextLike) -> list[Passage]:
     if not isinstance(text, Mapping):
         raise InputError(f"a text or a pair is wanted, got {type(text).__name__}")
     pair = plain_row(text)
-    for field in ("input", "output_a", "output_b"):
-        check_text(pair.get(field), field)
+    check_pair(pair)
     request = transcript(pair["input"])
     return [Passage(request, judged(pair[side])) for side in ("output_a", "output_b")]
 

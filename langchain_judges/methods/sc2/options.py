@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, cast
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
@@ -19,17 +19,10 @@ from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, 
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 
-
-def _plain_aspects(aspects: AspectsLike | None) -> object:
-    """Aspects without their file: a list, or learned ones with where they come from."""
-    phrases, learned = read_aspects(aspects)
-    return phrases or None if learned is None else {"aspects": list(phrases), **learned}
-
-
 # What texts are compared in; a file of learned aspects is the owner's to set.
 AspectsOption = Annotated[
     AspectsLike | None,
-    PlainValidator(_plain_aspects),
+    PlainValidator(read_aspects),
     Owner(but=list),
 ]
 
@@ -120,7 +113,7 @@ class SC2(FewShot, Worded):
     @property
     def phrases(self) -> tuple[str, ...]:
         """The aspects, each meaning once; empty where they are found online."""
-        return read_aspects(self.aspects)[0]
+        return tuple(cast("list[str]", self.aspects or ()))
 
     @property
     def aim(self) -> Task:

@@ -19,8 +19,6 @@ NOTHING = "none"
 SLOTS = ("common", "only_1", "only_2")
 _CELLS = ("common", "only_a", "only_b")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
-# Characters of a cell.
-MOST_CHARACTERS = 800
 
 
 def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableRow]:
@@ -39,17 +37,8 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
 
 def silent_rows(rows: Sequence[TableRow]) -> list[str]:
     """The aspects whose row says nothing at all."""
-    return [row["aspect"] for row in rows if set(_cells_of(row)) == {NOTHING}]
-
-
-def _cells_of(row: TableRow) -> tuple[str, str, str]:
-    return row["common"], row["only_a"], row["only_b"]
-
-
-def fit(row: TableRow) -> TableRow:
-    """Cut cells that are longer than `MOST_CHARACTERS`."""
-    common, only_a, only_b = map(_cut, _cells_of(row))
-    return {"aspect": row["aspect"], "common": common, "only_a": only_a, "only_b": only_b}
+    said = [(row["aspect"], {row["common"], row["only_a"], row["only_b"]}) for row in rows]
+    return [aspect for aspect, cells in said if cells == {NOTHING}]
 
 
 def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
@@ -72,10 +61,6 @@ def _cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
     empty = text.strip(" .").casefold() in _EMPTY
     return NOTHING if empty else naming_identities(text, "AB")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1].rstrip() + "…"
 
 
 def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A", "B")) -> str:
