@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -119,7 +120,7 @@ def play(mode, quality, seed):
     contenders, bracket, number = shuffled(quality, seed), [], 0
     while len(contenders) > 1:
         number += 1
-        played = [
+        played: Any = [
             {
                 "round": number,
                 "tables": tables,

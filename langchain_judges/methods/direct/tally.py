@@ -79,8 +79,8 @@ def decide(
         verdict["confidence"] = len(agreeing) / len(usable) if agreeing else None
         verdict["confidence_source"] = "samples" if agreeing else "none"
         parts.append(f"{len(agreeing)} of {len(usable)} samples say so.")
-        votes = verdict["scores"] or {}
-        if form.coin and len(by_order) == 1 and votes["A"] == votes["B"]:
+        shares = verdict["scores"] or {}
+        if form.coin and len(by_order) == 1 and shares["A"] == shares["B"]:
             parts.append("The samples are even; a seeded coin decided.")
     elif totals := verdict["scores"]:
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
