@@ -22,7 +22,7 @@ from langchain_judges.methods.ensemble_options import SHARED, Combination, Membe
 from langchain_judges.methods.graph import JudgeGraph, chain
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.registry import built, load_judge
+from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
 from langchain_judges.verdict import Item, even_verdict, no_usage
@@ -95,21 +95,6 @@ def _is_model(value: object) -> bool:
     """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
     is_model_spec = isinstance(value, Mapping) and "method" not in value
     return is_model_spec or isinstance(value, str | BaseChatModel)
-
-
-def judges_as(value: Any, other: object) -> Any:
-    """A model as a judge of the method and options of another; a judge as it is.
-
-    Raises:
-        OptionError: The other is a judge whose method no single model can follow.
-    """
-    if not _is_model(value) or _is_model(other):
-        return value
-    judge = describe.unwrapped(_judge(other))
-    if not isinstance(judge, JudgeGraph) or isinstance(judge.options, Combination):
-        raise OptionError("`first` must be a judge: a model cannot judge as `then` does")
-    options = judge.options.model_copy(update={"name": None, "checkpointer": None})
-    return built(options, value)
 
 
 def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:

@@ -46,7 +46,7 @@ _METHODS = {
     "plan_solve": "direct.options:PlanSolve",
     "llm_score": "direct.options:LLMScore",
 }
-_COMBINATIONS = {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
+_COMBINATIONS = {"jury": "jury:Jury", "cascade": "cascade:Cascade"}
 
 
 def _in_full(homes: Mapping[str, str]) -> dict[str, Any]:
@@ -60,13 +60,11 @@ METHODS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_METHODS))
 COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_COMBINATIONS))
 
 # By the same names what makes a judge of checked options and a model, or of members: `build` in
-# the `judge.py` of the method's folder.
+# the `judge.py` of the method's folder, or in its module.
 BUILDERS: Lazy[Builder] = Lazy(
     _in_full(
-        {
-            name: f"{home.partition('.')[0]}.judge:build"
-            for name, home in (_METHODS | _COMBINATIONS).items()
-        }
+        {name: f"{home.partition('.')[0]}.judge:build" for name, home in _METHODS.items()}
+        | {name: f"{home.partition(':')[0]}:build" for name, home in _COMBINATIONS.items()}
     )
 )
 

@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.cascade.judge import cascade_of
-from langchain_judges.methods.cascade.options import Cascade
+from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
@@ -35,7 +34,7 @@ def calibrate_cascade(
     these.
 
     Args:
-        cascade: A cascade; its thresholds do not matter, its `agreement` is the default.
+        cascade: A cascade; its thresholds do not matter.
         rows: Rows with a `label`; some hundreds.
         options: Each by its name.
 
@@ -61,7 +60,7 @@ def calibrate_cascade(
     cascade_options = getattr(graph, "options", None)
     if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
-    wish = options.agreement or cascade_options.agreement or 0.9
+    wish = options.agreement
     source = source_of(rows)
     records = Records(source, None, kind_of(cascade))
     data = [records.row(record, number) for number, record in enumerate(source.records)]
@@ -92,7 +91,7 @@ def calibrate_cascade(
         "shares": selection.shares,
         **_dollars(runs, sure, gates),
     }
-    changes = {"agreement": wish, "thresholds": gates, "calibration": calibration}
+    changes = {"thresholds": gates, "calibration": calibration}
     options_with_gates = cascade_options.model_copy(update=changes)
     return cascade_of(options_with_gates, graph.members)
 

@@ -122,8 +122,7 @@ class CalibrationOptions(RunLimits):
     """How `calibrate_cascade` works.
 
     Attributes:
-        agreement: The share of verdicts that must equal the label. Default: the cascade's own
-            `agreement`, else 0.9.
+        agreement: The share of verdicts that must equal the label.
         delta: The probability that the guarantee does not hold.
         records: A JSONL file for the verdicts of all judges, from which an interrupted run
             resumes.
@@ -133,7 +132,7 @@ class CalibrationOptions(RunLimits):
 
     called: ClassVar[str] = "calibrate_cascade"
 
-    agreement: Annotated[float, Gt(0), Lt(1)] | None = None
+    agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     records: FilePath = None
     prices: FilePath = None

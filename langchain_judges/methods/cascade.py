@@ -1,31 +1,91 @@
-"""A cascade: the graph [ask]: judge after judge until one is sure."""
+"""A cascade: a cheap judge first, the next only where it is unsure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
+from typing import Annotated, Any, cast
+
+from annotated_types import Ge, Le
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble
-from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.ensemble_options import MembersLike, Opinion
+from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.pairs import PairState
-from langchain_judges.metrics.confidence import certainty
-from langchain_judges.options import factory
+from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import add_usage, decision, not_judged, not_labelled
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Concatenate
+Threshold = Annotated[float, Ge(0), Le(1)]
 
 
-P = ParamSpec("P")
+class Cascade(Combination):
+    """Create a judge that asks a cheap judge, and the next one only if that one is unsure.
+
+    "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
+    accepted if its certainty is at least the threshold; otherwise the next judge is asked. The
+    certainty (`metrics.certainty`) is the verdict's confidence: the probability of its label,
+    or the agreement of samples or members; else whether both orders say the same. A judge that
+    says nothing of it (one order, no log-probabilities) is never certain, and neither is a lead
+    of scores, unless `calibrate_cascade` found the thresholds on labelled rows, with a
+    guarantee on the agreement. Ours: the stages may be any judges, of any method.
+
+    Attributes:
+        thresholds: The lowest certainty at which a verdict is accepted: one number, or a list.
+            Without a number the last judge always decides.
+        calibration: Set by `calibrate_cascade`: its rows and the guarantee.
+
+    Returns:
+        A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
+        decided (`stage`), and what each judge said that was asked. Where the last one has a
+        threshold and is unsure too, the row is not judged (`unsure`).
+
+    Raises:
+        OptionError: An option is not allowed, or the judges do not fit together.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cascade"
+    summary = "Cascade: a cheap judge first, the next one only where it is unsure."
+    default_methods = ("relative", "bsm")
+    results = ("stages", "stage", "subscores")
+    result_tables = {"stages": "Judges asked in turn"}
+
+    thresholds: Annotated[
+        Threshold | Sequence[Threshold | None],
+        Owner(),
+        Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
+    ] = 0.5
+    calibration: Annotated[
+        Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
+    ] = None
+
+    def gates(self, size: int) -> list[float | None]:
+        """The threshold of each judge; 0 of one that always decides.
+
+        Args:
+            size: How many judges there are.
+
+        Raises:
+            OptionError: There are more or fewer thresholds than judges.
+        """
+        if isinstance(self.thresholds, int | float):
+            return [*[float(self.thresholds)] * (size - 1), 0.0]
+        thresholds = list(self.thresholds)
+        if len(thresholds) not in {size - 1, size}:
+            raise OptionError(
+                f"`thresholds` must be {size - 1}, or {size} where the last judge may abstain; "
+                f"got {thresholds!r}"
+            )
+        return thresholds if len(thresholds) == size else [*thresholds, 0.0]
+
+    def check_size(self, size: int) -> None:
+        """Check that there is a threshold for each judge."""
+        self.gates(size)
 
 
 class Stage(Opinion):
@@ -66,27 +126,18 @@ class CascadeSteps:
     Attributes:
         calibrated: Whether the thresholds were found on labelled rows, so that a lead of scores
             counts.
-        open_agreement: The agreement for which thresholds are still to be found.
     """
 
     members: tuple[ensemble.Member, ...]
     kind: Kind
     gates: Sequence[float | None]
     calibrated: bool
-    open_agreement: float | None = None
 
     async def ask(self, state: CascadeState | ItemCascadeState, account: Account) -> Update:
-        """Ask judge after judge until one is sure enough.
+        """Ask judge after judge until one is sure enough."""
+        # Loaded on use, because the metrics load scipy.
+        from langchain_judges.metrics.confidence import certainty
 
-        Raises:
-            OptionError: The thresholds for the agreement were not found yet.
-        """
-        if self.open_agreement is not None:
-            raise OptionError(
-                "the cascade has no thresholds for an `agreement` of "
-                f"{self.open_agreement:.0%} yet: take the cascade that "
-                "`calibrate_cascade(cascade, rows)` returns, of some hundreds of labels"
-            )
         row, stages = ensemble.row_of(self.kind, state), list[Stage]()
         for member in self.members:
             answer = await ensemble.ask_member(member, self.kind, row, account)
@@ -144,20 +195,9 @@ def _how_sure(stage: Stage) -> str:
     return f"{stage['member']} {sure:.2f}"
 
 
-def build(options: Cascade, members: MembersLike | None) -> ensemble.CombinedGraph:
+def build(options: Cascade, members: MembersLike) -> ensemble.CombinedGraph:
     """The judge."""
-    if (members is None) == (options.first is None):
-        raise OptionError("give the judges as `members`, or as `first` and `then`")
-    stages = _stages(options) if members is None else members
-    own = options.without_shared().model_copy(update={"first": None, "then": None})
-    return cascade_of(own, ensemble.read_members(options, stages))
-
-
-def _stages(options: Cascade) -> list[Any]:
-    """The judges of `first` and `then`; a model as `first` judges as `then` does."""
-    then: Any = options.then
-    others = list(then) if isinstance(then, list | tuple) else [then]
-    return [ensemble.judges_as(options.first, others[0]), *others]
+    return cascade_of(options.without_shared(), ensemble.read_members(options, members))
 
 
 def cascade_of(
@@ -166,35 +206,15 @@ def cascade_of(
     """A cascade of ready judges."""
     kind = ensemble.kind_of_members(members)
     gates = options.gates(len(members))
-    open_agreement = options.agreement if options.is_open else None
     is_calibrated = options.calibration is not None
     # Without a threshold none decides; the last is asked, so that a row says how sure it was.
     last = len(members) - 1
     places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
-    steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
+    steps = CascadeSteps(asked, kind, asked_gates, is_calibrated)
     return ensemble.compiled(
         options, members, kind, (CascadeState, ItemCascadeState), steps.ask
     )
 
 
-class _CreateCascade(Protocol[P]):
-    """A factory to which the judges are given as its argument, or by `first` and `then`."""
-
-    @overload
-    def __call__(
-        self, members: MembersLike, *args: P.args, **options: P.kwargs
-    ) -> ensemble.CombinedGraph: ...
-    @overload
-    def __call__(self, *args: P.args, **options: P.kwargs) -> ensemble.CombinedGraph: ...
-
-
-def _or_by_stages(
-    create: Callable[Concatenate[MembersLike | None, P], ensemble.CombinedGraph],
-) -> _CreateCascade[P]:
-    return cast("_CreateCascade[P]", create)
-
-
-create_cascade = _or_by_stages(
-    factory(Cascade, build, "create_cascade", "members", needed=False)
-)
+create_cascade = factory(Cascade, build, "create_cascade", "members")

@@ -1,4 +1,4 @@
-"""The options of a jury."""
+"""A jury: several judges or models on the same row, and what most of them say."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from functools import partial
 from math import fsum
 from statistics import median_low
 from textwrap import shorten
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
 from langchain_judges import verdict
 from langchain_judges.asking.account import Account
+from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.errors import OptionError
+from langchain_judges.methods import ensemble
 from langchain_judges.methods.declaration import check_quorum
-from langchain_judges.methods.ensemble_options import (
-    Combination,
-    Opinion,
-)
-from langchain_judges.options import Owner, Rule
+from langchain_judges.methods.describe import metadata_of
+from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
+from langchain_judges.methods.items import ItemState
+from langchain_judges.methods.pairs import PairState
+from langchain_judges.options import Owner, Rule, factory
+from langchain_judges.rows.checks import Kind
 
 MemberWeights = Sequence[float] | Mapping[str, float]
 
@@ -45,10 +48,9 @@ class Jury(Combination):
     One that fails is reported in `failures`, and the verdict stands with `min_valid` others.
 
     Attributes:
-        combine: `"majority"`: what more than half of all members say. `"weighted"`: the same
-            by `weights`. `"mean"`: the mean score. `"median"`: the middle of labels that are
-            numbers, the lower of two.
-        weights: For `"weighted"`, for each member.
+        combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score.
+            `"median"`: the middle of labels that are numbers, the lower of two.
+        weights: How much each member counts in a majority or a mean.
         min_valid: Members that must have judged the row; None: more than half.
 
     Returns:
@@ -69,7 +71,7 @@ class Jury(Combination):
     results = ("members",)
     result_tables = {"members": "What each member said"}
 
-    combine: Literal["majority", "mean", "median", "weighted"] = "majority"
+    combine: Literal["majority", "mean", "median"] = "majority"
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
@@ -77,12 +79,6 @@ class Jury(Combination):
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
     min_valid: Annotated[int, Ge(1)] | None = None
-
-    @model_validator(mode="after")
-    def _weights_fit(self) -> Self:
-        if (self.weights is None) == (self.combine == "weighted"):
-            raise OptionError("`weights` go with `combine='weighted'`, one for each member")
-        return self
 
     def check_size(self, size: int) -> None:
         """Check that as many members can judge a row as must."""
@@ -251,3 +247,98 @@ def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> flo
     if by_mean and opinion["score"] is not None:
         return opinion["score"]
     return (float(verdict.decision(opinion)) - grades[0]) / (grades[-1] - grades[0])
+
+
+class JuryState(PairState, total=False):
+    """State of a jury on pairs."""
+
+    members: list[Opinion]
+
+
+class ItemJuryState(ItemState, total=False):
+    """State of a jury on single texts."""
+
+    members: list[Opinion]
+
+
+def _weights(
+    weights: MemberWeights | None, members: Sequence[ensemble.Member]
+) -> dict[str, float]:
+    names = [member.name for member in members]
+    if weights is None:
+        return dict.fromkeys(names, 1.0)
+    if isinstance(weights, Mapping):
+        if set(weights) != set(names):
+            raise OptionError(f"`weights` must name {names!r}, got {sorted(weights)!r}")
+        return dict(weights)
+    if len(weights) != len(names):
+        raise OptionError(f"`weights` must be one for each of {names!r}, got {weights!r}")
+    return dict(zip(names, weights, strict=True))
+
+
+def _grades(members: Sequence[ensemble.Member]) -> tuple[float, ...]:
+    """The labels of judges of single texts; none where a label is a text."""
+    labels: set[verdict.Label] = set()
+    for member in members:
+        labels.update((metadata_of(member.judge).get("options") or {}).get("labels") or (0, 1))
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    return tuple(sorted(numbers)) if len(numbers) == len(labels) else ()
+
+
+@dataclass(frozen=True)
+class JurySteps:
+    """The steps of the graph."""
+
+    options: Jury
+    members: tuple[ensemble.Member, ...]
+    kind: Kind
+    weights: Mapping[str, float]
+    grades: tuple[float, ...]
+
+    async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
+        """Ask all members at the same time, and make one verdict of what they say."""
+        row = ensemble.row_of(self.kind, state)
+        opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
+        return {"members": opinions, "verdict": self._merged(opinions, account)}
+
+    async def _asked(
+        self, member: ensemble.Member, row: Mapping[str, object], account: Account
+    ) -> Opinion:
+        answer = await ensemble.ask_member(member, self.kind, row, account)
+        emit("opinion", "ask", answer.opinion)
+        return answer.opinion
+
+    def _merged(
+        self, opinions: Sequence[Opinion], account: Account
+    ) -> verdict.Verdict | verdict.LabelVerdict:
+        ballots = Ballots(
+            opinions,
+            self.weights,
+            self.options.combine,
+            self.options.min_valid or len(self.members) // 2 + 1,
+        )
+        if self.kind == "item":
+            return label_verdict(ballots, self.grades, account)
+        return pair_verdict(ballots, account)
+
+
+def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
+    """The judge."""
+    return _jury(options.without_shared(), ensemble.read_members(options, members))
+
+
+def _jury(options: Jury, members: tuple[ensemble.Member, ...]) -> ensemble.CombinedGraph:
+    options.check_size(len(members))
+    kind = ensemble.kind_of_members(members)
+    steps = JurySteps(
+        options, members, kind, _weights(options.weights, members), _grades(members)
+    )
+    by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
+    if options.combine == "median" and options.weights is not None:
+        raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
+    if options.combine in by_number and not (kind == "item" and steps.grades):
+        raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
+    return ensemble.compiled(options, members, kind, (JuryState, ItemJuryState), steps.ask)
+
+
+create_jury = factory(Jury, build, "create_jury", "members")
