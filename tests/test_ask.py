@@ -50,7 +50,7 @@ def question(server, **options):
         step="solve",
         adapter=ModelAdapter(chat(server, **settings)),
         prompt=options.pop("prompt", REFERENCE),
-        shape=scores_shape((1, 5), explain_first=False),
+        reply_schema=scores_shape((1, 5), explain_first=False),
         version="v",
         **options,
     )

@@ -160,7 +160,7 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     """The reply that a cache has for a call, if it still fits."""
     try:
         entry = json.loads(text)
-        data, _ = reading.check(entry["data"], asking.question.shape)
+        data, _ = reading.check(entry["data"], asking.question.reply_schema)
     except (ValueError, TypeError, KeyError):
         return None
     if data is None:
@@ -180,7 +180,7 @@ async def _checked(asking: Asking) -> Reply:
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
     def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
-        parse = partial(own.parse, shape=question.shape) if own else question.parse
+        parse = partial(own.parse, shape=question.reply_schema) if own else question.parse
         tool, alone = sent.request.tool, own is not None
         return reading.read(message, shape, parse, tool, material, words_alone=alone)
 
@@ -189,11 +189,11 @@ async def _checked(asking: Asking) -> Reply:
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = read(sent, message, question.shape)
+        data, problem = read(sent, message, question.reply_schema)
         if problem and problem.reason not in _NO_REPAIR:
             if repairs_to_go:
                 repairs_to_go -= 1
-                schema = json.dumps(reading.json_schema(question.shape))
+                schema = json.dumps(reading.json_schema(question.reply_schema))
                 repair = _REPAIR.format(detail=problem.detail, schema=schema)
                 unusable = AIMessage(message.text.strip() or "(no text)")
                 asking.messages = [*asking.messages, unusable, HumanMessage(repair)]

@@ -45,7 +45,7 @@ class Question:
         step: The graph's node.
         adapter: How the model is asked.
         prompt: The template.
-        shape: What the reply must look like; its bounds and choices are checked.
+        reply_schema: What the reply must look like; its bounds and choices are checked.
         version: Hash of the method's prompts, for traces and cache keys.
         label: What its calls are called in traces, if not by the step; `{unit}` puts the unit
             there.
@@ -72,7 +72,7 @@ class Question:
     step: str
     adapter: ModelAdapter
     prompt: prompts.ChatPromptTemplate
-    shape: type[BaseModel]
+    reply_schema: type[BaseModel]
     version: str
     label: str = ""
     parse: reading.Parse | None = None
@@ -266,7 +266,7 @@ def call_key(asking: Asking) -> tuple[str, str]:
         # What the model refuses is learnt anew by each process.
         "sampling": question.adapter.wanted_sampling(question.sampled, asking.seed),
         "seed": asking.seed,
-        "reply": reading.json_schema(question.shape),
+        "reply": reading.json_schema(question.reply_schema),
         # A reply that was kept without log-probabilities is no answer where they are wanted.
         "measured": [question.logprobs, question.measured_as],
     }

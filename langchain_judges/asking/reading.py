@@ -35,7 +35,7 @@ from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
-# What was read of a reply: what `Question.shape` dumps, or might after a check.
+# What was read of a reply: what `Question.reply_schema` dumps, or might after a check.
 ReplyData = dict[str, Any]
 
 # Reads a reply in plain words; None if it does not say what was asked.

@@ -48,7 +48,7 @@ async def send(asking: Asking) -> Sent:
     cache = adapter.prompt_cache if question.cache_first else None
     found = None
     if cache and (question.shares_material or cache == "by prefix"):
-        found = beginnings(messages, question.shape)
+        found = beginnings(messages, question.reply_schema)
     if found is None:
         return await _until_answered(asking, messages)
     keys, asking.cache_key = found.keys, found.keys[0]
@@ -61,7 +61,7 @@ async def send(asking: Asking) -> Sent:
 def _shown(asking: Asking, show: Show) -> Sent:
     """Show the request that would be sent, and send nothing."""
     question = asking.question
-    shape = None if question.own else question.shape
+    shape = None if question.own else question.reply_schema
     request = question.adapter.request(shape, {})
     schema = reading.json_schema(shape) if shape else {}
     name = f"{question.step} {asking.unit}".strip()
@@ -125,7 +125,7 @@ async def _call(
 def _request(asking: Asking) -> ReplyRequest:
     question, adapter = asking.question, asking.question.adapter
     return adapter.request(
-        None if question.own else question.shape,
+        None if question.own else question.reply_schema,
         adapter.sampling(question.sampled, asking.seed),
         logprobs=question.logprobs,
         alternatives=question.alternatives,

@@ -105,7 +105,7 @@ class OwnPromptJudge:
             step=name,
             adapter=self.adapter,
             prompt=_PROMPT,
-            shape=self.shape,
+            reply_schema=self.shape,
             version="",
             parse=self.parse,
         )

@@ -202,7 +202,7 @@ class JudgeContext:
             step=step,
             adapter=adapter,
             prompt=prompt,
-            shape=shape,
+            reply_schema=shape,
             version=self.version,
             repairs=self.options.repairs,
             cache=self.options.cache,

@@ -167,7 +167,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             "split",
             {**self.material(state), "topic": texts.PROPOSE, "groups": groups},
             account,
-            shape=split_shape(groups, len(concepts)),
+            reply_schema=split_shape(groups, len(concepts)),
         )
         division = runs(concepts, groups)
         if reply.data:

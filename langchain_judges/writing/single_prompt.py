@@ -122,7 +122,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             "choose",
             self.material(state, [{"concepts": [], "text": text} for text in candidates]),
             account,
-            shape=pick_shape(len(candidates)),
+            reply_schema=pick_shape(len(candidates)),
         )
         return candidates[int(reply.data["choice"]) - 1] if reply.data else None
 

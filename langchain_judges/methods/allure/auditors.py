@@ -169,7 +169,7 @@ def _question(
         step="audit",
         adapter=ModelAdapter(model),
         prompt=prompts["audit"],
-        shape=audited_shape(tuple(modes)),
+        reply_schema=audited_shape(tuple(modes)),
         version=version,
         repairs=options.repairs,
     )

@@ -152,7 +152,7 @@ async def _asked(
         step="guidelines",
         adapter=ModelAdapter(model, options.temperature),
         prompt=prompts["guidelines"],
-        shape=shape_of("Guidelines", {"guidelines": lines}),
+        reply_schema=shape_of("Guidelines", {"guidelines": lines}),
         version=version,
         repairs=options.repairs,
         cache=options.cache,

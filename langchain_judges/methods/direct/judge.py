@@ -135,7 +135,7 @@ class BaselineSteps(PairSteps):
         """The scores on every criterion of a plan, by identity of the texts."""
         names = ("explanation", *map(replies.line_name, range(len(plan))))
         shape = replies.sheet_shape(self.form.scale, len(plan), self.form.explain_first)
-        question = replace(self.question, shape=shape, partial=lax_shape(names))
+        question = replace(self.question, reply_schema=shape, partial=lax_shape(names))
         variables, (unit, _) = self._variables(pair, order, plan), self._unit(order, 0)
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:

@@ -123,7 +123,7 @@ class SC2Steps(PairSteps):
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
             **{f"aspect_{i}": name for i, name in enumerate(aspects, 1)},
         }
-        question = replace(self._table_question, shape=whole, partial=part)
+        question = replace(self._table_question, reply_schema=whole, partial=part)
         unit, seed = f"table {number}", sample_seed(self.options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
         table = _read_table(reply, aspects, number)

@@ -167,7 +167,7 @@ async def _learn(
         step="extract",
         adapter=ModelAdapter(model, options.temperature),
         prompt=prompts["extract"],
-        shape=Extracted,
+        reply_schema=Extracted,
         version=version,
         repairs=options.repairs,
         cache=options.cache,
@@ -194,7 +194,7 @@ async def _learn(
         extract,
         step="consolidate",
         prompt=prompts["consolidate"],
-        shape=merged_shape(options.n),
+        reply_schema=merged_shape(options.n),
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
     learned: aspects.AspectSet = {
