@@ -133,7 +133,10 @@ def test_what_a_profile_says_a_model_refuses_is_not_tried():
     adapter = ModelAdapter(resolve_model("openai:o3", api_key="x"))
     request = adapter.request(scores_shape((1, 5), False), adapter.sampling(False, None))
     assert "temperature" not in request.settings
-    assert adapter.lacking(request, seed=False, logprobs=True) >= {"temperature", "logprobs"}
+    assert adapter.dropped_settings(request, seed=False, logprobs=True) >= {
+        "temperature",
+        "logprobs",
+    }
 
 
 SETTINGS = ("temperature", "seed")

@@ -273,7 +273,9 @@ class ModelAdapter:
         settings = {**request.settings, name: cache_key}
         return request._replace(settings=settings, sent=(*request.sent, name))
 
-    def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
+    def dropped_settings(
+        self, request: ReplyRequest, *, seed: bool, logprobs: bool
+    ) -> set[str]:
         """Settings that a request should have carried, had the model not refused them before.
 
         Args:

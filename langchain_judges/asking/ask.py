@@ -166,7 +166,7 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     if data is None:
         return None
     asking.cost["cached_calls"] = 1
-    asking.lacking.update(entry.get("asked_without") or [])
+    asking.dropped_settings.update(entry.get("asked_without") or [])
     reply = asking.reply(data, None)
     reply.measured = entry.get("measured") or {}
     return reply

@@ -138,7 +138,7 @@ class Asking:
         seed: Of one sample of many.
         messages: The prompt, and what was said about unusable replies to it.
         cost: What was paid so far.
-        lacking: What its requests lacked because the model refuses it.
+        dropped_settings: What its requests lacked because the model refuses it.
         key: By which the log and a LangChain cache know it.
         cache_key: Of what the prompt has in common with others, so that a provider finds its
             cache.
@@ -152,7 +152,7 @@ class Asking:
     seed: int | None
     messages: list[BaseMessage] = field(default_factory=list)
     cost: StepUsage = field(default_factory=no_step_usage)
-    lacking: set[str] = field(default_factory=set)
+    dropped_settings: set[str] = field(default_factory=set)
     key: tuple[str, str] = ("", "")
     cache_key: str = ""
 
@@ -169,8 +169,8 @@ class Asking:
         for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             usage[key] = self.cost[key]
         usage["by_step"] = {self.question.step: self.cost}
-        if self.lacking:
-            usage["asked_without"] = sorted(self.lacking)
+        if self.dropped_settings:
+            usage["asked_without"] = sorted(self.dropped_settings)
         return usage
 
     def config(self, sampling: Sampling) -> RunnableConfig:

@@ -157,7 +157,7 @@ async def _outcome(
         return exc
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
-    asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
+    asking.dropped_settings |= adapter.dropped_settings(request, seed=seed, logprobs=logprobs)
     if row_cost and row_cost.replies:
         row_cost.replies.keep_request(asking.unit, _readable([*prompt, message]))
     return message
