@@ -70,7 +70,7 @@ class View:
     snapshot: MemorySnapshot
     records: Sequence[Record] = ()
 
-    def show(self) -> Token[Views]:
+    def activate(self) -> Token[Views]:
         """Let what this thread or task does from here on see the memory in this way.
 
         What was remembered since is not recalled, and what was forgotten since still is.
@@ -188,7 +188,7 @@ class StoredExamples:
             each for key, each in records.items() if key not in stored.records
         ]
 
-    async def held(self) -> View:
+    async def pinned(self) -> View:
         """View of this thread or task, which stays."""
         base = await self.snapshot()
         return _VIEWS.get().get(self) or View(self, base, base)
@@ -372,15 +372,15 @@ class FailureMemory(BaseExampleSelector):
         """
         checked = check_examples(examples)
         view: View = beside_loop(lambda: run(self._stored.with_trial(checked)))
-        token = view.show()
+        token = view.activate()
         try:
             yield [view.snapshot.ids[content_of(each)] for each in checked]
         finally:
             _VIEWS.reset(token)
 
-    def hold(self) -> View:
+    def pin(self) -> View:
         """Return the memory as it is now, for work during which it may change."""
-        return beside_loop(lambda: run(self._stored.held()))
+        return beside_loop(lambda: run(self._stored.pinned()))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""

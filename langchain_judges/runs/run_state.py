@@ -217,7 +217,7 @@ class RunState:
         judge = self._judge
         # All rows see the memories as they are now.
         memories = {id(each): each for each in memories_of(judge)}.values()
-        self._memories = [each.hold() for each in memories]
+        self._memories = [each.pin() for each in memories]
         version = " ".join(each.snapshot.version for each in self._memories)
         marks, self._calls_each = fingerprint_of(judge, version)
         if self._files.records and "method" not in marks:
