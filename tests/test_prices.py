@@ -15,7 +15,7 @@ from langchain_judges import ajudge_many, judge_many
 from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.describe import Asked, Outline
+from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.runs import many
 from langchain_judges.runs.prices import Price, Prices, estimate
 from langchain_judges.testing import FakeChatModel
@@ -197,13 +197,13 @@ def test_an_estimate_counts_what_the_provider_reads_from_its_cache(table):
     prices = Prices.read(table)
     size = 2 * 4 * 2000  # two rows of 2,000 tokens
     openai: Any = {"name": "openai:fake"}
-    plan = Outline("bsm", "pair", (Asked(10, openai),))
+    plan = CallEstimate("bsm", "pair", (Asked(10, openai),))
     cost = estimate(plan, n=2, size=size, prices=prices)
     # Ten calls of 4,000 and 600 tokens; all but two of ten find the 4,000 in the cache.
     assert (cost.input_tokens, cost.cached_tokens) == (46_000, 32_000)
     assert estimate(plan, n=2, size=size // 2, prices=prices).cached_tokens == 0  # short
     here: Any = {"name": "local"}
-    alone = Outline("bsm", "pair", (Asked(10, here),))
+    alone = CallEstimate("bsm", "pair", (Asked(10, here),))
     assert estimate(alone, n=2, size=size).cached_tokens == 0
 
 

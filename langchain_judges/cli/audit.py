@@ -119,7 +119,7 @@ def audit(
         langchain-judges audit items.jsonl --model local --memory memory --check exact
     """
     from langchain_judges.methods.allure.label_checks import CHECKS
-    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import named
 
     is_queue = str(items).startswith(_QUEUE)
@@ -145,7 +145,7 @@ def audit(
             raise OptionError(f"the check {flags.check!r}: {exc}") from exc
         read = _queued if is_queue else judge_rows
         good = checked_rows(read(items, spec, table), "item to judge")
-        plan = outline(spec)
+        plan = estimate_calls(spec)
         tell_plan(plan, good.number, good.size, flags)
         if flags.dry_run:
             _tell_rounds(good.number * plan.calls, settings)

@@ -190,11 +190,11 @@ def _compare(
     run: BoundedRunFlags,
     output: PlaceFlags,
 ) -> None:
-    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import load_judge
 
     spec = judge_spec(judge)
-    plan = outline(spec)  # refused before the rows are read, as the table is
+    plan = estimate_calls(spec)  # refused before the rows are read, as the table is
     source, names = _table_of_systems(paths, systems, rows)
     output.table(len(names))
     own = rows.column or [] if len(paths) == 1 else []

@@ -72,13 +72,13 @@ def judge(
         langchain-judges judge a.csv --method rubric --set rubric=safety --model local
     """
     from langchain_judges.asking.limiter import MinuteLimiter
-    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.rows import show
 
     with refusals_as_exits():
         spec = judge_spec(with_method(judge, pairs, table))
-        plan = outline(spec)
+        plan = estimate_calls(spec)
         file = judge_rows(pairs, spec, table)
         rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
         if run.show_prompt:

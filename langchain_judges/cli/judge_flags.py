@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from langchain_judges.asking.models import ModelSpec
-    from langchain_judges.methods.describe import Outline
+    from langchain_judges.methods.describe import CallEstimate
     from langchain_judges.methods.registry import Methods
 
 NOT_ON_A_SHELL = {
@@ -165,7 +165,7 @@ def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
     say(f"{text}; it may be off by half or double.")
 
 
-def tell_plan(plan: Outline, rows: int, size: int, run: PlanFlags) -> None:
+def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
     """Say what a judge will ask about some rows; of a dry run, what that may cost."""
     calls = counted(rows * plan.calls, "call")
     say(

@@ -260,7 +260,7 @@ def _labelled(
     path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: BoundedRunFlags
 ) -> list[dict[str, Any]]:
     """Return the rows to judge, of which some have labels, and say what that will ask."""
-    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.describe import estimate_calls
 
     file = checked_rows(judge_rows(path, specs[0], flags), "row")
     rows = list(file)
@@ -271,7 +271,7 @@ def _labelled(
             f"{', '.join(map(repr, rows[0]))}. Nothing was asked."
         )
     for spec in specs:
-        tell_plan(outline(spec), file.number, file.size, run)
+        tell_plan(estimate_calls(spec), file.number, file.size, run)
     return rows
 
 

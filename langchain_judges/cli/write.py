@@ -59,7 +59,7 @@ def write(
         langchain-judges write tasks.jsonl --model openai:gpt-5-mini -o texts.csv
         langchain-judges write tasks.jsonl --model local --preset paper --max-rows 1
     """
-    from langchain_judges.methods.describe import Asked, Outline
+    from langchain_judges.methods.describe import Asked, CallEstimate
     from langchain_judges.methods.registry import options_of
     from langchain_judges.writing.registry import WRITERS, load_writer
 
@@ -70,7 +70,7 @@ def write(
         good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
         calls = options_of(WRITERS, method, preset, settings).calls()
         model = writer.spec_of(writer.model)
-        plan = Outline(method, "item", (Asked(calls, model),))
+        plan = CallEstimate(method, "item", (Asked(calls, model),))
         tell_plan(plan, good.number, good.size, run)
         if run.dry_run:
             return

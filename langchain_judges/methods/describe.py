@@ -117,7 +117,7 @@ class Asked(NamedTuple):
     model: ModelSpec
 
 
-class Outline(NamedTuple):
+class CallEstimate(NamedTuple):
     """The rows of a judge, and the calls of each model for one."""
 
     method: str
@@ -135,7 +135,7 @@ class Outline(NamedTuple):
         return any(each.model["name"].partition(":")[0] == "local" for each in self.asked)
 
 
-def outline(spec: Mapping[str, object]) -> Outline:
+def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
     """The calls of the judge of a spec; its options are checked.
 
     Args:
@@ -152,11 +152,13 @@ def outline(spec: Mapping[str, object]) -> Outline:
     if method not in COMBINATIONS:
         judge_options = cast("JudgeOptions", options)
         model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
-        return Outline(method, judge_options.takes, (Asked(judge_options.calls(), model_spec),))
-    members = [outline(each) for each in _members(cast("Combination", options), model)]
+        return CallEstimate(
+            method, judge_options.takes, (Asked(judge_options.calls(), model_spec),)
+        )
+    members = [estimate_calls(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
     cast("Combination", options).check_size(len(members))
-    return Outline(
+    return CallEstimate(
         method, one_kind(kinds), tuple(each for member in members for each in member.asked)
     )
 

@@ -17,7 +17,7 @@ from langchain_judges.asking.adapter import SHORTEST, prompt_cache_of
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.errors import OptionError, needs
-from langchain_judges.methods.describe import Outline, leaves_of, metadata_of, unwrapped
+from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def estimate(
     first of each order.
 
     Args:
-        judge: A judge of this package, or its outline.
+        judge: A judge of this package, or an estimate of its calls.
         n: How many rows there are.
         size: Bytes of all of their texts.
         prices: What tokens cost.
@@ -248,7 +248,7 @@ def _tier(model: _Model) -> str | None:
 
 def _models_of(judge: object) -> list[tuple[int, _Model]]:
     """Return the calls for a row and the model, of a judge or of each of its members."""
-    if isinstance(judge, Outline):
+    if isinstance(judge, CallEstimate):
         return list(judge.asked)
     models = [(each, unwrapped(each).model) for each in leaves_of(judge)]
     return [
