@@ -102,7 +102,7 @@ class ItemSteps(RowSteps):
 
     def lookup_variables(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it."""
-        shown = WHOLE_ITEM.format(**material(item_of(state)))
+        shown = WHOLE_ITEM.format(**prompt_variables(item_of(state)))
         return {"material": shown, "judgment": "whether what the response says holds."}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
@@ -117,7 +117,7 @@ def item_of(state: Mapping[str, object]) -> Item:
     )
 
 
-def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:
+def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:
     """One case as a prompt shows it, fenced by a token of its own.
 
     Args:

@@ -231,13 +231,13 @@ class PairSteps(RowSteps):
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""
         pair = pair_of(state)
-        variables, words = self.material(pair, "AB"), self.frame(pair)["instructions"]
+        variables, words = self.prompt_variables(pair, "AB"), self.frame(pair)["instructions"]
         return {
             "material": MATERIAL_ALONE.format(**variables) + str(variables["focus"]),
             "judgment": f"which response is better.{words}",
         }
 
-    def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
+    def prompt_variables(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """The variables of a prompt that shows request, reference and both texts.
 
         With them stands what the memory recalled for the pair.

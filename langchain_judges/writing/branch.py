@@ -165,7 +165,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         groups = min(self.options.groups, len(concepts))
         reply = await self.ask(
             "split",
-            {**self.material(state), "topic": texts.PROPOSE, "groups": groups},
+            {**self.prompt_variables(state), "topic": texts.PROPOSE, "groups": groups},
             account,
             reply_schema=split_shape(groups, len(concepts)),
         )
@@ -186,7 +186,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         drafts = []
         for n, group in enumerate(groups, 1):
             place = part.format(number=n, parts=len(groups))
-            material = self.material({**state, "concepts": group, "place": place})
+            material = self.prompt_variables({**state, "concepts": group, "place": place})
             unit = f"group {n}"
             drafts.append(self.written("solve", unit, material, account.part(), unit=unit))
         return {"drafts": await gather(drafts)}
@@ -210,7 +210,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         if len(parts) < 2:
             return parts[0]["text"] if parts else None
         concepts = [concept for part in parts for concept in part["concepts"]]
-        material = self.material({**state, "concepts": concepts}, parts)
+        material = self.prompt_variables({**state, "concepts": concepts}, parts)
         return await self.written("merge", "whole", material, account)
 
     async def _repaired(
@@ -224,7 +224,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
         reply = await self.ask(
             "repair",
-            self.material(state, text=text, missing="\n".join(lacking)),
+            self.prompt_variables(state, text=text, missing="\n".join(lacking)),
             account,
             f"turn {turn}" if turn > 1 else "",
         )

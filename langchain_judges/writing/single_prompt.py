@@ -85,12 +85,12 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
 
     async def plan(self, state: WriteState, account: Account) -> Update:
         """Find a topic."""
-        reply = await self.ask("plan", self.material(state), account)
+        reply = await self.ask("plan", self.prompt_variables(state), account)
         return {"topic": reply.data["topic"].strip() if reply.data else None}
 
     async def draft(self, state: WriteState, account: Account) -> Update:
         """Draft texts with all the concepts, as many as are sampled."""
-        material, several = self.material(state), self.options.samples > 1
+        material, several = self.prompt_variables(state), self.options.samples > 1
         drafts = [
             self.written(
                 "draft",
@@ -120,7 +120,9 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             return candidates[lacking.index(min(lacking))]
         reply = await self.ask(
             "choose",
-            self.material(state, [{"concepts": [], "text": text} for text in candidates]),
+            self.prompt_variables(
+                state, [{"concepts": [], "text": text} for text in candidates]
+            ),
             account,
             reply_schema=pick_shape(len(candidates)),
         )

@@ -188,7 +188,7 @@ class Writer(Generic[Own]):
 
         Args:
             step: The step.
-            material: What `material` returned.
+            material: What `prompt_variables` returned.
             account: Of the row.
             unit: What the step works on.
             more: Fields of the question that depend on the material, and `seed`.
@@ -199,7 +199,7 @@ class Writer(Generic[Own]):
         question = replace(self.questions[step], **more)
         return await ask(question, material, account, unit=unit, seed=seed)
 
-    def material(
+    def prompt_variables(
         self,
         about: Mapping[str, Any],
         parts: Sequence[GivenPart] = (),

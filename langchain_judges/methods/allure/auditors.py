@@ -25,7 +25,7 @@ from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import unwrapped
-from langchain_judges.methods.items import material
+from langchain_judges.methods.items import prompt_variables
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
@@ -217,7 +217,7 @@ def _variables(
     proposal: states.AuditProposal, modes: Mapping[str, str], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
-    parts = material(proposal["item"], also=[rationale])
+    parts = prompt_variables(proposal["item"], also=[rationale])
     reason = texts.REASON.format(fence=parts["fence"], rationale=rationale)
     return {
         **parts,

@@ -160,7 +160,7 @@ class BSMSteps(PairSteps):
         rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = criterion.get("asks_right", False)
         variables = {
-            **self.material(pair, order),
+            **self.prompt_variables(pair, order),
             **self.scale,
             "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
@@ -241,12 +241,12 @@ class BSMSteps(PairSteps):
             "explanation": naming_identities(reply.data["explanation"], order),
         }
 
-    def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
+    def prompt_variables(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """The variables of a prompt that shows request, reference and both texts.
 
         What the memory recalled stands in the plan, or where the findings are weighed.
         """
-        return super().material({**pair, "shown": []}, order)
+        return super().prompt_variables({**pair, "shown": []}, order)
 
 
 build = BSMSteps.build

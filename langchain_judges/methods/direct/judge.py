@@ -189,7 +189,7 @@ class BaselineSteps(PairSteps):
         aspects = ", ".join(self.form.aspects or ())
         lines = [f"{i}. {_described(c)}" for i, c in enumerate(plan, 1)]
         return {
-            **self.material(pair, order),
+            **self.prompt_variables(pair, order),
             **self._task(pair),
             "examples": self.shots,
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",

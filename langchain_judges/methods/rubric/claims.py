@@ -22,7 +22,7 @@ from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
+from langchain_judges.methods.items import ItemState, ItemSteps, item_of, prompt_variables
 from langchain_judges.methods.lookups import LookupState, findings
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric import replies
@@ -126,7 +126,12 @@ class ClaimSteps(RubricSteps):
         texts = "the response"
         if self._compares(item):
             texts += " and, in a list of their own, those of the expected answer"
-        variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
+        variables = {
+            **prompt_variables(item),
+            "source": "",
+            "texts": texts,
+            "most": MOST_CLAIMS,
+        }
         question = self.context.question("split", split_shape(self._compares(item)))
         instructions = instructions_block(self.options.instructions)
         reply = await ask(question, {**variables, "instructions": instructions}, account)
@@ -161,7 +166,7 @@ class ClaimSteps(RubricSteps):
     async def _checked(self, state: ClaimState, account: Account) -> Reply:
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
-        fields = material(item, [claim["claim"] for claim in claims])
+        fields = prompt_variables(item, [claim["claim"] for claim in claims])
         rules = SUPPORTED.format(basis="source")
         response = ""
         if self._compares(item):

@@ -53,7 +53,7 @@ def case(
         options: Say whether its task is shown.
         also: Further texts that the same fence encloses.
     """
-    parts = items.material(record, also)
+    parts = items.prompt_variables(record, also)
     if "task" in options.shown:
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
@@ -114,7 +114,7 @@ class LabelSteps(claims.RubricSteps):
         item = items.item_of(state)
         criteria = texts.listed_criteria(self.criteria(item))
         return {
-            "material": items.WHOLE_ITEM.format(**items.material(item)),
+            "material": items.WHOLE_ITEM.format(**items.prompt_variables(item)),
             "judgment": f"by\n{criteria}",
         }
 
@@ -295,7 +295,7 @@ class LabelSteps(claims.RubricSteps):
         context = self.context.adapters["evaluate"].context
         if context is None:
             return most
-        characters = sum(len(str(value)) for value in items.material(item).values())
+        characters = sum(len(str(value)) for value in items.prompt_variables(item).values())
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
 
 

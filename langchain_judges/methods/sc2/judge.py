@@ -284,7 +284,7 @@ class SC2Steps(PairSteps):
 
         What the memory recalled and a known good answer are shown to steps that prefer.
         """
-        variables = self.material(pair, order)
+        variables = self.prompt_variables(pair, order)
         # Behind the texts: calls that do not see the reference share the prefix before it.
         behind = {"instructions": f"{variables['instructions']}{variables['reference']}"}
         return {**variables, "reference": "", **(behind if prefers else {"shared": ""})}
