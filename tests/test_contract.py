@@ -116,7 +116,7 @@ def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
 AGAIN = """
     async def merge(self, state, account):
         said = (state["ballots"] or [{"reason": ""}])[0]["reason"]
-        material = {**self.material(state, "AB"), "said": said}
+        material = {**self.prompt_variables(state, "AB"), "said": said}
         await self.ask("again", Merits, material, account)
 """
 SHOWN = {
@@ -256,13 +256,13 @@ def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, message, pr
 
 
 def test_a_text_that_is_cut_stands_in_a_fence_too(page, monkeypatch):
-    material = page.MeritsSteps.material
+    material = page.MeritsSteps.prompt_variables
 
     def with_part(self, pair, order):
         cut = f"\n\nA begins with {pair['output_a'][:30]}"
         return {**material(self, pair, order), "focus": cut}
 
-    monkeypatch.setattr(page.MeritsSteps, "material", with_part)
+    monkeypatch.setattr(page.MeritsSteps, "prompt_variables", with_part)
     refused(page, r"in a fence that it cannot close.* it stands bare in .*A begins with")
 
 
@@ -292,7 +292,11 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
         pairs = {"A": pair, "B": {**pair, "output_a": pair["output_b"]}}
         asked = [
             self.ask(
-                "compare", Points, self.material(pairs[side], "AB"), account.part(), unit=side
+                "compare",
+                Points,
+                self.prompt_variables(pairs[side], "AB"),
+                account.part(),
+                unit=side,
             )
             for side in pairs
         ]

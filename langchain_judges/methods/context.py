@@ -435,7 +435,7 @@ class RowSteps(ABC):
 
     @abstractmethod
     def lookup_variables(self, state: Any) -> Mapping[str, object]:
-        """The row as a prompt that looks things up shows it: `prompt_variables` and `judgment`."""
+        """The row as a prompt that looks things up shows it: `material` and `judgment`."""
 
     def blank(self, row: Pair | Item, account: Account) -> Update:
         """The state before a row is judged: what a checkpointed thread holds is old."""

@@ -218,7 +218,7 @@ def consulted(
     Args:
         question: By `CONSULT`, in the shape `Wanted`.
         options: Its tools and limits.
-        material: From the state to `prompt_variables` and `judgment` of the prompt.
+        material: From the state to `material` and `judgment` of the prompt.
         phases: Without looking things up.
     """
     return [_consulting(question, options, material), *map(_telling, phases)]

@@ -332,7 +332,7 @@ class RunState:
     async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
         """Outcome of a row by the judge; a service that fails costs only that row."""
         for memory in self._memories:
-            memory.show()
+            memory.activate()
         try:
             return await self._invoke(row)
         except OverBudget as exc:

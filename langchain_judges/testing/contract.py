@@ -364,8 +364,8 @@ class _Contract:
         shown = sum(_LESSON in prompt for prompt in model.prompts)
         _expect(
             bool(recalled) == bool(shown),
-            f"what was recalled is shown by `prompt_variables(pair_of(state), order)`: {len(recalled)} "
-            f"recalled, in {shown} prompts",
+            "what was recalled is shown by `prompt_variables(pair_of(state), order)`: "
+            f"{len(recalled)} recalled, in {shown} prompts",
         )
         _expect(recalled, "a memory of one example recalls it")
 
