@@ -192,7 +192,7 @@ class Recaller:
     allow_leak: bool
     context: int | None = None
 
-    def mark(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """Return the settings of the memory that belong to the judge's mark.
 
         The memory's content is not among them, because it changes.

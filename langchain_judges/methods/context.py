@@ -264,7 +264,7 @@ class JudgeContext:
         from langchain_judges.methods.graph import JudgeGraph, chain
 
         options = self.options
-        memory = {"memory": self.recaller.mark()} if self.recaller else {}
+        memory = {"memory": self.recaller.fingerprint()} if self.recaller else {}
         metadata = {
             "method": options.label,
             "options": {**options.as_json(), **memory, **marks},
@@ -391,7 +391,7 @@ class RowSteps(ABC):
 
     def compile(self) -> JudgeGraph:
         """Make the graph: what each judgment begins with, then its phases."""
-        context, options, marks = self.context, self.options, self.marks()
+        context, options, marks = self.context, self.options, self.fingerprint()
         phases = self.phases()
         if isinstance(options, LookupOptions) and options.looks_up:
             question = context.lookup_question()
@@ -405,7 +405,7 @@ class RowSteps(ABC):
     def phases(self) -> Sequence[Phase]:
         """The phases in order; a node of the graph is called as its function is."""
 
-    def marks(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """Plain data that decides verdicts, beside the options."""
         return {}
 

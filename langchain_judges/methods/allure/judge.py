@@ -130,7 +130,7 @@ class ALLURE(LabelOptions):
         """
         return super().recaller(contexts) if self.memory is not None else None
 
-    def marks(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, beside the options."""
         return {"labels": list(self.labels)}
 

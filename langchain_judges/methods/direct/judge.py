@@ -43,12 +43,12 @@ class BaselineSteps(PairSteps):
         """[Plan,] judge."""
         return [self.plan, self.judge] if self.form.max_criteria else [self.judge]
 
-    def marks(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """The worked examples."""
         return {"worked": list(self.options.worked)}
 
     @cached_property
-    def form(self) -> baselines.Form:
+    def form(self) -> baselines.BaselineSpec:
         """The question of each order."""
         return self.options.form
 

@@ -25,7 +25,7 @@ PROMPTS = "direct/prompts.yaml"
 Reads = Literal["label", "forced_label", "scores"]
 
 
-class Form(NamedTuple):
+class BaselineSpec(NamedTuple):
     """The question of a baseline in each order; most fields are options of some baselines.
 
     Attributes:
@@ -66,10 +66,12 @@ class Baseline(LookupOptions, Worded):
     weighs_choice: ClassVar[bool] = False
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> BaselineSpec:
         """The question of each order."""
-        options = {name: getattr(self, name) for name in Form._fields if hasattr(self, name)}
-        return Form(**options)
+        options = {
+            name: getattr(self, name) for name in BaselineSpec._fields if hasattr(self, name)
+        }
+        return BaselineSpec(**options)
 
     @property
     def worked(self) -> Sequence[WorkedExample]:
@@ -396,7 +398,7 @@ class SelfConsistency(FewShot, AboutATask):
         return f"{self.prompt}_sc"
 
     @property
-    def form(self) -> Form:
+    def form(self) -> BaselineSpec:
         """The question of each order: several replies with a label."""
         cot = self.prompt == "cot"
         return super().form._replace(

@@ -31,7 +31,7 @@ class VoteSteps(RoleSteps):
         """Roles, vote, tally."""
         return [self.roles, self.vote, self.tally]
 
-    def marks(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """The embedder; and the wording of the sets, which decides what sits by task."""
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}

@@ -97,9 +97,9 @@ class RubricSteps(ItemSteps):
 
     options: LabelOptions
 
-    def marks(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """The criteria that a name or a file stands for."""
-        return self.options.marks()
+        return self.options.fingerprint()
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""

@@ -105,7 +105,7 @@ class LabelOptions(LookupOptions):
         return None
 
     @abstractmethod
-    def marks(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, beside the options."""
 
     @property
@@ -421,7 +421,7 @@ class RubricOptions(LabelOptions):
             return self.lookup_rounds + 2
         return self.lookup_rounds + (self._most if self.each else 1)
 
-    def marks(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, beside the options: what a name or a file says."""
         if self.own_rubric is None:
             return {}

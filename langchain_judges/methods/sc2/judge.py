@@ -47,7 +47,7 @@ class SC2Steps(PairSteps):
         """Aspects, tables, tournament, preference."""
         return [self.aspects, self.tables, self.tournament, self.preference]
 
-    def marks(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, object]:
         """The worked examples."""
         return {"worked": list(self.options.worked)}
 
