@@ -114,11 +114,12 @@ async def gather(steps: Sequence[Awaitable[T]], most: int | None = None) -> list
     """
     if len(steps) < 2:
         return [await step for step in steps]
-    places = most or running_config().get("max_concurrency") or len(steps)
+    max_in_flight = most or running_config().get("max_concurrency") or len(steps)
     coroutines = [_awaited(step) for step in steps]
     try:
         results: list[T] = await Effect(
-            lambda: _in_threads(coroutines, places), lambda: _in_tasks(coroutines, places)
+            lambda: _in_threads(coroutines, max_in_flight),
+            lambda: _in_tasks(coroutines, max_in_flight),
         )
     finally:
         for each in (*coroutines, *steps):
@@ -141,9 +142,9 @@ def running_config() -> RunnableConfig:
         return {}
 
 
-def _in_threads(steps: Sequence[Step[T]], places: int) -> list[T]:
-    if places < len(steps):
-        with ThreadPoolExecutor(places) as pool:
+def _in_threads(steps: Sequence[Step[T]], max_in_flight: int) -> list[T]:
+    if max_in_flight < len(steps):
+        with ThreadPoolExecutor(max_in_flight) as pool:
             return _all_of(steps, pool)
     return _all_of(steps, _threads(os.getpid()))
 
@@ -161,14 +162,14 @@ def _threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(100_000, f"judge {process}")
 
 
-async def _in_tasks(steps: Sequence[Step[T]], places: int) -> list[T]:
-    gate = asyncio.Semaphore(places)
+async def _in_tasks(steps: Sequence[Step[T]], max_in_flight: int) -> list[T]:
+    gate = asyncio.Semaphore(max_in_flight)
 
     async def one(step: Step[T]) -> T:
         async with gate:
             return await step
 
-    tasks = map(one, steps) if places < len(steps) else steps
+    tasks = map(one, steps) if max_in_flight < len(steps) else steps
     results = await asyncio.gather(*tasks, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

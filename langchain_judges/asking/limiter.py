@@ -62,7 +62,7 @@ class CallLimiter:
     """A bounded number of places, handed out by rank, within a budget.
 
     Attributes:
-        places: Free ones: how many more calls may be in flight.
+        max_in_flight: Most calls in flight at one time.
         max_calls: Most replies that the run may receive; None for no bound.
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.
@@ -76,7 +76,7 @@ class CallLimiter:
         unpriced: Replies of models whose price is not known.
     """
 
-    places: int
+    max_in_flight: int
     _: KW_ONLY
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -151,7 +151,6 @@ class CallLimiter:
                 self.cost += cost or 0.0
                 self.unpriced += cost is None
             self._in_flight -= 1
-            self.places += 1
             self._serve()
 
     def close(self, why: RunStopped, *, at_once: bool = False) -> None:
@@ -182,7 +181,7 @@ class CallLimiter:
             refusal = self._refusal()
             if refusal and self._in_flight and not self._at_once:
                 return
-            if not refusal and not self.places:
+            if not refusal and self._in_flight >= self.max_in_flight:
                 return
             place = heapq.heappop(self._waiting)[-1]
             if not place.set_running_or_notify_cancel():
@@ -190,7 +189,6 @@ class CallLimiter:
             if refusal:
                 place.set_exception(refusal)
                 continue
-            self.places -= 1
             self._in_flight += 1
             place.set_result(None)
 

@@ -251,14 +251,14 @@ class JudgeContext:
         self,
         begin: Callable[[Any, Account], Update],
         phases: Sequence[Phase],
-        **marks: object,
+        **fingerprint: object,
     ) -> JudgeGraph:
         """Make a graph and mark it with what decides its verdicts.
 
         Args:
             begin: What a run begins with.
             phases: What it does, in order; a node is called as its function is.
-            **marks: More plain data that decides verdicts, beside the options.
+            **fingerprint: More plain data that decides verdicts, beside the options.
         """
         # Loaded on use: to check options and count calls takes no graph.
         from langchain_judges.methods.graph import JudgeGraph, chain
@@ -267,7 +267,7 @@ class JudgeContext:
         memory = {"memory": self.recaller.fingerprint()} if self.recaller else {}
         metadata = {
             "method": options.label,
-            "options": {**options.as_json(), **memory, **marks},
+            "options": {**options.as_json(), **memory, **fingerprint},
             "model": {step: adapter.identity for step, adapter in self.adapters.items()},
             "prompt_version": self.version,
             "calls": options.calls(),
@@ -391,15 +391,15 @@ class RowSteps(ABC):
 
     def compile(self) -> JudgeGraph:
         """Make the graph: what each judgment begins with, then its phases."""
-        context, options, marks = self.context, self.options, self.fingerprint()
+        context, options, fingerprint = self.context, self.options, self.fingerprint()
         phases = self.phases()
         if isinstance(options, LookupOptions) and options.looks_up:
             question = context.lookup_question()
             phases = consulted(question, options, self.lookup_variables, phases)
             tools = [[each.name, each.description] for each in options.loaded_tools]
-            marks = {**marks, "tools": tools}
+            fingerprint = {**fingerprint, "tools": tools}
         recall = [self.recall] if context.recaller else []
-        return context.compile(self.begin, [*recall, *phases], **marks)
+        return context.compile(self.begin, [*recall, *phases], **fingerprint)
 
     @abstractmethod
     def phases(self) -> Sequence[Phase]:
