@@ -104,7 +104,7 @@ class VoteSteps(RoleSteps):
         self, pair: ShownPair, order: Order, voters: Sequence[Role]
     ) -> dict[str, object]:
         """The variables of the prompt that asks for votes."""
-        material, (_, task) = self.material(pair, order), self.task(pair)
+        material, (_, task) = self.prompt_variables(pair, order), self.task(pair)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         pieces = {
