@@ -65,7 +65,7 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
         "the response does not match an expected answer",
         "3 of 4: 2w",
         "no rule doubts this label",
-        "a accept: the judge is right",
+        "[a] accept: the judge is right",
         "The last round taught nothing new.",
         "Answers that the check was wrong: 1.",
     ):

@@ -32,7 +32,7 @@ EXTRAS = {
     "hub": {"datasets", "pandas", "pyarrow"},
     "local": {"tokenizers", "xllamacpp"},
     "prices": {"genai_prices"},
-    "trust": {"matplotlib", "pandas"},
+    "trust": {"pandas"},
     "viewer": {"markdown_it", "starlette", "uvicorn"},
     "writing": {"lemminflect", "snowballstemmer"},
 }

@@ -11,8 +11,9 @@ import pytest
 from langchain_judges import metrics, report
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
-from langchain_judges.report.conclusions import Contest
+from langchain_judges.report.compared_runs import Contest
 from langchain_judges.report.matched_rows import POINTS
+from langchain_judges.report.overview import overview
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of, verdict
@@ -67,22 +68,23 @@ def test_every_agreement_is_the_metrics_own():
     assert trust_report["agreement.over_people"] == pytest.approx(float(beside.lead))
 
 
-def test_the_details_say_agreement_people_flips_and_failures():
+def test_the_sentence_ends_with_agreement_people_flips_and_failures():
     rows, data = voted()
-    sentence = report.trust(rows, data).details.replace(NBSP, " ")
-    assert re.match(r"Agrees with people 50 % \(\d+–\d+\) of the time; when", sentence)
-    assert "names the other text on 40 % of rows and is undecided on 0 %" in sentence
-    assert sentence.endswith("5 of 30 not judged.")
+    last = report.trust(rows, data).sentence.replace(NBSP, " ").splitlines()[-1]
+    assert re.match(r"Agreement with people 50 % \([\d.–]+\); People among themselves", last)
+    assert "Flips when the texts swap places 40 % (" in last
+    assert re.search(r"Not judged 16.7 % \([\d.–]+\)\.$", last)
 
 
-def test_the_details_say_how_often_a_judge_cannot_assess_and_whether_people_could():
+def test_the_table_says_how_often_a_judge_cannot_assess_and_whether_people_could():
     rows, data = items_of([1, 0, None, None, None]), data_of([1, 0, 1, None, 1])
     for row in rows[2:4]:
         failure = {"step": "evaluate", "unit": "", "reason": "cannot_assess", "detail": "-"}
         row["verdict"]["failures"] = [failure]
     numbers = report.trust(rows, data)
-    assert "says of 2 of 5 that it cannot assess them; people labelled 1" in numbers.details
-    assert numbers.details.endswith("1 of 5 not judged.")
+    told = {line.title: (line.found[:4], line.rows) for line in overview(numbers)}
+    assert told["Not assessed by the judge, but labelled by people"] == ("50\xa0%", "n = 2")
+    assert told["Not judged"] == ("60\xa0%", "n = 5")
     assert numbers["failures.abstained.labelled"] == 0.5
 
 
@@ -118,7 +120,7 @@ def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():
     assert trust.confusion.counts == [[1, 2], [1, 3]]
     assert trust.confusion.not_judged == [0, 1]
     assert not [key for key in trust.numbers if key.startswith("bias.")]
-    assert trust.details.startswith("Agrees with the labels 50")
+    assert overview(trust)[0][:3] == ("Agreement with the labels", "", "50\xa0% (21.5–78.5)")
     assert "x / y" in trust.to_html()
 
 
@@ -198,9 +200,9 @@ def test_a_field_of_any_kind_stands_beside_a_verdict():
 def test_a_judge_that_follows_slot_and_length_is_told_on():
     data = data_of(["A", "B"] * 20, output_a="longer", output_b="short")
     slotted = report.trust(run_of([("A", "B")] * 30 + [("A", "A")] * 10), data)
-    assert "leans to the first slot" in slotted.sentence
+    assert "Winners that were shown first (no bias: 50 %) 87.5" in slotted.sentence
     longer = report.trust(run_of(["A"] * 40), data)
-    assert "flips unknown: one answer a pair is given" in longer.sentence
+    assert "swap places unknown: one answer a pair is given" in longer.sentence
     assert (longer["bias.length"], longer["bias.length.longer"]) == (1, 0)
 
 
@@ -322,7 +324,7 @@ def test_a_row_without_a_text_or_a_group_leaves_the_others_theirs():
     assert trust_report["baseline.length"].n == whole["baseline.length"].n - 1 == 39
     assert trust_report["bias.length"].n in (whole["bias.length"].n, whole["bias.length"].n - 1)
     assert trust_report.numbers["baseline.length"].note == "of the 39 rows with texts"
-    assert "1 row lacks a text; numbers of length are of the others." in trust_report.notes
+    assert trust_report.left_out == "Rows without a group, each a group of its own: 1."
 
 
 COUNTED_BY_GROUPS = (

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from langchain_judges import report
-from langchain_judges.report.overview import next_step, overview, table_text
-from langchain_judges.report.report import markdown
+from langchain_judges.report.overview import markdown, next_step, overview, table_text
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.chromium import Chromium, needed

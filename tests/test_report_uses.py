@@ -113,8 +113,6 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
             "with every label weighed alike": ((40 - found) / 40 + alarms / 360) / 2,
         }
     )
-    shown = " ".join(seen(trust_report.to_html()).split())
-    assert f"unsafe: {word.capitalize()} fine: Yes" in shown
     kinds = {(each.people, each.judge) for each in trust_report.disagreements}
     assert kinds == {("unsafe", "fine"), ("fine", "unsafe")}
     assert trust_report.n_disagreements == 40 - found + alarms

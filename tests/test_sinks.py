@@ -22,7 +22,7 @@ from langchain_judges.cli import app
 from langchain_judges.cli.messages import refusals_as_exits, run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
 from langchain_judges.methods.sc2 import render_table
-from langchain_judges.report.report import markdown
+from langchain_judges.report.overview import markdown
 from langchain_judges.runs.shards import merge
 from langchain_judges.runs.sheets import encodable
 from langchain_judges.testing import error, reply

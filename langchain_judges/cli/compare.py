@@ -40,16 +40,13 @@ if TYPE_CHECKING:
     from langchain_judges.runs.run_row import ResultRow
 
 
-_PICTURED = {".md", ".png", ".svg"}
-
-
 @dataclass(frozen=True)
 class PlaceFlags:
     """Where results go.
 
     Attributes:
         out: What to write, repeatable: the table of two systems (.csv, .xlsx and others), a
-            chart (.png, .svg), a summary for a pull request (.md).
+            summary for a pull request (.md).
     """
 
     out: Outs = None
@@ -62,13 +59,12 @@ class PlaceFlags:
             OptionError: Two are tables, there are more than two systems, or a file is in no
                 folder.
         """
-        tables = [path for path in self.out or [] if path.suffix not in _PICTURED]
+        tables = [path for path in self.out or [] if path.suffix != ".md"]
         if len(tables) > 1:
             raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
         if systems > 2 and any(path.suffix != ".xlsx" for path in tables):
             raise OptionError(
-                "--out of more than two systems is .xlsx, .md, .png or .svg; --records keeps "
-                "the comparisons"
+                "--out of more than two systems is .xlsx or .md; comparisons go to --records"
             )
         for path in self.out or []:
             if path not in tables:
@@ -88,14 +84,12 @@ class PlaceFlags:
         return (self.records, *(self.out or []))
 
     def write(self, answer: Duel | Order) -> None:
-        """Write the charts and the summaries."""
-        from langchain_judges.report.compared_systems import Order, save_chart
+        """Write the summaries."""
+        from langchain_judges.report.compared_systems import Order
 
         for path in self.out or []:
             if path.suffix == ".md":
                 path.write_text(answer.markdown(), encoding="utf-8")
-            elif path.suffix in _PICTURED:
-                save_chart(answer, path)
             elif isinstance(answer, Order):
                 _write_ranking(answer.ranking["systems"], path)
 

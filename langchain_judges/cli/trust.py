@@ -344,8 +344,8 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     Returns:
         A summary in Markdown, and whether all bars were passed.
     """
-    from langchain_judges.report.overview import table_text
-    from langchain_judges.report.report import gates, markdown
+    from langchain_judges.report import gates
+    from langchain_judges.report.overview import markdown, table_text
 
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
@@ -354,7 +354,6 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
         console.print(f"{name}{table_text(report)}", markup=False)
-        console.print(report.sentence, markup=False)
         if report.drift is not None:
             console.print(report.drift.sentence, markup=False)
         if report.left_out:

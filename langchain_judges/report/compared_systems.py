@@ -1,4 +1,4 @@
-"""Systems compared: the pairs that decided, a Markdown table, one chart."""
+"""Systems compared: the pairs that decided, a Markdown table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import needs
 from langchain_judges.runs.comparison import Ranked, Ranking
-from langchain_judges.runs.summary import Summary, conclusion, counted, interval_of, rate_text
+from langchain_judges.runs.summary import Summary, conclusion, counted, rate_text
 
 MOST_SHOWN = 3
 """Pairs that are shown for each system."""
-
-
-Span = tuple[str, tuple[float, float], float]
-"""What a line of a chart is called, its ends, and the point on it."""
 
 
 @dataclass
@@ -89,26 +83,10 @@ class Duel:
             lines += [f"- {row['id']}: {_line(row['rationale'])}" for row in rows]
         return "\n".join(lines) + "\n"
 
-    def spans(self) -> list[Span]:
-        """Return the share of the second system with its interval, in all and by category."""
-        return [
-            (f"{name} ({of:,})", interval_of(won, of), won / of)
-            for name, won, of in self.bars()
-        ]
-
-    @property
-    def unit(self) -> str:
-        """What a chart shows."""
-        return f"share of pairs that {self.names[1]} wins against {self.names[0]}, 95 %"
-
 
 @dataclass
 class Order:
-    """Several systems ranked.
-
-    Attributes:
-        unit: What a chart shows.
-    """
+    """Several systems ranked."""
 
     ranking: Ranking
 
@@ -130,15 +108,6 @@ class Order:
         ]
         return "\n".join([*head, *rows, "", *self.sentences()]) + "\n"
 
-    def spans(self) -> list[Span]:
-        """Return the strengths with their intervals."""
-        return [
-            (own["system"], (own["low"], own["high"]), own["strength"])
-            for own in self.ranking["systems"]
-        ]
-
-    unit = "strength (log odds), 95 %"
-
 
 def _standing(better: Ranked) -> str:
     """Return whether a system's lead over the next is settled, and what would settle it."""
@@ -148,29 +117,6 @@ def _standing(better: Ranked) -> str:
         return "not settled, and too even for more comparisons to settle it soon"
     more = counted(better["more"], "more comparison")
     return f"not settled; about {more} of the two would settle a lead of this size"
-
-
-def save_chart(answer: Duel | Order, path: Path) -> None:
-    """Draw one chart into a `.png` or `.svg` file.
-
-    Raises:
-        MissingExtraError: The extra `trust` is not installed.
-    """
-    with needs("trust", f"The chart {path.name}"):
-        from matplotlib.figure import Figure
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.add_subplot()
-    spans = answer.spans()[::-1]
-    for place, (_, ends, value) in enumerate(spans):
-        axes.plot(ends, [place, place], color="tab:blue")
-        axes.plot([value], [place], "o", color="tab:blue")
-    axes.set_yticks(range(len(spans)), [name for name, *_ in spans])
-    axes.set_xlabel(answer.unit)
-    if isinstance(answer, Duel):
-        axes.axvline(0.5, color="grey", linewidth=0.8)
-        axes.set_xlim(0, 1)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path)
 
 
 def _line(text: str | None) -> str:

@@ -219,6 +219,11 @@ class UseAnswer:
         parts = [f"{self.word.capitalize()}: {self.reason}", self.basis]
         return " ".join([f"{part}." for part in parts if part] + [self.more]).rstrip()
 
+    @property
+    def sentence(self) -> str:
+        """What the judge would be used for, and the answer."""
+        return f"{self.title}. {self.text}"
+
     def word_of(self, part: Number) -> Word:
         """Return the answer for a part alone."""
         return decided(part.result, self.limit)
@@ -319,54 +324,3 @@ def difference_text(number: Number) -> str:
         return with_range(number)
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
     return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Two judges on the rows that both have; a failed judgment is wrong.
-
-    Attributes:
-        first: The one that is right more often, so far.
-        n: Rows that both have, and that have a label.
-        difference: Agreement of the first − agreement of the second, with its interval.
-        p: Two-sided, of the test that the interval inverts.
-        holm_p: `p` adjusted for all pairs of judges.
-    """
-
-    first: str
-    second: str
-    n: int
-    difference: Result
-    p: float
-    holm_p: float
-
-    @property
-    def settled(self) -> bool:
-        """Whether one of the two is right more often, all pairs of judges considered."""
-        return self.holm_p < 0.05
-
-    @property
-    def sentence(self) -> str:
-        """Which of the two is right more often, by how much, and whether that is settled."""
-        if not self.n:
-            return f"{self.first} and {self.second} have no row in common."
-        number = Number("", "", self.difference, "points")
-        lead = with_range(number).lstrip("+")
-        if self.settled:
-            return f"{self.first} is right more often than {self.second} by {lead}."
-        labels = labels_to_settle(self.difference, (0.0, math.inf))
-        more = f" About {labels:,} more labels are likely to settle it." if labels else ""
-        ahead = f"so far {self.first} leads by {lead}"
-        if not self.difference:
-            ahead = f"right equally often ({range_text(number)})"
-        return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data, flat."""
-        low, high = self.difference.interval or (None, None)
-        ends = {"difference": float(self.difference), "low": low, "high": high}
-        parts = asdict(self) | ends
-        return {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in parts.items()
-        }

@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.report.matched_rows import POINTS, JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
-from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
 
 
@@ -262,7 +261,7 @@ class Sample:
         """How wrong each verdict is: what every count of mistakes goes by."""
         return self.missed(self.answers)
 
-    @property
+    @cached_property
     def rights(self) -> list[float | None]:
         """How right each verdict is."""
         return [None if miss is None else 1 - miss for miss in self.misses]
@@ -294,17 +293,12 @@ class Sample:
         return f"Rows: {sum(used):,} of {len(used):,}; {out}"
 
     def notes(self) -> list[str]:
-        """Say which rows some numbers cannot count, a sentence each."""
-        missing = len(self.rows) - len(self.with_texts)
+        """Say which rows count in another way, a sentence each."""
         alone = sum(row.data_row.get("group") is None for row in self.rows)
-        unlabelled = sum(not (row.target or row.labels) for row in self.rows)
-        lack = counted(missing, "row lacks", "rows lack")
-        free = counted(alone, "row has", "rows have")
-        left = counted(unlabelled, "row has", "rows have")
         notes = {
-            f"{lack} a text; numbers of length are of the others.": self.with_texts and missing,
-            f"{free} no group and count as groups of their own.": self.groups and alone,
-            f"{left} no label; agreement is of the others.": unlabelled,
+            f"Rows on which people differ, without a majority: {self.divided:,}. Each of their "
+            "answers counts in part.": self.divided,
+            f"Rows without a group, each a group of its own: {alone:,}.": self.groups and alone,
         }
         return [note for note, holds in notes.items() if holds]
 

@@ -198,37 +198,22 @@ def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | 
 def _position(sample: Sample) -> list[Number]:
     """Return how often verdicts change with the places of the texts, and which slot gains."""
     title = "Flips when the texts swap places"
-    if not sample.asked_twice:
-        flips = [row.verdict.get("flipped") for row in sample.rows]
-        ours = any(row.row.get("judge") for row in sample.rows)
-        why = "one order was asked" if ours else "one answer a pair is given"
-        rate = Result.undefined(why)
-        if any(flip is not None for flip in flips):
-            # What each order came to is not kept; whether they disagreed is.
-            rate = metrics.rate(flips, **sample.settings)
-        return [Number("bias.flips", title, rate)]
-    orders = sample.in_orders()
-    bias = metrics.position_bias(*orders, **sample.settings)
-    pairs = [None if None in pair else pair for pair in zip(*orders, strict=True)]
-    kinds = {
-        "other": ("… of these, each order names another text", False),
-        "undecided": ("… of these, one order names none", True),
-    }
-    numbers = []
-    for kind, (named, has_tie) in kinds.items():
-        hits = [pair and pair[0] != pair[1] and ("tie" in pair) == has_tie for pair in pairs]
-        rate = metrics.rate(hits, **sample.settings)
-        numbers.append(Number(f"bias.flips.{kind}", named, rate))
-    return [
-        Number("bias.flips", title, bias.flip_rate),
-        *numbers,
-        Number(
+    if sample.asked_twice:
+        bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
+        first = Number(
             "bias.first_slot_rate",
             "Winners that were shown first",
             bias.first_slot_rate,
             note="no bias: 50 %",
-        ),
-    ]
+        )
+        return [Number("bias.flips", title, bias.flip_rate), first]
+    flips = [row.verdict.get("flipped") for row in sample.rows]
+    ours = any(row.row.get("judge") for row in sample.rows)
+    rate = Result.undefined("one order was asked" if ours else "one answer a pair is given")
+    if any(flip is not None for flip in flips):
+        # What each order came to is not kept; whether they disagreed is.
+        rate = metrics.rate(flips, **sample.settings)
+    return [Number("bias.flips", title, rate)]
 
 
 def _length(sample: Sample) -> list[Number]:

@@ -1,4 +1,4 @@
-"""What a report says first: one table and one next step, the same wherever it is shown."""
+"""What a report says: one table and one next step, on a page, in Markdown and at a terminal."""
 
 from __future__ import annotations
 
@@ -6,38 +6,64 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
+from langchain_judges.escaping import clean
+from langchain_judges.report.compared_runs import Contest
 from langchain_judges.report.conclusions import (
+    POLICY,
     Number,
     TrustPolicy,
     Use,
     UseAnswer,
+    p_text,
+    percent,
     percent_text,
+    range_text,
+    value_text,
     with_range,
 )
 from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.measurements import headline_key, measure
+from langchain_judges.report.use_cases import answers_of
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 MOST_TO_ASK = 2_000
 """More labels than these settle less than a better judge would."""
+MOST_PARTS = 6
+"""Parts of an average that a page shows."""
 
 
-class Reported(Protocol):
-    """What the table and the next step need of a report: see `TrustReport`."""
+class Measured:
+    """What was measured of a judge, and whether it may be used for each of four things.
 
-    name: str
-    sample: Sample
-    policy: TrustPolicy
-    numbers: dict[str, Number]
-    uses: dict[Use, UseAnswer]
-    files: tuple[str, str]
+    Attributes:
+        sample: The judged rows.
+        name: What the judge is called.
+        policy: What right enough means for each use.
+        numbers: Every number by its key, such as `agreement.label.wrong`.
+        uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
+        files: What commands call the rows and the verdicts.
+        left_out: Which rows or verdicts count nowhere, or in part, in sentences.
+    """
+
+    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = POLICY) -> None:
+        """Measure a sample of judged rows."""
+        self.sample, self.name, self.policy = sample, name, policy
+        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
+        self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
+        self.files = ("ROWS.jsonl", "VERDICTS.jsonl")
+        self.left_out = ""
 
     @property
     def headline(self) -> Number:
         """The agreement that sums it up."""
-        ...
+        return self.numbers[headline_key(self.sample, self.numbers)]
 
 
 class Line(NamedTuple):
@@ -47,6 +73,58 @@ class Line(NamedTuple):
     answer: str
     found: str
     rows: str
+
+
+def overview(report: Measured) -> list[Line]:
+    """Return the table: agreement, people among themselves, the answers, what went wrong."""
+    numbers = report.numbers
+    titles = {
+        "agreement.people": "People among themselves",
+        "agreement.alpha": "People beyond chance (Krippendorff's α)",
+    }
+    wrong = {
+        "bias.flips": "Flips when the texts swap places",
+        "bias.first_slot_rate": "Winners that were shown first (no bias: 50 %)",
+        "failures.ties": "Ties",
+        "failures.abstained.labelled": "Not assessed by the judge, but labelled by people",
+        "failures.failed": "Not judged",
+    }
+    slot = numbers.get("bias.first_slot_rate")
+    if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
+        wrong.pop("bias.first_slot_rate")
+    return [
+        _line(f"Agreement with {report.sample.whom}", report.headline),
+        *(_line(title, numbers[key]) for key, title in titles.items() if key in numbers),
+        *(
+            Line(each.title, each.word, each.brief or each.reason, each.basis)
+            for each in report.uses.values()
+        ),
+        *(_line(title, numbers[key]) for key, title in wrong.items() if key in numbers),
+    ]
+
+
+def _line(title: str, number: Number) -> Line:
+    result = number.result
+    if math.isnan(result):
+        return Line(title, "", f"unknown: {result.reason}", "")
+    out = sum(result.n_failed.values())
+    left = f", {out:,} out" if out else ""
+    return Line(title, "", with_range(number), f"n = {result.n:,}{left}")
+
+
+def table_text(report: Measured) -> str:
+    """Return the table, the next step and the answers as lines of a terminal."""
+    lines = overview(report)
+    wide = [max(len(line[place]) for line in lines) for place in (0, 1)]
+    rows = [
+        f"{line.title:{wide[0]}}  {line.answer:{wide[1]}}  {line.found}  [{line.rows}]"
+        for line in lines
+    ]
+    step, why = next_step(report), [each.sentence for each in report.uses.values()]
+    return "\n".join([report.name, *rows, f"Next: {step.sentence}", f"  {step.command}", *why])
+
+
+# ---- what to do next
 
 
 class NextStep(NamedTuple):
@@ -69,55 +147,7 @@ class NextStep(NamedTuple):
         return f"{self.text} Look at {names}." if names else self.text
 
 
-def overview(report: Reported) -> list[Line]:
-    """Return the table: agreement, people among themselves, the answers, what went wrong."""
-    numbers, sample = report.numbers, report.sample
-    titles = {
-        "agreement.people": "People among themselves",
-        "agreement.alpha": "People beyond chance (Krippendorff's α)",
-    }
-    wrong = {
-        "bias.flips": "Flips when the texts swap places",
-        "failures.ties": "Ties",
-        "failures.failed": "Not judged",
-    }
-    whom = f"Agreement with {sample.whom}"
-    return [
-        _line(whom, report.headline),
-        *(_line(title, numbers[key]) for key, title in titles.items() if key in numbers),
-        *(
-            Line(each.title, each.word, each.brief or each.reason, each.basis)
-            for each in report.uses.values()
-        ),
-        *(_line(title, numbers[key]) for key, title in wrong.items() if key in numbers),
-    ]
-
-
-def _line(title: str, number: Number) -> Line:
-    result = number.result
-    if math.isnan(result):
-        return Line(title, "", f"unknown: {result.reason}", "")
-    out = sum(result.n_failed.values())
-    left = f", {out:,} out" if out else ""
-    return Line(title, "", with_range(number), f"n = {result.n:,}{left}")
-
-
-def table_text(report: Reported) -> str:
-    """Return the table and the next step as lines of a terminal."""
-    lines = overview(report)
-    wide = [max(len(line[place]) for line in lines) for place in (0, 1)]
-    rows = [
-        f"{line.title:{wide[0]}}  {line.answer:{wide[1]}}  {line.found}  [{line.rows}]"
-        for line in lines
-    ]
-    step = next_step(report)
-    return "\n".join([f"{report.name}", *rows, f"Next: {step.sentence}", f"  {step.command}"])
-
-
-# ---- what to do next
-
-
-def next_step(report: Reported) -> NextStep:
+def next_step(report: Measured) -> NextStep:
     """Return the one thing to do next, the most harmful first."""
     sample, uses = report.sample, report.uses
     words = {use: answer.word for use, answer in uses.items()}
@@ -130,9 +160,7 @@ def next_step(report: Reported) -> NextStep:
         return _mend_mistakes(report)
     if "not yet" in words.values() and max(labels, default=0) <= MOST_TO_ASK:
         return _label(report, max(labels, default=0))
-    if "not yet" in words.values():
-        return _mend_mistakes(report)
-    if "no" in words.values():
+    if {"not yet", "no"} & {*words.values()}:
         return _mend_mistakes(report)
     if set(words.values()) == {"not measured"}:
         return _label(report, 0)
@@ -144,28 +172,24 @@ def next_step(report: Reported) -> NextStep:
     )
 
 
-def _trust(report: Reported, *more: str) -> str:
+def _trust(report: Measured, *more: str) -> str:
     return shlex.join(["langchain-judges", "trust", *report.files[:1], *more])
 
 
-def _failures(report: Reported) -> NextStep | None:
+def _failures(report: Measured) -> NextStep | None:
     lost = report.numbers["failures.failed"].result
     if not lost or lost < 0.1:
         return None
-    reasons = Counter(
-        failure["reason"]
-        for row in report.sample.rows
-        if row.answer is None
-        for failure in row.verdict.get("failures") or []
-    )
-    why = f", most by `{reasons.most_common(1)[0][0]}`" if reasons else ""
+    reasons = [n for key, n in report.numbers.items() if key.startswith("failures.reason.")]
+    most = max(reasons, key=lambda number: number.result)
+    why = f", most by `{most.key.rpartition('.')[2]}`"
     return NextStep(
         f"Mend what is not judged, {percent_text(lost)} of rows{why}; then judge them again.",
         _trust(report, "--model", "MODEL"),
     )
 
 
-def _label(report: Reported, number: int) -> NextStep:
+def _label(report: Measured, number: int) -> NextStep:
     rows, verdicts = report.files
     free = [row for row in report.sample.rows if not row.target]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
@@ -183,7 +207,7 @@ def _label(report: Reported, number: int) -> NextStep:
     )
 
 
-def _sharpen_for_people(report: Reported) -> NextStep:
+def _sharpen_for_people(report: Measured) -> NextStep:
     rows = [row for row in report.sample.rows if row.is_divided]
     pairs = Counter(tuple(sorted(map(str, row.choices))) for row in rows)
     pair = pairs.most_common(1)[0][0]
@@ -196,7 +220,7 @@ def _sharpen_for_people(report: Reported) -> NextStep:
     )
 
 
-def _mend_mistakes(report: Reported) -> NextStep:
+def _mend_mistakes(report: Measured) -> NextStep:
     """Return a definition to sharpen where one kind of mistake leads, else a guideline."""
     sample = report.sample
     kinds = Counter[tuple[Label | None, Label | None]](
@@ -228,3 +252,92 @@ def _mend_mistakes(report: Reported) -> NextStep:
         command = _trust(report, "--method", "bsm", "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
     return NextStep(f"Change one thing: {what}; it is wrong on {total:,} rows.", command, names)
+
+
+# ---- in Markdown
+
+
+class BarCheck(NamedTuple):
+    """One bar.
+
+    Attributes:
+        value: What was measured, in words.
+    """
+
+    title: str
+    value: str
+    bar: str
+    passed: bool
+
+
+def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
+    """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
+    lines = [f"### May I trust {_escaped(report.name)}?", "", report.policy.sentence, ""]
+    lines += ["| | | found | rows |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(map(_escaped, line))} |" for line in overview(report)]
+    step = next_step(report)
+    lines += ["", f"**Next:** {_escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
+    if checks:
+        lines += ["| | measured | bar | |", "|---|---|---|---|"]
+        lines += [
+            f"| {_escaped(check.title)} | {check.value} | {check.bar} "
+            f"| {'passed' if check.passed else '**failed**'} |"
+            for check in checks
+        ]
+        lines.append("")
+    lines += ["<details><summary>Why</summary>", ""]
+    lines += [f"- {_escaped(each.sentence)}" for each in report.uses.values()]
+    lines += ["", "</details>"]
+    if report.left_out:
+        lines += ["", _escaped(report.left_out)]
+    return clean("\n".join(lines) + "\n")
+
+
+def _escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is; names are other people's."""
+    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
+        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return " ".join(text.split())
+
+
+# ---- on a page
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("langchain_judges.report"),
+        autoescape=True,  # the judged texts are other people's, and may hold markup
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        value=value_text,
+        ranged=with_range,
+        range=range_text,
+        percent=percent,
+        plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
+        p=p_text,
+    )
+    environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
+    return environment.get_template("report.html")
+
+
+def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
+    """Return the HTML page of one report, or of several."""
+    views = [
+        {
+            "report": report,
+            "overview": overview(report),
+            "step": next_step(report),
+            "whom": "label" if report.sample.by_label else "people",
+            "parts": report.uses["averages"].parts[:MOST_PARTS],
+            "more_parts": len(report.uses["averages"].parts[MOST_PARTS:]),
+        }
+        for report in reports
+    ]
+    level = percent(reports[0].sample.confidence)
+    return _template().render(views=views, contests=contests, level=level)

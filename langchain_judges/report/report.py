@@ -1,4 +1,4 @@
-"""May this judge be trusted? Its report, where it comes from, and how it is written."""
+"""May this judge be trusted? Reports on one judge and on several, and how they are written."""
 
 from __future__ import annotations
 
@@ -13,34 +13,28 @@ from importlib.metadata import version
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
+from langchain_judges.report.compared_runs import Contest, Drift, contests, drift, row_answers
 from langchain_judges.report.conclusions import (
     POLICY,
-    Contest,
     Number,
     TrustPolicy,
-    Use,
-    UseAnswer,
     percent,
     percent_text,
-    value_text,
     with_range,
 )
-from langchain_judges.report.drift import Drift, drift, row_answers
 from langchain_judges.report.evidence import costliest
 from langchain_judges.report.judged_columns import Sample
 from langchain_judges.report.matched_rows import JudgedRow, join, judges_of, rows_in
-from langchain_judges.report.measurements import headline_key, measure
-from langchain_judges.report.overview import next_step, overview
-from langchain_judges.report.use_cases import answers_of
+from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.rows.checks import SIDES
-from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
+from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,9 +61,8 @@ class WrittenReport(ABC):
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
         text, rows = StringIO(), self._numbers()
-        table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows({key: inert_cell(cell) for key, cell in row.items()} for row in rows)
+        table = csv.writer(text, lineterminator="\n")
+        table.writerows([[*rows[0]], *(map(inert_cell, row.values()) for row in rows)])
         return written(text.getvalue(), path)
 
     def to_xlsx(self, path: str | PathLike[str]) -> None:
@@ -82,7 +75,7 @@ class WrittenReport(ABC):
         from langchain_judges.runs.sheets import rounded
 
         reports, contests = self.shown()
-        answers = [(each.name, each.sentence) for each in reports]
+        answers = [(each.name, use.sentence) for each in reports for use in each.uses.values()]
         answers += [("comparison", each.sentence) for each in contests]
         numbers, book = self._numbers(), Book()
         book.add("answers", ("judge", "answer"), lambda: answers)
@@ -107,59 +100,30 @@ class WrittenReport(ABC):
 
         The page holds everything it needs, loads nothing and runs no script.
         """
-        from langchain_judges.report.page import render, view
-
-        reports, contests = self.shown()
-        views = [view(each) for each in reports]
-        return written(render(views, contests, reports[0].sample.confidence), path)
+        return written(page(*self.shown()), path)
 
 
-class TrustReport(WrittenReport):
+class TrustReport(Measured, WrittenReport):
     """A judge's agreement with people, and its biases; created by `trust`.
 
     Attributes:
-        name: What the judge is called.
-        policy: What right enough means for each use.
+        data_name: What the data are called.
         absent: Rows of the data that the run does not hold, judged or not; no number counts
             them.
-        files: What commands call the rows and the verdicts.
-        left_out: Which verdicts are of no row, or of an older text, in a sentence; no number
-            counts them.
-        numbers: Every number by its key, such as `agreement.label.wrong`.
-        uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
-        details: What was measured, in one sentence.
-        notes: Which rows some numbers cannot count, a sentence each.
         confusion: Rows by people's label, columns by the judge's answer.
         disagreements: The costliest first.
-        n_disagreements: How many there are in all.
         provenance: Where the report comes from: date, versions, judge, data, command.
         drift: What changed since an earlier report.
         usage: What the verdicts cost.
         dollars: What they cost in dollars; None: the run was given no prices, or lacked one.
     """
 
-    def __init__(
-        self,
-        sample: Sample,
-        name: str,
-        data_name: str,
-        policy: TrustPolicy = POLICY,
-    ) -> None:
+    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = POLICY) -> None:
         """Measure a sample of judged rows."""
-        self.sample = sample
-        self.policy = policy
-        self.name = name
-        self.data_name = data_name
-        self.absent = 0
-        self.files = ("ROWS.jsonl", "VERDICTS.jsonl")
-        self.left_out = ""
-        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
-        self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
-        self.details = _details(sample, self.numbers, self.headline)
-        self.notes = sample.notes()
+        super().__init__(sample, name, policy)
+        self.data_name, self.absent = "", 0
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
         self.disagreements = costliest(sample)
-        self.n_disagreements = len(sample.mistakes)
         self.provenance: dict[str, str] = {}
         self.drift: Drift | None = None
         # Verdicts of other runnables may lack parts of it.
@@ -168,15 +132,16 @@ class TrustReport(WrittenReport):
         self.dollars = _dollars(sample)
 
     @property
-    def sentence(self) -> str:
-        """The answers, one a line, and what else was counted."""
-        lines = [f"{each.title}. {each.text}" for each in self.uses.values()]
-        return "\n".join([*lines, self.details])
+    def n_disagreements(self) -> int:
+        """How many disagreements there are in all."""
+        return len(self.sample.mistakes)
 
     @property
-    def headline(self) -> Number:
-        """The agreement that the sentence tells."""
-        return self.numbers[headline_key(self.sample, self.numbers)]
+    def sentence(self) -> str:
+        """The answers, one a line, and what else the table says."""
+        lines = [each.sentence for each in self.uses.values()]
+        counts = [f"{line.title} {line.found}" for line in overview(self) if not line.answer]
+        return "\n".join([*lines, f"{'; '.join(counts)}."])
 
     @property
     def wrong(self) -> Number:
@@ -205,7 +170,6 @@ class TrustReport(WrittenReport):
             "next_step": next_step(self)._asdict(),
             "uses": [each.to_dict() for each in self.uses.values()],
             "sentence": self.sentence,
-            "notes": self.notes,
             "numbers": [number.to_dict() for number in self.numbers.values()],
             "confusion": self.confusion.to_dict(),
             "n_disagreements": self.n_disagreements,
@@ -236,66 +200,6 @@ def _dollars(sample: Sample) -> float | None:
     return sum(costs) if complete else None
 
 
-def _details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
-    """Return what else was counted, in one sentence."""
-    count = len(sample.rows)
-    lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
-    parts = [
-        _agreed(sample, headline),
-        _flips(numbers),
-        _leaning(numbers),
-        _abstained(numbers, count),
-        f"{lost:,} of {count:,} not judged",
-    ]
-    sentence = "; ".join(filter(None, parts))
-    return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _agreed(sample: Sample, headline: Number) -> str:
-    if math.isnan(headline.result):
-        return "how far it agrees with people is unknown, because no judged row has a label"
-    if sample.by_criteria:
-        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
-    if sample.rated:
-        return f"rank correlation with {sample.whom} {with_range(headline)}"
-    return f"agrees with {sample.whom} {with_range(headline, 0)} of the time"
-
-
-def _abstained(numbers: Mapping[str, Number], rows: int) -> str:
-    """Say how often the judge abstained, and whether people would have judged."""
-    number = numbers.get("failures.abstained.labelled")
-    if number is None:
-        return ""
-    count, labelled = number.result.n, round(number.result * number.result.n)
-    return (
-        f"says of {count:,} of {rows:,} that it cannot assess them; people labelled "
-        f"{labelled:,} of these"
-    )
-
-
-def _flips(numbers: Mapping[str, Number]) -> str:
-    flips = numbers.get("bias.flips")
-    if flips is None:
-        return ""
-    if math.isnan(flips.result):
-        return f"flips unknown: {flips.result.reason}"
-    other, undecided = numbers.get("bias.flips.other"), numbers.get("bias.flips.undecided")
-    if other is None or undecided is None:
-        return f"flips on {value_text(flips, 0)}"
-    return (
-        f"when the texts swap places it names the other text on {value_text(other, 0)} of rows "
-        f"and is undecided on {value_text(undecided, 0)}"
-    )
-
-
-def _leaning(numbers: Mapping[str, Number]) -> str:
-    number = numbers.get("bias.first_slot_rate")
-    interval = None if number is None else number.result.interval
-    if interval is None or interval.covers(0.5):
-        return ""
-    return f"leans to the {'first' if interval.low > 0.5 else 'second'} slot"
-
-
 def written(text: str, path: str | PathLike[str] | None) -> str:
     """Make a text inert, write it to a file if there is one, and return it."""
     text = clean(text)
@@ -318,17 +222,44 @@ def _provenance(row: JudgedRow) -> dict[str, str]:
     return {name: str(text) for name, text in parts.items() if text}
 
 
-class BarCheck(NamedTuple):
-    """One bar.
+class ComparisonReport(WrittenReport):
+    """Reports on several judges, and tests of each against each; made by `compare`.
 
     Attributes:
-        value: What was measured, in words.
+        reports: One `TrustReport` for each judge, the one that is right most often first.
+        contests: The tests, pair by pair.
     """
 
-    title: str
-    value: str
-    bar: str
-    passed: bool
+    def __init__(self, reports: Sequence[TrustReport]) -> None:
+        """Test every judge against every other."""
+        self.reports = sorted(reports, key=_rank)
+        self.contests = contests({report.name: report.sample for report in self.reports})
+
+    def __getitem__(self, name: str) -> TrustReport:
+        """Return the report on a judge by its name."""
+        return next(report for report in self.reports if report.name == name)
+
+    @property
+    def sentence(self) -> str:
+        """Which judge is right more often, pair by pair, a line each."""
+        return "\n".join(contest.sentence for contest in self.contests)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "sentence": self.sentence,
+            "judges": [report.to_dict() for report in self.reports],
+            "contests": [contest.to_dict() for contest in self.contests],
+        }
+
+    def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
+        """Return the reports, and the tests between their judges."""
+        return self.reports, self.contests
+
+
+def _rank(report: TrustReport) -> float:
+    rights = [right for right in report.sample.rights if right is not None]
+    return -sum(rights) / len(rights) if rights else math.inf
 
 
 def gates(
@@ -366,36 +297,6 @@ def gates(
         passed = not report.drift.worse
         checks.append(BarCheck(title, with_range(change), "not clearly worse", passed))
     return checks
-
-
-def markdown(report: TrustReport, checks: Sequence[BarCheck]) -> str:
-    """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
-    lines = [f"### May I trust {_escaped(report.name)}?", "", report.policy.sentence, ""]
-    lines += ["| | | found | rows |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(map(_escaped, line))} |" for line in overview(report)]
-    step = next_step(report)
-    lines += ["", f"**Next:** {_escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
-    if checks:
-        lines += ["| | measured | bar | |", "|---|---|---|---|"]
-        lines += [
-            f"| {_escaped(check.title)} | {check.value} | {check.bar} "
-            f"| {'passed' if check.passed else '**failed**'} |"
-            for check in checks
-        ]
-        lines.append("")
-    lines += ["<details><summary>Why</summary>", ""]
-    lines += [f"- {_escaped(line)}" for line in report.sentence.splitlines()]
-    lines += ["", "</details>"]
-    if report.left_out or report.notes:
-        lines += ["", _escaped(" ".join(filter(None, [report.left_out, *report.notes])))]
-    return clean("\n".join(lines) + "\n")
-
-
-def _escaped(text: str) -> str:
-    """Return a text that Markdown shows as it is; names are other people's."""
-    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
-        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return " ".join(text.split())
 
 
 def _check_shared(sample: Sample) -> None:
@@ -475,14 +376,39 @@ def trust(  # noqa: PLR0913 - options
     label = next(iter(judges)) if name is None else name
     sample = Sample(joined.rows, confidence)
     _check_shared(sample)
-    report = TrustReport(sample, label, data_name, policy)
+    report = TrustReport(sample, label, policy)
+    report.data_name = data_name
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
-    divided = sum(row.is_divided for row in joined.rows)
-    said = f"Rows on which people differ, without a majority: {divided:,}." if divided else ""
-    said += " Each of their answers counts in part." if divided else ""
-    report.left_out = " ".join(filter(None, (joined.left_out, said)))
+    report.left_out = " ".join([*filter(None, [joined.left_out]), *sample.notes()])
     report.provenance = _provenance(joined.rows[0])
     if baseline is not None:
         report.drift = drift(sample, report.uses, baseline)
     return report
+
+
+def compare(
+    runs: Mapping[str, Iterable[Mapping[str, Any]]],
+    data: Iterable[Mapping[str, Any]] | None = None,
+    **options: Unpack[TrustOptions],
+) -> ComparisonReport:
+    """Report on several judges side by side, with paired tests on the rows they share.
+
+    Two judges are compared by the paired difference of their agreement, with the p-value that
+    belongs to its interval, adjusted by Holm for all pairs of judges.
+
+    Args:
+        runs: By the name of a judge its rows; see `trust`.
+        data: The rows that were judged.
+        options: As for `trust`.
+
+    Raises:
+        InputError: As `trust`, or judges of pairs and of single texts are mixed.
+    """
+    table = None if data is None else rows_in(data, "data")
+    reports = [trust(rows, table, name=name, **options) for name, rows in runs.items()]
+    if not reports:
+        raise InputError("there is no judge to report on")
+    if len({report.sample.pairs for report in reports}) > 1:
+        raise InputError("judges of pairs and of single texts cannot be compared")
+    return ComparisonReport(reports)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -200,23 +199,16 @@ _WIDTH = 600
 """Characters of a line that are shown at first."""
 
 _DOUBTED = (
-    ("a", "accept: the judge is wrong"),
-    ("w", "the check is wrong, the judge right"),
-    ("r", "reject: nothing to learn"),
-    ("l", "accept with another label"),
-    ("m", "accept, and name the failure mode"),
+    "[a] accept: the judge is wrong · [w] the check is wrong, the judge right · [r] reject: "
+    "nothing to learn · [l] accept with another label · [m] accept, and name the failure mode"
 )
 _DRAWN = (
-    ("a", "accept: the judge is right"),
-    ("l", "the judge is wrong: give the label"),
-    ("r", "reject: nothing to learn"),
+    "[a] accept: the judge is right · [l] the judge is wrong: give the label · [r] reject: "
+    "nothing to learn"
 )
 _ALWAYS = (
-    ("n", "say why in a line: judges read it"),
-    ("u", "undo"),
-    ("s", "skip for now"),
-    ("v", "view all of it"),
-    ("q", "stop; the same command resumes"),
+    "[n] say why in a line: judges read it · [u] undo · [s] skip for now · [v] view all of it "
+    "· [q] stop; the same command resumes"
 )
 """What the keys of a review do."""
 
@@ -252,7 +244,7 @@ def proposal_screen(
     parts = [_section(name, text, whole, style) for name, text, style in sections if text]
     title = Text(f"{place}: {clean(str(proposal['id']))}, round {proposal['round']}")
     panel = Panel(Group(*parts), title=title, title_align="left")
-    return Group(panel, _keys(_DRAWN if drawn else _DOUBTED))
+    return Group(panel, Text(f"{_DRAWN if drawn else _DOUBTED}\n{_ALWAYS}"))
 
 
 def _section(name: str, text: str, whole: bool, style: str) -> Text:
@@ -264,44 +256,21 @@ def _section(name: str, text: str, whole: bool, style: str) -> Text:
     return Text.assemble((f"{name}\n", "bold"), ("\n".join(lines), style), "\n")
 
 
-def _keys(answers: Sequence[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    for pair in zip_longest(answers, _ALWAYS, fillvalue=("", "")):
-        cells = [
-            part
-            for key, does in pair
-            for part in (Text(f" {key} " if key else "", "reverse"), Text(does, "dim"))
-        ]
-        table.add_row(*cells)
-    return table
-
-
 def choices(names: Sequence[str]) -> Text:
     """Render what can be chosen by number."""
     return Text("\n".join(f"  {number}  {clean(name)}" for number, name in enumerate(names, 1)))
 
 
-_COUNTS = {
-    "judged": "evaluated",
-    "doubted": "doubted",
-    "accepted": "accepted",
-    "rejected": "rejected",
-    "check wrong": "check_wrong",
-    "learnt": "remembered",
-    "waiting": "waiting",
-}
-"""What a column of the table of rounds is called, and its entry in the history."""
-
-
 def rounds_table(result: Mapping[str, Any]) -> Table:
     """Render the results of an audit's rounds, a line for each, on 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("round", *_COUNTS, "calls"):
-        table.add_column(name, justify="right")
+    names = ["round", "evaluated", "doubted", "accepted", "rejected", "check_wrong"]
+    names += ["remembered", "waiting"]
+    for name in (*names, "calls"):
+        table.add_column(name.replace("_", " "), justify="right")
     for entry in result["history"]:
-        counts = [entry["round"], *(entry[key] for key in _COUNTS.values())]
-        calls = entry["usage"]["calls"]
-        table.add_row(*(f"{each:,}" for each in (*counts, calls)))
+        counts = [entry[name] for name in names]
+        table.add_row(*(f"{each:,}" for each in (*counts, entry["usage"]["calls"])))
     return table
 
 

@@ -1,15 +1,15 @@
-"""The same rows judged again later: did the judge change?"""
+"""Two runs on the same rows, compared one by one: two judges, or one now and earlier."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
@@ -20,12 +20,102 @@ from langchain_judges.report.conclusions import (
     Number,
     Use,
     UseAnswer,
+    labels_to_settle,
+    range_text,
     value_text,
     with_range,
 )
 from langchain_judges.report.judged_columns import Sample
 from langchain_judges.rows.files import json_in
-from langchain_judges.verdict import Label
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two judges on the rows that both have; a failed judgment is wrong.
+
+    Attributes:
+        first: The one that is right more often, so far.
+        n: Rows that both have, and that have a label.
+        difference: Agreement of the first − agreement of the second, with its interval.
+        p: Two-sided, of the test that the interval inverts.
+        holm_p: `p` adjusted for all pairs of judges.
+    """
+
+    first: str
+    second: str
+    n: int
+    difference: Result
+    p: float
+    holm_p: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether one of the two is right more often, all pairs of judges considered."""
+        return self.holm_p < 0.05
+
+    @property
+    def sentence(self) -> str:
+        """Which of the two is right more often, by how much, and whether that is settled."""
+        if not self.n:
+            return f"{self.first} and {self.second} have no row in common."
+        number = Number("", "", self.difference, "points")
+        lead = with_range(number).lstrip("+")
+        if self.settled:
+            return f"{self.first} is right more often than {self.second} by {lead}."
+        labels = labels_to_settle(self.difference, (0.0, math.inf))
+        more = f" About {labels:,} more labels are likely to settle it." if labels else ""
+        ahead = f"so far {self.first} leads by {lead}"
+        if not self.difference:
+            ahead = f"right equally often ({range_text(number)})"
+        return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data, flat."""
+        low, high = self.difference.interval or (None, None)
+        ends = {"difference": float(self.difference), "low": low, "high": high}
+        parts = asdict(self) | ends
+        return {
+            key: None if isinstance(value, float) and math.isnan(value) else value
+            for key, value in parts.items()
+        }
+
+
+def contests(samples: Mapping[str, Sample]) -> list[Contest]:
+    """Test every judge against every other, Holm's adjustment included."""
+    drafts = [_contest(a, b) for a, b in combinations(samples.items(), 2)]
+    adjusted = _adjusted([draft["p"] for draft in drafts])
+    return [Contest(**draft, holm_p=p) for draft, p in zip(drafts, adjusted, strict=True)]
+
+
+def _adjusted(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's p-values; what is undefined stays so and counts for nothing.
+
+    Written out, for loading statsmodels takes a second.
+    """
+    known = sorted(p for p in p_values if not math.isnan(p))
+    steps = [(p, min(1.0, (len(known) - rank) * p)) for rank, p in enumerate(known)]
+    return [max((step for own, step in steps if own <= p), default=p) for p in p_values]
+
+
+def _contest(first: tuple[str, Sample], second: tuple[str, Sample]) -> dict[str, Any]:
+    (name, sample), (rival, other) = first, second
+    theirs = {row.place: i for i, row in enumerate(other.rows)}
+    shared = [
+        (i, theirs[row.place])
+        for i, row in enumerate(sample.rows)
+        if row.place in theirs and row.label is not None
+    ]
+    gap = metrics.paired_difference(
+        [sample.rights[i] for i, _ in shared],
+        [other.rights[j] for _, j in shared],
+        **sample.settings_of(i for i, _ in shared),
+    )
+    if gap < 0:
+        return _contest(second, first)
+    return {"first": name, "second": rival, "n": len(shared), "difference": gap, "p": gap.p}
+
+
+# ---- the same judge later
 
 
 @dataclass(frozen=True)
@@ -68,23 +158,9 @@ class Drift(Findings):
         return {**super().to_dict(), "worse": self.worse, "sentence": self.sentence}
 
 
-class RowAnswer(TypedDict):
-    """A judge's answer to a row.
-
-    Attributes:
-        row: The name of the row's texts, the same in another run.
-        right: How far it was right.
-    """
-
-    row: str
-    answer: Label | None
-    right: float | None
-
-
-def row_answers(sample: Sample) -> list[RowAnswer]:
-    """Return each row's answer under a name that the same texts have in another run."""
-    names = Counter[str]()
-    answers: list[RowAnswer] = []
+def row_answers(sample: Sample) -> list[dict[str, Any]]:
+    """Return each row's answer, how right it is, and what its texts are called in any run."""
+    names, answers = Counter[str](), list[dict[str, Any]]()
     for row, right in zip(sample.rows, sample.rights, strict=True):
         content = row.row.get("content") or {}
         name = ".".join(content[field] for field in sorted(content)) or str(row.place)
