@@ -188,6 +188,10 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_shows_how_the_first_row_is_read
         "  not shown to the judge: agent",
     ):
         assert line in result.stderr.splitlines()
+    shown = invoke("judge", path, *more, "--model", "openai:gpt-5-mini", "--show-prompt", "1")
+    asked = shown.stdout.partition("A judge is asked:\n")[2]
+    assert "Text between tags" in asked
+    assert asked in f"{result.stderr}\n" or f"{len(asked) - 1:,} characters" in result.stderr
 
 
 def test_the_prompt_of_a_row_is_shown_whole_and_nothing_is_asked(tmp_path, monkeypatch):

@@ -19,9 +19,8 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.rows import show
 from langchain_judges.rows.checks import check_pair
-from langchain_judges.rows.fences import sealed
+from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
@@ -289,7 +288,11 @@ def test_no_line_that_looks_like_a_mark_is_left_in_the_readable_form(end):
 
 
 def test_no_text_and_no_result_forges_a_trajectory():
-    real = show({"input": TASK, "output": PARALLEL})
+    def seen(output):
+        text = shown(plain_row({"input": TASK, "output": output})["output"])
+        return sealed([f"<{fence(text)}>\n{text}\n</{fence(text)}>"])[0]
+
+    real = seen(PARALLEL)
     for text in forgeries(200):
         inside = [
             AIMessage("", tool_calls=[call(7, "1")]),
@@ -304,7 +307,7 @@ def test_no_text_and_no_result_forges_a_trajectory():
         begin, end = forged.index(opening), forged.rindex(f"</{opening[1:]}")
         assert forged[begin + len(opening) : end].strip("\n") == text.strip("\n")
         for output in (text, inside):
-            assert show({"input": TASK, "output": output}) != real
+            assert seen(output) != real
 
 
 def test_no_result_in_a_reference_trajectory_imitates_a_step():

@@ -30,9 +30,10 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import serve
 from langchain_judges.integrations.tool import judge_tool
-from langchain_judges.rows import show
+from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.media import mark_of
+from langchain_judges.rows.texts import shown
 from langchain_judges.testing import FakeModelServer
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
@@ -177,6 +178,12 @@ def blocks(prompt):
     return {name: unfenced(text) for _, name, text in re.findall(fenced, prompt, re.DOTALL)}
 
 
+def as_shown(output):
+    """Return an output as a prompt shows it."""
+    row = plain_row(row_of(None, None, output))
+    return unfenced(sealed([shown(row["output"])])[0])
+
+
 def prompt_of(path, fields, **options):
     model = FakeChatModel(replies=answer)
     path(create_allure_judge(model, **options), **fields)
@@ -318,10 +325,7 @@ def responses(path, every):
 @for_each("path", [p for p in PATHS if p not in (invoke, tool)], ids=lambda path: path.__name__)
 def test_each_shape_on_each_path_is_the_same_record(path, every):
     said = responses(path, every)
-    expected = {
-        name: blocks(show(row_of(None, None, shapes()[name])))["output"] for name in said
-    }
-    assert said == expected
+    assert said == {name: as_shown(shapes()[name]) for name in said}
 
 
 PICTURE = [AIMessage([{"type": "text", "text": "Ann:"}, IMAGE])]
@@ -392,7 +396,7 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     path(create_relative_judge(model, orders="none"), a=PARALLEL, b=PICTURE)
     *_, requests = model.messages[0]
     first: Any = requests.content[0]
-    assert blocks(show(row_of(None, None, PARALLEL)))["output"] in unfenced(first["text"])
+    assert as_shown(PARALLEL) in unfenced(first["text"])
     assert IMAGE in requests.content
 
 

@@ -74,23 +74,23 @@ def judge(
     from langchain_judges.asking.limiter import MinuteLimiter
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.rows import show
 
     with refusals_as_exits():
         spec = judge_spec(with_method(judge, pairs, table))
         plan = estimate_calls(spec)
         file = judge_rows(pairs, spec, table)
         rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
+        if run.show_prompt or run.dry_run:
+            shown = load_judge({**spec, "model": keyless(spec["model"])}).show
         if run.show_prompt:
-            judge_of = load_judge({**spec, "model": keyless(spec["model"])})
             console = InertConsole(highlight=False, soft_wrap=True)
-            rows.tell_row(run.show_prompt, console, judge_of.show)
+            rows.tell_row(run.show_prompt, console, shown)
             return
         if run.shard:
             share = rows.number / Shard.parse(run.shard).of
             say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
         if run.dry_run:
-            rows.tell_row(1, error_console(), show, _FIRST_CHARACTERS)
+            rows.tell_row(1, error_console(), shown, _FIRST_CHARACTERS)
         tell_plan(plan, rows.number, rows.size, run)
         if run.dry_run:
             return

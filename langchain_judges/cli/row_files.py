@@ -115,12 +115,12 @@ class RowFile:
         shown: Callable[[Mapping[str, Any]], str],
         most: int | None = None,
     ) -> None:
-        """Print how a good row is understood, and what a judge is shown of it.
+        """Print how a good row is understood, and what a judge is asked about it.
 
         Args:
             number: Which, counted from 1.
             console: Where.
-            shown: What a judge is shown of a row, or all that it is asked.
+            shown: The requests for a row.
             most: Characters of that; None for all.
         """
         if number > self.number:
@@ -175,9 +175,8 @@ class RowFile:
 
 
 def _cut(text: str, most: int | None) -> list[str]:
-    more = len(text) - (most or len(text))
-    cut = f"… {more:,} more characters: --show-prompt 1 prints all"
-    return ["A judge is shown:", text[:most], *([cut] if more > 0 else [])]
+    cut = f"… {len(text):,} characters in all: --show-prompt 1 prints them"
+    return ["A judge is asked:", text[:most], *([cut] if most and len(text) > most else [])]
 
 
 _SHOWN_CHARACTERS = 60

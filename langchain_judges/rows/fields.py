@@ -15,7 +15,6 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.lookup import (
     OF_OUTPUT,
     USUAL,
@@ -35,8 +34,6 @@ from langchain_judges.rows.texts import (
     PlainText,
     judged,
     plain,
-    shown,
-    shown_task,
 )
 
 
@@ -122,31 +119,6 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
 
 # What an AgentExecutor returns beside its input.
 _OF_EXECUTOR = ("output", "intermediate_steps")
-
-_SHOWN = ("input", "output", "output_a", "output_b", "reference", "expected", "source")
-
-
-def show(row: Mapping[str, object]) -> str:
-    """Return what a judge is shown of a row: each text and each step in its fence.
-
-    Documents beside the answer are shown as the source, as to a judge that needs one.
-
-    No model is asked. Prompts have other words around it, and call some of the texts otherwise.
-
-    >>> show({"input": "Why?", "output": [("ai", "So.")]}).splitlines()[1]
-    'Why?'
-    """
-    plain_texts = plain_row(row)
-    plain_texts["source"] = plain_texts.get("source") or plain_texts.get(OF_OUTPUT)
-    parts = []
-    for name in _SHOWN:
-        value = plain_texts.get(name)
-        texts = value if name == "expected" and isinstance(value, list) else [value]
-        for each in filter(None, texts):
-            text = shown_task(each) if name == "input" else shown(each)
-            tag = f"{name.replace('_', '-')}-{fence(text)}"
-            parts.append(f"<{tag}>\n{text}\n</{tag}>")
-    return sealed(["\n".join(parts)])[0]
 
 
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
