@@ -131,7 +131,7 @@ def test_the_command_line_judges_real_pairs(tmp_path):
     rows = [json.loads(line) for line in (ROOT / data).read_text().splitlines()[:2]]
     path, out = tmp_path / "pairs.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ["--model", "local", "--records", out]
+    options = ["--method", "bsm", "--model", "local", "--records", out]
     result = subprocess.run(
         [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
         cwd=ROOT,
