@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
@@ -76,6 +77,19 @@ def listens(port):
 @pytest.fixture
 def client(url):
     return get_sync_client(url=url)
+
+
+@pytest.mark.system
+def test_every_assistant_is_a_tool_for_clients_of_mcp(url):
+    def ask(method, **params):
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"Accept": "application/json, text/event-stream"}
+        return httpx.post(f"{url}/mcp", json=body, headers=headers, timeout=60).json()["result"]
+
+    told = {tool["name"]: tool["description"] for tool in ask("tools/list")["tools"]}
+    assert told == {name: graph["description"] for name, graph in CONFIG["graphs"].items()}
+    result = ask("tools/call", name="relative", arguments=PAIR)
+    assert "'preference': 'A'" in result["content"][0]["text"]
 
 
 @pytest.mark.system
