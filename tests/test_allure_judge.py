@@ -120,6 +120,13 @@ def test_the_memory_says_what_is_shown_unless_the_judge_is_told():
     assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
 
 
+def test_examples_take_24000_characters_unless_all_are_wanted():
+    memory = memory_of(*(example("x" * 3500 + f" {n}", 0) for n in range(12)))
+    # Six times 3,500 and a few hundred characters around them; a seventh has no room.
+    assert len(judged_with(memory, recall="knn:12")["recalled"]) == 6
+    assert len(judged_with(memory, recall="all")["recalled"]) == 12
+
+
 def test_examples_beyond_the_context_are_cut_visibly():
     memory = memory_of(*(example(f"{n}" * 400, 0) for n in range(9)))
     model = says("1")

@@ -225,9 +225,9 @@ class FailureMemory(BaseExampleSelector):
         embeddings: Embeds the examples if `store` does not; default all-MiniLM-L6-v2.
         path: The file of the default store, made if it is missing; None keeps it in memory.
         recall: The default choice of examples, for judges and for `select_examples`.
-        budget: The most characters of examples that a judge shows; default 24,000 for a judge
-            of pairs, no limit for a judge of one text. A judge whose model has a smaller
-            context shows less, and reports how many examples it omitted.
+        budget: The most characters of examples that a judge shows; default 24,000, and no
+            limit for the choice `all`. A judge whose model has a smaller context shows less,
+            and reports how many examples it omitted.
         name: Distinguishes memories that share a store.
 
     Raises:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NotRequired, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
 
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.memory.example import MEANINGS, Example, texts_of
+from langchain_judges.memory.example import MEANINGS, Example, query_of, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.fences import fence
@@ -26,9 +26,7 @@ else:
         """Stands for `FailureMemory`, which judges without a memory need not load."""
 
 
-T = TypeVar("T")
-
-# Default for the characters of examples shown to a judge of pairs.
+# Default for the characters of examples that are shown, where not all are wanted.
 BUDGET = 24_000
 # Characters per token, by a cautious guess.
 _CHARACTERS = 3
@@ -205,8 +203,9 @@ class Recaller:
         }
 
     @property
-    def _budget(self) -> int:
-        return BUDGET if self.memory.budget is None else self.memory.budget
+    def _budget(self) -> int | None:
+        most = None if self.how.kind == "all" else BUDGET
+        return most if self.memory.budget is None else self.memory.budget
 
     async def recall(self, item: Mapping[str, object]) -> Recalled:
         """Recall examples for an item, whether they fit or not."""
@@ -218,14 +217,34 @@ class Recaller:
         )
         return recalled
 
-    def fitting(self, recalled: Recalled, item: Mapping[str, object]) -> list[Example]:
-        """Return the examples that fit, in the order in which they are shown."""
-        room = self._budget
+    def fitting(
+        self,
+        examples: Sequence[Example],
+        item: Mapping[str, Any],
+        length: Callable[[Example], int] = length_of,
+    ) -> list[Example]:
+        """The examples that fit: the first of a choice, or the newest if it is `all`.
+
+        They stand in the order in which they are shown: the nearest last, next to the item.
+
+        Args:
+            examples: Those that can be shown, in the order in which they were chosen.
+            item: What is judged, beside which they stand.
+            length: The characters that an example takes.
+        """
+        room = float("inf") if self._budget is None else self._budget
         if self.context:
-            own = texts_of(item)
+            own = texts_of(query_of(item))
             size = sum(map(len, (own.task, *own.outputs, own.expected)))
             room = min(room, _CHARACTERS * (self.context - _RESERVED) - size)
-        return fitting(recalled, room, length_of, self.how)
+        newest = self.how.kind == "all"
+        chosen: list[Example] = []
+        for example in reversed(examples) if newest else examples:
+            room -= length(example)
+            if room < 0:
+                break
+            chosen.append(example)
+        return chosen[::-1] if newest or self.how.kind in {"near", "knn"} else chosen
 
     def report(self, recalled: Recalled, examples: Sequence[Example]) -> RecallReport:
         """Return the report on what was recalled, of which some examples are shown."""
@@ -237,23 +256,6 @@ class Recaller:
             "allow_leak": self.allow_leak,
             "version": recalled.version or self.memory.version,
         }
-
-
-def fitting(
-    examples: Sequence[T], room: float, size: Callable[[T], int], how: Recall
-) -> list[T]:
-    """Return the examples that fit: the first of a choice, or the newest if it is `all`.
-
-    They stand in the order in which they are shown: the nearest last, next to the item.
-    """
-    newest = how.kind == "all"
-    chosen: list[T] = []
-    for example in reversed(examples) if newest else examples:
-        room -= size(example)
-        if room < 0:
-            break
-        chosen.append(example)
-    return chosen[::-1] if newest or how.kind in {"near", "knn"} else chosen
 
 
 def cut_failures(report: RecallReport) -> list[Failure]:

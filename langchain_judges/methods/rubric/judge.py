@@ -19,7 +19,7 @@ from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller, block, fitting, length_of
+from langchain_judges.memory.shown import block, length_of
 from langchain_judges.methods import items
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.lookups import findings
@@ -76,10 +76,6 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
 
 
-# Characters of a token, by a cautious guess, where examples may not fit.
-_CHARACTERS = 3
-# Tokens kept free for the instructions and the reply.
-_RESERVE = 1000
 # Tokens asked for beside each one, from which the probability of a label is summed.
 _ALTERNATIVES = 20
 
@@ -201,17 +197,13 @@ class LabelSteps(claims.RubricSteps):
         """The examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        recaller, names = self.recaller, set(map(str, self.criteria(item)[0].names))
-        return fitting(
-            [
-                example
-                for example in recalled
-                if "output" in example and str(example["corrected"]) in names
-            ],
-            self._room(item, recaller),
-            lambda example: self._length(item, example),
-            recaller.how,
-        )
+        names = set(map(str, self.criteria(item)[0].names))
+        known = [
+            example
+            for example in recalled
+            if "output" in example and str(example["corrected"]) in names
+        ]
+        return self.recaller.fitting(known, item, partial(self._length, item))
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
         explain = self.options.explain
@@ -287,16 +279,6 @@ class LabelSteps(claims.RubricSteps):
         if self._in_turns(item):
             return sum(len(turn.text) for turn in self._turns(item, [example]))
         return length_of(example)
-
-    def _room(self, item: Item, recaller: Recaller) -> float:
-        """The characters of examples that fit beside the item."""
-        budget = recaller.memory.budget
-        most = float("inf") if budget is None else budget
-        context = self.context.adapters["evaluate"].context
-        if context is None:
-            return most
-        characters = sum(len(str(value)) for value in items.prompt_variables(item).values())
-        return min(most, _CHARACTERS * (context - _RESERVE) - characters)
 
 
 def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
