@@ -131,7 +131,7 @@ def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
     rows, other = load("hh_helpful", path), load("hh_helpful", path, seed=1)
     # A fair coin stays within four standard deviations, 4 * sqrt(2354) / 2 = 97 of 1177.
     assert abs(labels(rows)["A"] - 1177) < 97
-    assert rows == load("hh_helpful", path)
+    assert rows == load("hh_helpful", path) == load("hh_helpful_test", path)
     assert rows != other
     turned = {row["id"]: row for row in other}
     for row in rows:

@@ -19,7 +19,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
+
+import yaml
+from langchain_core.prompts import ChatPromptTemplate
 
 from cookbook.study import allure, sc2
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
@@ -38,10 +42,31 @@ SIZES = (8, 15)
 RELATIVE = Arm("relative, both orders", "relative")
 ONE_CALL = Arm("one call, reasons first", "relative", {"orders": "none"})
 WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
+ASKED = yaml.safe_load(
+    (Path(__file__).parents[1] / "recorded" / "small" / "prompts.yaml").read_text("utf-8")
+)
+"""Prompts that were asked, where the default has been reworded since."""
+
+
+def asked(method: str) -> dict[str, ChatPromptTemplate]:
+    """Return the prompts that the studies asked instead of a method's defaults."""
+    return {
+        step: ChatPromptTemplate.from_messages(list(prompt.items()))
+        for step, prompt in ASKED[method].items()
+    }
+
+
 SC2_ARMS = [
     sc2.arm("step by step, one call", "cot", wording="own"),
     sc2.arm("direct, one call", "direct", wording="own"),
-    sc2.arm("SC², two tables", "sc2", samples=2, aspect_samples=1, wording="own"),
+    sc2.arm(
+        "SC², two tables",
+        "sc2",
+        samples=2,
+        aspect_samples=1,
+        wording="own",
+        prompts=asked("sc2"),
+    ),
 ]
 
 
@@ -176,7 +201,7 @@ TABLES = {
         "DRPE (news summaries people named best and worst)",
         "news",
         partial(drawn, "goyal_news2022", ARTICLES, form="pairs"),
-        *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary"})),
+        *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary", "prompts": asked("drpe")})),
     ),
     "sc2": Table(
         "SC² (answers to people, and summaries)",

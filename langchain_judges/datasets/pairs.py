@@ -186,7 +186,8 @@ def hh(source: Source, seed: int) -> RowStream:
         seed: Says which answer is A.
     """
     for number, record in enumerate(source.lines("pairs.jsonl.gz")):
-        key = f"{source.name}:{record.get('idx', number)}"
+        # The set has two names, and one order of the slots.
+        key = f"hh_helpful:{record.get('idx', number)}"
         row = shuffled(seed, key, record["chosen"], record["rejected"])
         yield row | {"input": messages(record["prompt"]), "group": digest(record["prompt"])}
 
