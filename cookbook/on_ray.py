@@ -36,6 +36,8 @@ def judge_on_ray(
 ) -> Merged:
     """Judge rows by the judge of a spec, and join the results into a table.
 
+    Where a budget ends before the rows do, it says so, and a later call judges the rest.
+
     Args:
         rows: A path that all machines see, or a list of rows.
         spec: As `judge.spec` gives it; keys stay in the machines' environments.
@@ -46,6 +48,4 @@ def judge_on_ray(
     """
     names = [f"{number}/{shards}" for number in range(1, shards + 1)]
     ray.get([judge_shard.remote(rows, spec, str(records), name, options) for name in names])
-    return merge(
-        records, out, whole=not {"max_calls", "max_tokens", "max_dollars"} & {*options}
-    )
+    return merge(records, out)

@@ -38,7 +38,7 @@ def judged(name, *, in_loop=False, **options):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_row_comes_out_the_same_with_and_without_the_graph(name):
-    by_graph = judged(name, graph=True)
+    by_graph = judged(name, config={"callbacks": [Listener()]})
     assert judged(name) == by_graph
     assert judged(name, in_loop=True) == by_graph
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from langchain_judges.errors import ModelAccessError
+from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.rows.files import read_table
 from langchain_judges.testing import FakeModelServer, error
 from tests.judges import PAIR, answer_call
@@ -87,6 +87,8 @@ def test_a_refused_key_stops_all_and_is_said(tmp_path):
 
 def test_a_budget_bounds_each_shard_and_the_rest_is_judged_later(tmp_path):
     with FakeModelServer(answer_call) as server:
-        assert judged(server, tmp_path, max_calls=5).judged == len(server.calls) <= 10
+        with pytest.raises(OutputError, match="have not finished"):
+            judged(server, tmp_path, max_calls=5)
+        assert len(server.calls) <= 10
         assert judged(server, tmp_path).judged == 40
     assert len(server.calls) == 40

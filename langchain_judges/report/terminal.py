@@ -15,8 +15,7 @@ from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import TextTable, own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.runs.criteria import HEAD
-from langchain_judges.runs.summary import counted
+from langchain_judges.runs.summary import HEAD, counted
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Ranking

@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_judges.errors import needs
 from langchain_judges.escaping import inert_cell
-from langchain_judges.runs.criteria import HEAD
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.sheets import TableFile
+from langchain_judges.runs.summary import HEAD
 
 # Characters of a cell that Excel holds, and what stands at the end of a text that has more.
 _MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"

@@ -116,15 +116,12 @@ class Merged(NamedTuple):
 def merge(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
-    *,
-    whole: bool = True,
 ) -> Merged:
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
     Args:
         source: The folder that the shards wrote to, the records of a run, or its table.
         out: The table to write: `.jsonl` (unchanged rows), `.csv`, `.tsv` or `.parquet`.
-        whole: Refuse the parts of a run that has not finished.
 
     Returns:
         The numbers of rows, judged rows and parts.
@@ -140,7 +137,7 @@ def merge(
     place, target = Path(source), Path(out)
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts, mark = _parts(place, whole) if place.is_dir() else ([records_of(place)], None)
+    parts, mark = _parts(place) if place.is_dir() else ([records_of(place)], None)
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     places, judged = _places(parts, mark)
@@ -153,13 +150,8 @@ def merge(
     return Merged(len(places), judged, len(parts))
 
 
-def _parts(folder: Path, whole: bool) -> tuple[list[Path], str | None]:
-    """Return the parts of one run and the mark of its judge, if a part is complete.
-
-    Args:
-        folder: Where they are.
-        whole: Whether each must be complete.
-    """
+def _parts(folder: Path) -> tuple[list[Path], str]:
+    """The parts of one finished run in a folder, and the mark of its judge."""
     parts = dict(parts_of(folder))
     sizes = {shard.of for shard in parts.values()}
     if len(sizes) != 1:
@@ -170,17 +162,17 @@ def _parts(folder: Path, whole: bool) -> tuple[list[Path], str | None]:
         raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
     receipts = {shard: Receipt.read(part) for part, shard in parts.items()}
     unfinished = [str(shard) for shard, receipt in receipts.items() if not receipt]
-    if whole and unfinished:
+    if unfinished:
         raise OutputError(
             f"Shards that have not finished: {', '.join(unfinished)}; run them again."
         )
     found = [receipt for receipt in receipts.values() if receipt]
     runs = {(receipt.mark, receipt.rows) for receipt in found}
-    if whole and (len(runs) > 1 or sum(each.own for each in found) != found[0].rows):
+    if len(runs) > 1 or sum(each.own for each in found) != found[0].rows:
         raise OutputError(
             f"The shards in {folder} are of different rows, judges or settings of a judge."
         )
-    return list(parts), found[0].mark if found else None
+    return list(parts), found[0].mark
 
 
 def _places(

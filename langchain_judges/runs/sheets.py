@@ -14,8 +14,8 @@ from typing import Any
 from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.runs.criteria import Criteria
 from langchain_judges.runs.run_row import ResultRow, outcome_of
+from langchain_judges.runs.summary import Criteria
 
 _LOG = logging.getLogger(__name__)
 # Rows of a group in a Parquet file.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
@@ -458,8 +456,7 @@ class RowReader:
         self._shard = shard
         self._given, self._keyed = fields_of(judge)
         self._numbers_repeats = numbers_repeats
-        # Eight bytes of each row's key, in order, by the first of them.
-        self._digests = [array("Q") for _ in range(256)]
+        self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
         # Kind of the last good row; before the first, what the judge says it takes.
         self._kind: RowKind = "item" if records.takes == "item" else "pair"
@@ -527,10 +524,8 @@ class RowReader:
         key = digest.hex()[:32]
         if not self._numbers_repeats:
             return key
-        known, short = self._digests[digest[0]], int.from_bytes(digest[:8])
-        place = bisect_left(known, short)
-        if known[place : place + 1] != array("Q", [short]):
-            known.insert(place, short)
+        if digest[:8] not in self._seen:
+            self._seen.add(digest[:8])
             return key
         self._repeats[key] += 1
         return f"{key}-{self._repeats[key] + 1}"
