@@ -19,7 +19,9 @@ from langchain_judges.runs.shards import Merged, merge
 
 
 # Its predecessor may still be ending and hold the part.
-@ray.remote(num_cpus=0, max_retries=100, retry_exceptions=[ResultsInUse])
+@ray.remote(  # type: ignore[call-overload,untyped-decorator]  # its stubs know no list
+    num_cpus=0, max_retries=100, retry_exceptions=[ResultsInUse]
+)
 def judge_shard(
     rows: Any, spec: Mapping[str, Any], records: str, shard: str, options: dict[str, Any]
 ) -> int:
