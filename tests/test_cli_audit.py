@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
-from langchain_judges.cli import app, key_questions
+from langchain_judges.cli import app, label
 from langchain_judges.cli.audit import AuditDesk
 from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.report.terminal import proposal_screen
@@ -112,7 +112,7 @@ def test_proposals_are_decided_on_a_page_before_the_audit_goes_on(auditing, monk
     monkeypatch.setattr("langchain_judges.cli.messages.error_console", lambda: console)
     monkeypatch.setattr("langchain_judges.cli.audit.error_console", lambda: console)
     monkeypatch.setattr(Console, "input", press_enter)
-    result = auditing("", "--page")
+    result = auditing("", "--auditor", "page")
     assert result.exit_code == 0, result.output
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
@@ -155,11 +155,11 @@ def test_labels_by_people_need_no_review(auditing):
 def test_what_an_audit_brought_is_said_of_test_alone(auditing):
     rows = [json.dumps(item) for item in planning(12)]
     (auditing.folder / "items.jsonl").write_text("\n".join(rows))
-    settings = ("--auditor", "labels", "--dev", "0.3", "--test")
-    few = auditing("", *settings, "0.1")
+    settings = ("--auditor", "labels", "--dev", "0.3", "--set")
+    few = auditing("", *settings, "audit.test=0.1")
     said = " ".join(few.stdout.split())
     assert "What this brought is not measured: `test` has too few groups of items" in said
-    enough = auditing("", *settings, "0.4", "--memory", auditing.folder / "other")
+    enough = auditing("", *settings, "audit.test=0.4", "--memory", auditing.folder / "other")
     said = " ".join(enough.stdout.split())
     assert "items that decided nothing: accuracy 0.50 (" in said, enough.output
     assert ") before and 1.00 (" in said
@@ -287,7 +287,7 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
 
         def press():
             os.write(master, next(presses))
-            return key_questions.read_key()
+            return label.read_key()
 
         file = AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))
         assert AuditDesk(console, press, file, request).go_through(proposals) == 0

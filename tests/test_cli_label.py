@@ -109,7 +109,7 @@ def test_single_texts_take_digits(tmp_path):
 def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path):
     rows = [{"id": f"t{i}", "input": "q", "output": "text"} for i in range(2)]
     data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
-    words = ["--labels", "rude,polite", "--criterion", "tone", "--criterion", "facts=01"]
+    words = ["--labels", "rude,polite", "--labels", "tone=", "--labels", "facts=01"]
     said = label(data, "-o", out, *words, "--name", "Ana", keys="21u01nOdd.\n0")
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["labels"] for row in found] == [

@@ -90,14 +90,8 @@ def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
 
 
 def test_a_judge_made_of_judges_has_no_prompts_to_show():
-    result = invoke("show", "jury", "--prompts")
+    result = invoke("show", "jury", "prompts")
     assert (result.exit_code, "its judges have them" in result.stderr) == (2, True)
-
-
-def test_models_lists_how_to_name_one():
-    text = invoke("show", "models").stdout
-    assert "local:/path/to.gguf" in text
-    assert "key set" in text
 
 
 # ---- groups of flags

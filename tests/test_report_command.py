@@ -194,24 +194,22 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
 def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     table, out = tmp_path / "rows.csv", tmp_path / "r.json"
     table.write_text("gpt,ann,other\n" + "A,A,A\nB,B,B\ntie,A,A\nA,A,A\nB,A,A\n" * 20)
-    result = invoke("trust", table, "--judge", "gpt", "--label", "ann", "-o", out)
+    result = invoke("trust", table, "--judge", "gpt", "--column", "label=ann", "-o", out)
     assert result.exit_code == 0, result.output
     assert f"50{NBSP}% by the judge and 80{NBSP}% by the label" in result.stdout
     saved = json.loads(out.read_text())
     assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
     limited = invoke(
-        *("trust", table, "--judge", "gpt", "--label", "ann"),
+        *("trust", table, "--judge", "gpt", "--column", "label=ann"),
         *("--max-rows", "40", "-o", out),
     )
     assert (limited.exit_code, json.loads(out.read_text())["rows"]) == (0, 40)
-    bar = ("--min-agreement", "0.9", "-o", out, "--label", "ann")
+    bar = ("--min-agreement", "0.9", "-o", out, "--column", "label=ann")
     assert invoke("trust", table, "--judge", "gpt", *bar).exit_code == 4
     both = invoke("trust", table, "--judge", "gpt", "--judge", "other", *bar[2:])
     assert f"other is right more often than gpt by 30.0{NBSP}points" in both.stdout
-    alone = invoke("trust", table, "--model", "openai:gpt-5-mini", "--label", "ann")
-    assert (alone.exit_code, "--column label=COLUMN" in alone.stderr) == (2, True)
-    column = invoke("trust", table, "--judge", "gpt", "--column", "label=ann")
-    assert (column.exit_code, "else use --label COLUMN" in column.stderr) == (2, True)
+    column = invoke("trust", table, "--judge", "gpt", "--column", "input=ann")
+    assert (column.exit_code, "label=COLUMN" in column.stderr) == (2, True)
     wrong = invoke("trust", table, "--judge", "nobody", *bar[2:])
     assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
 
@@ -219,7 +217,7 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
 def test_two_columns_with_a_comma_are_two_orders(tmp_path):
     table = tmp_path / "rows.csv"
     table.write_text("ab,ba,ann\n" + "A,A,A\nA,B,B\n" * 20)
-    rest = ("--label", "ann", "-o", tmp_path / "r.json")
+    rest = ("--column", "label=ann", "-o", tmp_path / "r.json")
     result = invoke("trust", table, "--judge", "ab, ba", *rest)
     assert result.exit_code == 0, result.output
     assert f"swap places 50{NBSP}% (" in re.sub(" +", " ", result.stdout)

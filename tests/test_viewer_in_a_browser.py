@@ -78,7 +78,7 @@ def answered(browser, number):
 
 
 def test_keys_a_millisecond_apart_count_for_the_row_on_screen(browser, serving):
-    opened(browser, serving("--criterion", "clear"))
+    opened(browser, serving("--labels", "clear="))
     for number in range(1, 7):
         # Two questions, and one key too many, which neither changes them nor the next row.
         browser.press("1", "t", "2")
@@ -187,9 +187,7 @@ def test_controls_have_names_and_nothing_is_wider_than_the_screen(browser, servi
         "output_a": "x" * 900,
         "output_b": "| a | b |\n|-|-|\n| " + "y" * 300,
     }
-    opened(
-        browser, serving("--criterion", "clear", rows=[long, *data_of([None] * 3)[1:]]), width
-    )
+    opened(browser, serving("--labels", "clear=", rows=[long, *data_of([None] * 3)[1:]]), width)
     assert browser.ask("document.documentElement.scrollWidth") == width
     browser.call("Accessibility.enable")
     tree = browser.call("Accessibility.getFullAXTree")["nodes"]

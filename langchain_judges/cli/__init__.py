@@ -18,7 +18,7 @@ COMMANDS = {
     "judge": "Judge every row of a file.",
     "label": "Label the rows that tell most, at a terminal.",
     "merge": "Join the parts of a sharded run, or convert results.",
-    "show": "Show methods with options and prompts, rubrics, models.",
+    "show": "Show methods with options and prompts, and rubrics.",
     "trust": "Report whether a judge may be trusted, or which of several.",
     "view": "Look at rows and verdicts in a browser, and label them.",
     "watch": "Judge the latest runs of a LangSmith project.",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console, RenderableType
@@ -20,10 +20,10 @@ from langchain_judges.cli.judge_flags import (
     chat_model,
     check_model,
     judge_spec,
-    set_options,
+    options_of_part,
     tell_plan,
 )
-from langchain_judges.cli.key_questions import Desk, read_key
+from langchain_judges.cli.label import Desk, read_key
 from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
@@ -65,6 +65,7 @@ class AuditedFlags(JudgeFlags):
     method: str = field(default="allure", init=False)
     spec: Path | None = field(default=None, init=False)
     memory: Path = field(kw_only=True)
+    parts: ClassVar[Sequence[str]] = ("audit", "check", "model")
 
 
 @dataclass(frozen=True)
@@ -74,25 +75,19 @@ class AuditFlags(PlanFlags):
     Attributes:
         check: The check that finds likely mistakes: answer_or_label, exact, normalised,
             normalised_sequence, set, numeric, pattern or annotated.
-        auditor: Who decides: human, labels (those of the items) or the name of a model.
+        auditor: Who decides: human, at the terminal; page, a person in a browser, where each
+            proposal is shown whole; labels (those of the items); or the name of a model.
             Default: human; labels for the runs of a queue.
         dev: Share of the items to hold out, by group; they decide what enters the memory.
-        test: Share of the items that measure what the audit brought, by group. Default: as
-            for --dev, at most half of the rest; 0 for none.
         out: Write the whole result, as JSON.
-        page: Decide in a browser, where each proposal is shown whole.
     """
 
     check: str = "answer_or_label"
     auditor: str | None = None
     dev: float | None = None
-    test: float | None = None
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
-    page: bool = False
 
 
-_PARTS = ("check.", "audit.")
-"""Begin the options of `--set` that are not the judge's."""
 _QUEUE = "langsmith:"
 """Begins the name of an annotation queue, in place of a file."""
 
@@ -129,14 +124,12 @@ def audit(
         check_not_read([items], [flags.out])
         if flags.out:
             check_file("--out", flags.out)
-        own = [each for each in judge.option or [] if not each.startswith(_PARTS)]
-        spec = judge_spec(replace(judge, option=own, memory=None))  # type: ignore[arg-type]  # it may be missing yet
+        spec = judge_spec(replace(judge, memory=None))  # type: ignore[arg-type]  # it may be missing yet
         maker = named(CHECKS, flags.check, "check")
         of_check = _set_of("check", judge.option, signature(maker).parameters)
         settings = {
             "auditor": flags.auditor or ("labels" if is_queue else "human"),
             "dev": flags.dev,
-            "test": flags.test,
             **_set_of("audit", judge.option, _settable()),
         }
         try:
@@ -150,9 +143,11 @@ def audit(
         if flags.dry_run:
             _tell_rounds(good.number * plan.calls, settings)
             return
+        if on_page := settings["auditor"] == "page":
+            settings["auditor"] = "human"
         marks = [flags.check, of_check, settings]
         options = {**settings, "check": check, "max_concurrency": flags.max_concurrency}
-        result = _run(spec, judge.memory, list(good), options, marks, on_page=flags.page)
+        result = _run(spec, judge.memory, list(good), options, marks, on_page=on_page)
         if result is not None:
             _show(result, flags.out)
 
@@ -180,8 +175,7 @@ def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> 
     Raises:
         OptionError: The part has no such option.
     """
-    own = set_options([each for each in settings or () if each.startswith(f"{part}.")])
-    options = {name.removeprefix(f"{part}."): value for name, value in own.items()}
+    options = options_of_part(part, settings)
     for name in options.keys() - set(takes):
         raise unknown_option(part, name, tuple(takes))
     return options
@@ -192,7 +186,7 @@ def _settable() -> set[str]:
     from langchain_judges.methods.allure.state import AuditOptions
 
     names = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()
-    return names - {"check", "auditor", "dev", "test", "labels", "max_concurrency"}
+    return names - {"check", "auditor", "dev", "labels", "max_concurrency"}
 
 
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
@@ -207,7 +201,7 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
         )
     if settings["dev"] is not None:
         say("Beside these, examples are tried on the items held out by --dev.")
-    if (auditor := settings["auditor"]) not in {"human", "labels"}:
+    if (auditor := settings["auditor"]) not in {"human", "labels", "page"}:
         check_model({"name": auditor})
         say(f"{auditor} is asked once about each doubted label, at most once an item a round.")
 

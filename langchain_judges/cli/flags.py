@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 from annotated_types import Ge
 from typer.models import OptionInfo
 
+from langchain_judges.errors import OptionError
 from langchain_judges.options import attributes, described
 from langchain_judges.runs.options import RunOptions
 
@@ -86,6 +87,7 @@ Columns = Annotated[list[str] | None, typer.Option("--column", metavar="FIELD=CO
 Concurrency = Annotated[int | None, typer.Option("--concurrency")]
 AtLeastOne = Annotated[int | None, typer.Option(min=1)]
 Paths = Annotated[list[Path] | None, typer.Option(metavar="<path>")]
+Labels = Annotated[list[str] | None, typer.Option(metavar="[CRITERION=]LABELS")]
 Outs = Annotated[list[Path] | None, typer.Option("--out", "-o", metavar="<path>")]
 
 
@@ -157,3 +159,15 @@ class BoundedRunFlags(RunFlags):
     max_calls: int | None = None
     max_dollars: float | None = None
     keep_requests: bool = False
+
+
+def by_criterion(labels: Sequence[str] | None) -> tuple[str | None, list[str]]:
+    """The labels of single texts as a whole, None where none are named, and by criterion.
+
+    Raises:
+        OptionError: The whole has two.
+    """
+    whole = [each for each in labels or () if "=" not in each]
+    if len(whole) > 1:
+        raise OptionError(f"--labels of a whole text is named once, got {', '.join(whole)}")
+    return next(iter(whole), None), [each for each in labels or () if "=" in each]

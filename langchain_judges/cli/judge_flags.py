@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -37,19 +37,31 @@ NOT_ON_A_SHELL = {
 """Options that only Python can set."""
 
 
-def set_options(settings: Sequence[str] | None) -> dict[str, Any]:
-    """Return the options that `--set` gave; some make no sense on a shell."""
-    options = dict(setting(each) for each in settings or ())
+def set_options(settings: Sequence[str] | None, parts: Sequence[str] = ()) -> dict[str, Any]:
+    """The options that `--set` gave to a method, without those of parts as `PART.NAME`.
+
+    Raises:
+        OptionError: They make no sense on a shell.
+    """
+    given = [each for each in settings or () if each.partition(".")[0] not in parts]
+    options = dict(map(setting, given))
     if beyond := NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
         raise OptionError(f"--set takes no {sorted(beyond)!r}: these are for Python")
     return options
 
 
-def setting(text: str, option: str = "--set") -> tuple[str, Any]:
+def options_of_part(part: str, settings: Sequence[str] | None) -> dict[str, Any]:
+    """The options that `--set PART.NAME=VALUE` gave to a part of a command's work."""
+    head = f"{part}."
+    own = (each for each in settings or () if each.startswith(head))
+    return dict(setting(each.removeprefix(head)) for each in own)
+
+
+def setting(text: str) -> tuple[str, Any]:
     """Return the name and value of an option given as NAME=VALUE, the value as JSON."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
     try:
         return name.strip(), json.loads(value)
     except ValueError:
@@ -78,20 +90,25 @@ class ModelFlags:
         model: local, local:/path.gguf or a name such as openai:gpt-5-mini; for a jury several,
             separated by commas.
         base_url: Address of an OpenAI-compatible server.
-        timeout: Seconds to wait for one reply; not for local.
+        option: An option of the method: NAME=VALUE, with VALUE as JSON, such as
+            criteria='["Accuracy", "Tone"]'. langchain-judges show METHOD lists them. A setting
+            of the model begins with model., such as model.timeout=900 (seconds).
     """
 
     model: str
     base_url: str | None = None
-    timeout: Annotated[float, typer.Option(min=0.1)] = 120.0
+    option: Settings = None
 
-    def spec_of(self, name: str, settings: Sequence[str] | None = None) -> ModelSpec:
+    def spec_of(self, name: str) -> ModelSpec:
         """Return a model by its name and these flags; a key stays in the environment."""
-        spec: ModelSpec = {"name": name, "timeout": self.timeout}
+        settings = options_of_part("model", self.option)
+        spec: ModelSpec = {"name": name}
+        if "timeout" in settings:
+            spec["timeout"] = settings.pop("timeout")
         if self.base_url:
             spec["base_url"] = self.base_url
         if settings:
-            spec["settings"] = dict(setting(each, "--model-set") for each in settings)
+            spec["settings"] = settings
         return spec
 
 
@@ -200,11 +217,7 @@ class JudgeFlags(ModelFlags):
         method: The judging method; langchain-judges show lists them. Default: rubric for
             single texts, relative for pairs.
         preset: A preset of the method; langchain-judges show METHOD lists them.
-        option: An option of the method: NAME=VALUE, with VALUE as JSON, such as
-            criteria='["Accuracy", "Tone"]'. langchain-judges show METHOD lists them.
         spec: A judge as JSON: method, model, options; in place of these.
-        model_set: A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it
-            for several.
         memory: File of a memory of audited mistakes.
         tools: File of Python whose LangChain tools the judge may call before it judges.
     """
@@ -212,11 +225,10 @@ class JudgeFlags(ModelFlags):
     model: str | None = None  # type: ignore[assignment]  # a spec may be in its place
     method: str | None = None
     preset: str | None = None
-    option: Settings = None
     spec: Path | None = None
-    model_set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None
     memory: Path | None = None
     tools: Path | None = None
+    parts: ClassVar[Sequence[str]] = ("model",)
 
 
 def tools_in(path: Path) -> list[Any]:
@@ -250,13 +262,14 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if flags.spec is not None:
-        own = (flags.model, flags.preset, flags.option, flags.model_set)
+        own = (flags.model, flags.preset, flags.option)
         if any((*own, flags.memory, flags.tools, flags.base_url)):
             raise OptionError("--spec says what the judge is: name no other part of it")
         return read_spec(flags.spec)
     if not flags.model:
         raise OptionError("name a model by --model, or a judge by --spec")
-    options, path, method = set_options(flags.option), flags.memory, flags.method or PAIRS
+    options, path = set_options(flags.option, flags.parts), flags.memory
+    method = flags.method or PAIRS
     check_settable(METHODS | COMBINATIONS, method, options)
     if path and not path.exists():
         raise OptionError(f"there is no memory at {path}; `langchain-judges audit` makes one")
@@ -266,7 +279,7 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
             several = " and ".join(COMBINATIONS)
             raise OptionError(f"{method} asks one model, got {names!r}; {several} take several")
         names = [flags.model]
-    models = [flags.spec_of(name, flags.model_set) for name in names]
+    models = [flags.spec_of(name) for name in names]
     model = models if method in COMBINATIONS else models[0]
     if path:
         from langchain_judges.memory.failure_memory import FailureMemory

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shlex
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar, cast
 
 import typer
 from rich.columns import Columns
@@ -16,8 +20,7 @@ from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from langchain_judges.cli.flags import Paths, RowFlags, unfolded
-from langchain_judges.cli.key_questions import Desk, read_key
+from langchain_judges.cli.flags import Labels, Paths, RowFlags, by_criterion, unfolded
 from langchain_judges.cli.messages import error_console, refusals_as_exits, say
 from langchain_judges.cli.row_files import (
     RowFile,
@@ -49,6 +52,13 @@ from langchain_judges.runs.summary import counted
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
 
+try:
+    import termios
+    import tty
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]
+
+Shown = TypeVar("Shown")
 _AT_ONCE = 20
 """Rows to label now, unless --max-rows says how many."""
 
@@ -106,6 +116,101 @@ class FirstToLabel:
         wanted = summary.labels and {*self.kinds} - {"", SURE}
         if (is_open(summary) or wanted) and self.beside:
             write_first(self.rows.at, self.kinds, FIRST, self.beside)
+
+
+def read_key() -> str:
+    """Wait for a key and return it; from a pipe, return the next character that is no space.
+
+    Raises:
+        EOFError: There is no more input.
+        KeyboardInterrupt: Ctrl-C was pressed.
+    """
+    while True:
+        key = _terminal_key() if sys.stdin.isatty() else sys.stdin.read(1)
+        if key in {"", "\x04"}:
+            raise EOFError
+        if key == "\x03":
+            raise KeyboardInterrupt
+        if not key.isspace():
+            return key
+
+
+def _terminal_key() -> str:
+    if termios is None:
+        import msvcrt
+
+        return str(msvcrt.getwch())
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        # At once, for otherwise what was typed ahead is thrown away.
+        tty.setcbreak(descriptor, termios.TCSANOW)
+        key = os.read(descriptor, 1).decode("utf-8", "replace")
+        # An arrow key sends several characters at once.
+        while key == "\x1b" and select.select([descriptor], [], [], 0.01)[0]:
+            if not os.read(descriptor, 16):
+                break
+        return key
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+class Desk(ABC, Generic[Shown]):
+    """Where questions meet a person: a console and keys."""
+
+    def __init__(self, console: Console, key: Callable[[], str]) -> None:
+        """Open the desk, with nothing to answer yet."""
+        self.console, self.key = console, key
+
+    @abstractmethod
+    def screen(self, question: Shown, place: str) -> RenderableType:
+        """Return what is shown of a question, and of its place among the others."""
+
+    @abstractmethod
+    def answer(self, question: Shown, key: str) -> Answer | None:
+        """Return what a key answers, None if it is no answer."""
+
+    @abstractmethod
+    def keep(self, question: Shown, answer: Answer) -> None:
+        """Write an answer down."""
+
+    @abstractmethod
+    def take_back(self, question: Shown) -> None:
+        """Take the answer to a question back."""
+
+    def go_through(self, questions: Iterable[Shown], answered: Iterable[Shown] = ()) -> int:
+        """Show one question after the other; those that were skipped come last.
+
+        Args:
+            questions: What is to be answered.
+            answered: Whose answers are there and may be taken back, in their order.
+
+        Returns:
+            How many have no answer, for the person stopped before.
+        """
+        left, done = deque(questions), list(answered)
+        while left:
+            if self.console.is_terminal:
+                self.console.clear()
+            place = f"{len(done) + 1} of {len(done) + len(left)}"
+            # Consoles of commands cut lines that are too long; a text is read to its end.
+            self.console.print(self.screen(left[0], place), soft_wrap=False)
+            try:
+                key = self.key().casefold()
+                answer = self.answer(left[0], key)
+            except (KeyboardInterrupt, EOFError):
+                break
+            if key == "q":
+                break
+            if key == "s":
+                left.rotate(-1)
+            elif key == "u" and done:
+                left.appendleft(done.pop())
+                self.take_back(left[0])
+            elif answer is not None:
+                self.keep(left[0], answer)
+                done.append(left.popleft())
+        return len(left)
 
 
 class LabelDesk(Desk["Asked"]):
@@ -185,15 +290,14 @@ class LabelFlags:
 
     Attributes:
         verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
-        labels: Labels of single texts: digits such as 01 or 12345, or words, as in rude,polite.
-        criterion: Ask by this criterion, with labels of its own as in tone=rude,polite; repeat
-            it for several.
+        labels: Labels of single texts: digits such as 12345, or words, as in rude,polite;
+            default 01. With a criterion, as in tone=rude,polite or tone=, rows are asked by it;
+            repeat it for several.
         name: Your name: what several people say of a row is kept apart.
     """
 
     verdicts: Paths = None
-    labels: str = "01"
-    criterion: Annotated[list[str] | None, typer.Option(metavar="NAME[=LABELS]")] = None
+    labels: Labels = None
     name: str = ""
 
 
@@ -223,7 +327,8 @@ def label(
 
     paths, by = labelling.verdicts or [], labelling.name
     with refusals_as_exits():
-        asked = Questionnaire.read(labelling.labels, labelling.criterion or ())
+        whole_labels, criteria = by_criterion(labelling.labels)
+        asked = Questionnaire.read(whole_labels or "01", criteria)
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
         runs = [run for path in paths for run in read_verdicts(path).values()]

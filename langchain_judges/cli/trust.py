@@ -118,15 +118,13 @@ class VerdictFlags(JudgeFlags):
     Attributes:
         verdicts: Results of a finished run instead of a model; repeat it for several.
         judge: The column of any judge's answers instead of a model; repeat it for several.
-            Two columns with a comma are its answers with A and with B shown first.
+            Two columns with a comma are its answers with A and with B shown first. People's
+            answers are in label, or as in --column label=ann; repeat it for several people.
         order_rule: What two orders come to: strict, lenient or score_mean.
-        label: With --judge: the column of people's answers, default label; repeat it for
-            several people.
     """
 
     verdicts: Paths = None
     judge: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
-    label: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
     order_rule: str = "strict"
 
 
@@ -171,7 +169,8 @@ def trust(
             cells = list(islice(read_table(path), table.max_rows))
             columns = [_column(name, cells) for name in judge.judge]
             options["order_rule"] = judge.order_rule
-            answer = trust_columns(cells, columns, judge.label or ["label"], **options)
+            people = _people(table.column) or ["label"]
+            answer = trust_columns(cells, columns, people, **options)
         else:
             if path and results:
                 known = known_rows(path, check_known_of, table, runs.values())
@@ -206,6 +205,12 @@ def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, s
     return name if whole else (first.strip(), second.strip())
 
 
+def _people(columns: Sequence[str] | None) -> list[str]:
+    """The columns of people's answers."""
+    named = (each.partition("=") for each in columns or ())
+    return [column.strip() for field, _, column in named if field.strip() == "label"]
+
+
 def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
     """Return what commands call the rows and the verdicts."""
     verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
@@ -214,10 +219,8 @@ def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[st
 
 def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
-    if judge.judge and table.column:
-        raise OptionError("--column goes with a model or --verdicts; else use --label COLUMN")
-    if judge.label and not judge.judge:
-        raise OptionError("--label goes with --judge; else use --column label=COLUMN")
+    if judge.judge and len(_people(table.column)) < len(table.column or []):
+        raise OptionError("--column names people's answers beside --judge: label=COLUMN")
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
             "name either --model, to judge, or --verdicts of a finished run, or a column by "

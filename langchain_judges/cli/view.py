@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import RowFlags, unfolded
+from langchain_judges.cli.flags import Labels, RowFlags, by_criterion, unfolded
 from langchain_judges.cli.messages import refusals_as_exits, say, warn
 from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
 from langchain_judges.errors import OptionError, needs
@@ -25,14 +25,12 @@ class LabelFlags:
 
     Attributes:
         labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
-            those that judges and people gave.
-        criterion: Ask by this criterion, with labels of its own as in tone=rude,polite; repeat
-            it for several.
+            those that judges and people gave. With a criterion, as in tone=rude,polite or
+            tone=, rows are asked by it; repeat it for several.
         name: Your name; it can be changed on the page.
     """
 
-    labels: str | None = None
-    criterion: Annotated[list[str] | None, typer.Option(metavar="NAME[=LABELS]")] = None
+    labels: Labels = None
     name: str = ""
 
 
@@ -42,12 +40,10 @@ class PageFlags:
 
     Attributes:
         export: Write the page as one HTML file, to share, and stop.
-        host: Listen here; other machines are let in at your own risk.
         port: Listen at this port; 0: a free one.
     """
 
     export: Path | None = None
-    host: str = "127.0.0.1"
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0
 
 
@@ -106,7 +102,7 @@ def view(
         if out is None:
             serve(Page(found), page)
             return
-        desk = open_labels(found, out, labelling.labels, labelling.criterion or ())
+        desk = open_labels(found, out, *by_criterion(labelling.labels))
         with contextlib.closing(desk.file):
             items = ", ".join(map(str, desk.asked.labels))
             say(f"Labels of single texts: {items}; --labels names others.")
@@ -125,7 +121,7 @@ def serve(shown: Page, flags: PageFlags) -> None:
     """
     from langchain_judges.viewer.app import Server
 
-    server = Server(shown, flags.host, flags.port)
+    server = Server(shown, port=flags.port)
     typer.echo(server.address)
     say("Open this address in a browser. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):

@@ -12,7 +12,6 @@ from langchain_judges.cli.flags import (
     BoundedRunFlags,
     OutputFlags,
     RowFlags,
-    Settings,
     unfolded,
 )
 from langchain_judges.cli.judge_flags import (
@@ -34,12 +33,10 @@ class WriterFlags(ModelFlags):
     Attributes:
         method: branch, or single_prompt for the baselines.
         preset: A preset of the method.
-        option: An option of the method: NAME=VALUE, with VALUE as JSON.
     """
 
     method: str = "branch"
     preset: str | None = None
-    option: Settings = None
 
 
 @unfolded
@@ -65,7 +62,7 @@ def write(
 
     method, preset = writer.method, writer.preset
     with refusals_as_exits():
-        settings = set_options(writer.option)
+        settings = set_options(writer.option, ("model",))
         check_settable(WRITERS, method, settings)
         good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
         calls = options_of(WRITERS, method, preset, settings).calls()

@@ -84,7 +84,7 @@ def check_command_line():
         table.write_text(
             "id,gpt,ann\n" + "".join(f"{n},{n % 2},{n % 3 % 2}\n" for n in range(30))
         )
-        report = [command, "trust", str(table), "--judge", "gpt", "--label", "ann"]
+        report = [command, "trust", str(table), "--judge", "gpt", "--column", "label=ann"]
         ending = subprocess.run([*report, "-o", str(page)], capture_output=True, text=True)
         assert ending.returncode == 0, ending
         assert "<html" in page.read_text()
