@@ -58,7 +58,7 @@ def test_the_page_shows_the_numbers_of_the_report():
         assert answer.title in page.text
         assert answer.reason[1:] in page.text
     listed = [key for key in trust_report.numbers if not key.startswith("category.")]
-    assert {"agreement.votes.wrong", "agreement.votes.drop", "bias.flips"} <= {*page.values}
+    assert {"agreement.votes.wrong", "bias.flips"} <= {*page.values}
     for key in listed:
         value = "" if math.isnan(trust_report[key]) else f"{trust_report[key]:.6f}"
         assert set(page.values[key]) == {value}, key

@@ -11,12 +11,9 @@ import scipy
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.agreement import Errors
 
 NumberUnit = Literal["share", "points", "number"]
 """A share in [0, 1], a difference of shares, or a number in units of its own."""
-
-ERRORS: tuple[Errors, ...] = ("wrong", "drop")
 
 
 @dataclass(frozen=True)
@@ -83,13 +80,6 @@ def value_text(number: Number, digits: int = 1) -> str:
         sign = "+" if value >= 0 else ""
         return f"{sign}{rounded(100 * value, digits)}{NO_BREAK}points"
     return rounded(value, 2)
-
-
-def p_text(p: float) -> str:
-    """Return a p-value as people print it."""
-    if math.isnan(p):
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def range_text(number: Number, digits: int = 1) -> str:

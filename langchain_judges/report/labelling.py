@@ -52,21 +52,21 @@ def doubts(
     # Loaded on use: help needs nothing of it.
     from langchain_judges.report.matched_rows import join
 
-    answers: list[set[object]] = [set() for _ in rows]
-    found: list[set[str]] = [set() for _ in rows]
+    judged: list[list[Mapping[str, Any]]] = [[] for _ in rows]
     for run in runs:
         for judgment in join(run, rows).rows:
-            answers[judgment.place].add(judgment.answer)
-            found[judgment.place].add(doubt_of(judgment.verdict))
-    return [
-        "" if is_labelled(row) else _of_all(own, kinds)
-        for row, own, kinds in zip(rows, answers, found, strict=True)
-    ]
+            judged[judgment.place].append(judgment.verdict)
+    return [doubt_among(row, own) for row, own in zip(rows, judged, strict=True)]
 
 
-def _of_all(answers: set[object], kinds: set[str]) -> str:
-    if None in answers or not answers:
+def doubt_among(row: Mapping[str, object], verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """Why the verdicts on a row are doubtful; `""` for a row that has a label."""
+    if is_labelled(row):
+        return ""
+    answers = {decision(verdict) for verdict in verdicts}
+    if not answers or None in answers:
         return UNJUDGED
+    kinds = {doubt_of(verdict) for verdict in verdicts}
     return "judges disagree" if len(answers) > 1 else min(kinds - {SURE}, default=SURE)
 
 
@@ -301,18 +301,16 @@ class LabelFile(AnswerFile):
 
     def say(self, row: Mapping[str, object], by: str, name: str, label: Label | None) -> None:
         """Write down what a person answers to a question about a row."""
-        own = {"label": label} if name == WHOLE else {}
-        labels = {} if name == WHOLE else {name: label}
-        said = self.said(row, by)
-        self.keep(row, {**said, **own, "labels": {**(said.get("labels") or {}), **labels}})
+        self._set(row, by, {**self.answered(row, by), name: label})
 
     def take_back(self, row: Mapping[str, object], by: str, name: str) -> None:
         """Take a person's answer to a question back."""
-        said = self.said(row, by)
-        labels = {n: label for n, label in (said.get("labels") or {}).items() if n != name}
-        if name == WHOLE:
-            said.pop("label", None)
-        self.keep(row, {**said, "labels": labels})
+        self._set(row, by, {n: v for n, v in self.answered(row, by).items() if n != name})
+
+    def _set(self, row: Mapping[str, object], by: str, labels: dict[str, Label | None]) -> None:
+        said = {n: v for n, v in self.said(row, by).items() if n != "label"}
+        whole = {"label": labels.pop(WHOLE)} if WHOLE in labels else {}
+        self.keep(row, {**said, **whole, "labels": labels})
 
     def keep(self, row: Mapping[str, object], said: Answer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""

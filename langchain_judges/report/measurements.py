@@ -12,7 +12,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.conclusions import ERRORS, Number
+from langchain_judges.report.conclusions import Number
 from langchain_judges.report.judged_columns import Sample
 from langchain_judges.report.matched_rows import preference_points
 from langchain_judges.verdict import Label, is_abstention
@@ -58,15 +58,10 @@ def _agreement(sample: Sample) -> list[Number]:
     elif sample.asked_twice:
         for rule, title in _ORDER_RULES.items():
             ways[rule] = (title, _agrees_in_orders(sample, rule))
-    lost = None in sample.answers
     numbers = [
         Number(
-            f"agreement.{key}.{errors}",
-            title,
-            count(errors=errors),
-            note="not judged is wrong" if errors == "wrong" else "not judged is left out",
+            f"agreement.{key}.wrong", title, count(errors="wrong"), note="not judged is wrong"
         )
-        for errors in (ERRORS if lost else ERRORS[:1])
         for key, (title, count) in ways.items()
     ]
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)

@@ -112,22 +112,18 @@ def trust_evaluator(
     if inspect.iscoroutinefunction(evaluator):
         raise InputError("the evaluator must not be asynchronous: wrap it in `asyncio.run`")
     own = name or str(getattr(evaluator, "__name__", type(evaluator).__name__))
-    table = [{**row} for row in rows_in(rows, "rows")]
-    wanted = _parameters(evaluator, table)
-    reasons: list[str] = []
+    table = rows_in(rows, "rows")
+    wanted, reasons, judged = _parameters(evaluator, table), list[str](), []
     for row in table:
+        score = None
         try:
-            row[own] = _score_in(
-                evaluator(**{key: row.get(wanted[key], row) for key in wanted})
-            )
+            score = _score_in(evaluator(**{key: row.get(wanted[key], row) for key in wanted}))
         except Exception as exc:  # noqa: BLE001 - other people's code, whatever it raises
-            row[own] = None
             reasons.append(f"{type(exc).__name__}: {exc}")
+        judged.append({**row, own: score})
     if len(reasons) == len(table):
         raise InputError(f"the evaluator failed on every row; first {reasons[0]}")
-    report = trust_columns(table, own, label, **options)
-    assert isinstance(report, TrustReport)  # noqa: S101 - one judge
-    return report
+    return cast("TrustReport", trust_columns(judged, own, label, **options))
 
 
 _FIELDS = {
@@ -144,16 +140,13 @@ def _parameters(
     evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
     """Return by parameter of an evaluator the field that it is given; `row` has none."""
-    parameters = inspect.signature(evaluator).parameters.values()
-    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    fields = {str(key) for row in rows for key in row}
+    fields = {"row", *(str(key) for row in rows for key in row)}
     wanted: dict[str, str] = {}
-    for each in named:
-        field = _FIELDS.get(each.name, each.name)
-        if field in fields or each.name == "row":
-            wanted[each.name] = field
-        elif each.default is each.empty:
-            raise InputError(f"no row has what the evaluator calls {each.name!r}")
+    for name, each in inspect.signature(evaluator).parameters.items():
+        if (field := _FIELDS.get(name, name)) in fields:
+            wanted[name] = field
+        elif each.default is each.empty and "*" not in str(each):
+            raise InputError(f"no row has what the evaluator calls {name!r}")
     return wanted
 
 
@@ -163,12 +156,10 @@ def _score_in(outcome: Any) -> Any:
         outcome = outcome[0]
     if hasattr(outcome, "model_dump"):
         outcome = outcome.model_dump()
-    if isinstance(outcome, Mapping):
-        outcome = next(
-            (outcome[k] for k in ("score", "value", "label") if outcome.get(k) is not None),
-            None,
-        )
-    return outcome
+    if not isinstance(outcome, Mapping):
+        return outcome
+    found = (outcome.get(name) for name in ("score", "value", "label"))
+    return next((score for score in found if score is not None), None)
 
 
 def _cell(value: object) -> object:

@@ -17,7 +17,6 @@ from langchain_judges.report.conclusions import (
     TrustPolicy,
     Use,
     UseAnswer,
-    p_text,
     percent,
     percent_text,
     range_text,
@@ -320,7 +319,6 @@ def _template() -> Template:
         range=range_text,
         percent=percent,
         plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
-        p=p_text,
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
     return environment.get_template("report.html")

@@ -248,10 +248,6 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
         f"person with another {percent_text(people)}: {difference_text(gap)}; "
         f"{percent(below)} below are allowed"
     )
-    rate = numbers.get("agreement.winning_rate")
-    if rate is not None and not math.isnan(rate.result):
-        passed = f"{round(rate.result * rate.result.n)} of {rate.result.n}"
-        reason += f". It does as well in the place of {passed} people, one by one (alt-test)"
     used = [len(own) > 1 for own in sample.votes]
     answer = UseAnswer(
         "person",

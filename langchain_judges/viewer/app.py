@@ -16,11 +16,12 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, QueryParams
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.rows.checks import kind_of_row
@@ -135,38 +136,6 @@ def export(page: Page) -> str:
     return render.page({**page.config(), "whole": True}, rows, **page.titles())
 
 
-class Guard:
-    """Lets only those in who know the token, from this page itself, and adds the policy."""
-
-    def __init__(self, app: ASGIApp, token: str, hosts: Sequence[str]) -> None:
-        """Guard an app."""
-        self.app, self.token, self.hosts = app, token, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-
-        async def with_policy(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
-            await send(message)
-
-        allowed = self._allows(Headers(scope=scope), QueryParams(scope["query_string"]))
-        refused = PlainTextResponse("Open the address that the command printed.", 403)
-        await (self.app if allowed else refused)(scope, receive, with_policy)
-
-    def _allows(self, headers: Headers, query: QueryParams) -> bool:
-        host, origin = headers.get("host", ""), headers.get("origin")
-        name, token = _PORT.sub("", host).strip("[]"), query.get("t", "").encode()
-        return (
-            name in self.hosts
-            and origin in (None, f"http://{host}")
-            and secrets.compare_digest(token, self.token.encode())
-        )
-
-
 def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGIApp:
     """The page as an app.
 
@@ -175,6 +144,19 @@ def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGI
         token: Must be in each address.
         hosts: Names by which it may be reached; through a tunnel the port is another one.
     """
+
+    async def guard(request: Request, answer: RequestResponseEndpoint) -> Response:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        given = request.query_params.get("t", "").encode()
+        allowed = (
+            _PORT.sub("", host).strip("[]") in hosts
+            and origin in (None, f"http://{host}")
+            and secrets.compare_digest(given, token.encode())
+        )
+        refused = PlainTextResponse("Open the address that the command printed.", 403)
+        response = await answer(request) if allowed else refused
+        response.headers.update(_HEADERS)
+        return response
 
     async def shell(request: Request) -> Response:
         config = {**page.config(), "token": token}
@@ -209,7 +191,7 @@ def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGI
     ]
     if page.desk is not None:
         routes.append(Route("/answer", _answering(page, page.desk), methods=["POST"]))
-    return Guard(Starlette(routes=routes), token, hosts)
+    return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, guard)])
 
 
 def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:

@@ -43,24 +43,15 @@ class LabelDesk:
         rows = self.found.rows
         if all(row.get("doubt") for row in rows):  # written by a run, in its order
             return list(range(len(rows)))
+        runs = self.found.verdicts().values()
         kinds = [
-            "" if labelling.is_labelled(row) else self._doubt(place)
+            labelling.doubt_among(row, [run[place] for run in runs if place in run])
             for place, row in enumerate(rows)
         ]
         first = labelling.chosen(kinds, min(labelling.FIRST, len(rows)))
         known = {*first}
         rest = [place for place in range(len(rows)) if place not in known]
         return first + sorted(rest, key=lambda place: kinds[place] in ("", labelling.SURE))
-
-    def _doubt(self, place: int) -> str:
-        verdicts = [run[place] for run in self.found.judges.values() if place in run]
-        if len({str(each.answer) for each in verdicts}) > 1:
-            return "judges differ"
-        return max(
-            (labelling.doubt_of(each.verdict) for each in verdicts),
-            key=labelling.SURE.__ne__,
-            default=labelling.SURE,
-        )
 
     def _asked(self, place: int) -> list[labelling.Question]:
         return self.asked.of(self.found.rows[place])
@@ -130,27 +121,15 @@ class LabelDesk:
         rows = {place: self.found.rows[place] for place in self.touched()}
         counts = labelling.agreements(self.file, rows, self.found.verdicts())
         told = [
-            f"{name} agree on {k} of {n}" for name, (k, n) in counts.items() if name == "people"
-        ]
-        told += [
-            f"{name} agrees on {k} of {n}"
-            for name, (k, n) in counts.items()
-            if name != "people"
+            f"{who} agree{'s' * (who != 'people')} on {k} of {n}"
+            for who, (k, n) in counts.items()
         ]
         if len(rows) < min(labelling.FIRST, len(self.found.rows)):
             return told, ""
-        paths = [
-            part
-            for path in dict.fromkeys(self.found.files.values())
-            for part in ("--verdicts", str(path))
-        ]
-        words = [
-            "langchain-judges",
-            "trust",
-            str(self.file.path),
-            *(paths or ["--model", "MODEL"]),
-        ]
-        return told, shlex.join(words)
+        files = dict.fromkeys(map(str, self.found.files.values()))
+        source = [part for path in files for part in ("--verdicts", path)]
+        command = ["langchain-judges", "trust", str(self.file.path)]
+        return told, shlex.join([*command, *(source or ["--model", "MODEL"])])
 
 
 _DECISIONS = {
@@ -174,8 +153,11 @@ class ProposalDesk:
         self.file = file
         self.notes = {id: each.get("note", "") for id, each in file.answers.items()}
         self.modes = [str(mode["name"]) for mode in request["modes"]]
-        digits = "1234567890"
-        self.labels = dict(zip(digits, request["labels"], strict=False))
+        self.choices: dict[str, Answer] = {
+            key: {"answer": word} for key, (word, _) in _DECISIONS.items()
+        }
+        for digit, label in zip("1234567890", request["labels"], strict=False):
+            self.choices[digit] = {"answer": "label", "label": label}
 
     def collection(self) -> Collection:
         """The items, each with what the judge and the check say of it."""
@@ -195,8 +177,10 @@ class ProposalDesk:
 
     def questions(self, place: int) -> list[dict[str, Any]]:
         """Accept, change, or reject."""
-        keys = {key: text for key, (_, text) in _DECISIONS.items()}
-        keys |= {key: f"the label is {label}" for key, label in self.labels.items()}
+        keys = {
+            key: _DECISIONS[key][1] if key in _DECISIONS else f"the label is {own['label']}"
+            for key, own in self.choices.items()
+        }
         return [{"name": "", "keys": keys}]
 
     def _answer(self, place: int) -> Answer:
@@ -206,10 +190,10 @@ class ProposalDesk:
     def answered(self, place: int, by: str) -> dict[str, str]:
         """The key of the decision."""
         answer = self._answer(place)
-        keys = {word: key for key, (word, _) in _DECISIONS.items()} | {"mode": "a"}
-        labels = {str(label): key for key, label in self.labels.items()}
-        key = keys.get(answer.get("answer", "")) or labels.get(str(answer.get("label")))
-        return {"": key} if key else {}
+        if answer.get("answer") == "mode":
+            return {"": "a"}
+        keys = [key for key, own in self.choices.items() if own.items() <= answer.items()]
+        return {"": keys[0]} if keys else {}
 
     def say(self, place: int, by: str, name: str, key: str, mode: str) -> None:
         """Write a decision down, with a mode of the person's own if there is one.
@@ -217,17 +201,13 @@ class ProposalDesk:
         Raises:
             InputError: There is no such key.
         """
-        id = str(self.proposals[place]["id"])
-        answer: Answer = {"id": id, "note": self.notes.get(id, "")}
-        answer |= {"auditor": by} if by else {}
-        if key in self.labels:
-            answer |= {"answer": "label", "label": self.labels[key]}
-        elif key in _DECISIONS:
-            answer["answer"] = _DECISIONS[key][0]
-        else:
+        if key not in self.choices:
             raise InputError(f"there is no answer {key!r}")
-        if mode and key != "r" and key != "w":
-            answer |= {"answer": answer["answer"] if key != "a" else "mode", "mode": mode}
+        id = str(self.proposals[place]["id"])
+        answer = {"id": id, "note": self.notes.get(id, ""), **self.choices[key]}
+        answer |= {"auditor": by} if by else {}
+        if mode and key not in "rw":
+            answer |= {"mode": mode, **({"answer": "mode"} if key == "a" else {})}
         self.file.put(answer)
 
     def take_back(self, place: int, by: str, name: str) -> None:
