@@ -316,8 +316,6 @@ def responses(path, every):
         for name in names:
             path(judge, output=shapes()[name])
     told = {n: blocks(p)["response"] for n, p in zip(names, model.prompts, strict=True)}
-    if path is rows:  # what a run says beside its answer is no part of a dictionary
-        told.pop("agent: at its limit of calls", None)
     return told
 
 

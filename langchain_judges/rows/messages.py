@@ -172,19 +172,8 @@ def _of_result(content: object) -> str | list[Any]:
 def _is_said(block: object) -> bool:
     if isinstance(block, str) or kind_of_block(block):
         return True
-    return isinstance(block, Mapping) and block.keys() <= _OF_TEXT and "text" in block
-
-
-_OF_TEXT = {
-    "type",
-    "text",
-    "id",
-    "index",
-    "annotations",
-    "citations",
-    "cache_control",
-    "extras",
-}
+    text = block.get("text") if isinstance(block, Mapping) else None
+    return isinstance(text, str) and block.get("type") == "text"
 
 
 def _as_text(data: object) -> dict[str, str]:

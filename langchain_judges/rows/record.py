@@ -9,7 +9,6 @@ messages, from the state of an agent or a LangGraph thread, and from a provider'
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -36,7 +35,7 @@ def record_in(value: object) -> list[Message]:
     What is not of the messages themselves follows them, under one of the roles of `OUTCOMES`.
     """
     if messages := messages_in(value):
-        return [*_without_stop(messages), *_ending(messages, value)]
+        return [*messages, *_ending(messages, value)]
     if content := content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and {"results", "steps"} <= value.keys():
@@ -122,7 +121,7 @@ def _of_files(files: object) -> list[Message]:
 
 def _of_state(state: Mapping[str, Any]) -> list[Message]:
     messages = messages_in(state.get("messages"))
-    record = _without_stop(messages)
+    record = list(messages)
     if tools := state.get("tools"):
         record += _tools_available(tools)
     if (response := state.get("structured_response")) is not None:
@@ -182,21 +181,6 @@ def _tools_available(tools: object) -> list[Message]:
 def ended(words: str) -> Message:
     """Return the message that says how something ended."""
     return {"role": "how it ended", "content": words}
-
-
-# What LangChain's middleware and LangGraph's agent put in the place of an answer.
-_AT_A_LIMIT = re.compile(
-    r"Model call limits exceeded: .*\)|.* call limits? reached: .*\.?"
-    r"|Sorry, need more steps to process this request\."
-)
-
-
-def _without_stop(messages: Sequence[Message]) -> list[Message]:
-    """Return messages whose last is no answer, if it says that a limit was reached."""
-    last = plain(messages[-1]["content"]) if messages else ""
-    if not _AT_A_LIMIT.fullmatch(last) or messages[-1]["role"] != "assistant":
-        return list(messages)
-    return [*messages[:-1], ended(f"It reached a limit: {last}")]
 
 
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:

@@ -9,10 +9,11 @@ import gzip
 import io
 import itertools
 import logging
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from charset_normalizer import from_bytes
 
 from langchain_judges.errors import InputError, did_you_mean, needs
 
@@ -115,25 +116,23 @@ def _encoding_of(path: Path, _changed: int) -> str:
         if mark := next((mark for mark in _MARKS if head.startswith(mark)), None):
             return _MARKS[mark]
         file.seek(0)
-        if _decodes(iter(lambda: file.read(1 << 20), b""), "utf-8"):
+        try:
+            for line in file:
+                line.decode()
             return "utf-8"
-        file.seek(0)
+        except UnicodeDecodeError:
+            file.seek(0)
         sample = file.read(1 << 20)
-    high = sum(byte > 127 for byte in sample)
-    # Of a Western text letters beyond ASCII stand alone or in twos.
-    is_western = 2 * sum(map(len, re.findall(rb"[\x80-\xff]{3,}", sample))) < high
-    # Japanese characters begin with one of these, which Cyrillic letters are not.
-    is_japanese = 5 * sum(0x81 <= byte <= 0x9F for byte in sample) > high
-    likely = ["cp1252"] if is_western else ["cp932" if is_japanese else "cp1251", "cp1252"]
-    encoding = next((each for each in likely if _decodes([sample], each)), None)
-    if encoding is None:
+    # The last line may be cut within a character.
+    likely = from_bytes(sample[: sample.rfind(b"\n")], cp_isolation=[*_SPOKEN]).best()
+    if likely is None:
         raise InputError(f"{path} is in no encoding that is known here; save it as UTF-8")
     _LOG.warning(
         "%s is not UTF-8; it is read as %s, a guess: save it as UTF-8 if letters look wrong",
         path,
-        _SPOKEN[encoding],
+        _SPOKEN[likely.encoding],
     )
-    return encoding
+    return likely.encoding
 
 
 _SPOKEN = {
@@ -141,16 +140,6 @@ _SPOKEN = {
     "cp1251": "Windows-1251 (Cyrillic)",
     "cp932": "Windows-932 (Japanese)",
 }
-
-
-def _decodes(parts: Iterable[bytes], encoding: str) -> bool:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    try:
-        for part in parts:
-            decoder.decode(part)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:

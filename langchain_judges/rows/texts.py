@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NotRequired, cast
 
@@ -253,14 +253,8 @@ def fitted(row: Mapping[str, object], room: int) -> Fitted:
         row: A pair or an item.
         room: Bytes of UTF-8.
     """
-    sizes: list[int] = []
-
-    def measured(text: str) -> str:
-        sizes.append(_bytes_in(text))
-        return text
-
     fields = {name: row[name] for name in READ if row.get(name) and name != "rubric"}
-    _changed(list(fields.values()), measured)
+    sizes = list(map(_bytes_in, texts_read(fields)))
     if sum(sizes) <= room:
         return Fitted({}, {})
     most = _longest(sorted(sizes), room)
@@ -409,20 +403,16 @@ def user_turns(text: Text) -> int:
 READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source", "rubric")
 
 
-def texts_read(row: Mapping[str, object]) -> Iterator[str]:
-    """Yield the texts that a judge reads of a row, those of messages and blocks too."""
-    for name in READ:
-        yield from _texts_in(row.get(name))
+def texts_read(row: Mapping[str, object]) -> list[str]:
+    """The texts that a judge reads of a row, those of messages, calls and blocks too."""
+    texts: list[str] = []
 
+    def kept(text: str) -> str:
+        texts.append(text)
+        return text
 
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _texts_in(value.get("content") or value.get("text"))
-    elif isinstance(value, Sequence):
-        for each in value:
-            yield from _texts_in(each)
+    _changed([row[name] for name in READ if row.get(name)], kept)
+    return texts
 
 
 # UTF-8 bytes that make a token, about, in any language: English has 4 to 5, Chinese 3 to 5.
