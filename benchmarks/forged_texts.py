@@ -23,8 +23,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_judges import create_jury, create_rubric_judge, load_judge
+from langchain_judges import create_rubric_judge, load_judge
 from langchain_judges.errors import JudgeError
+from langchain_judges.methods import create_jury
 from langchain_judges.metrics import rate
 from langchain_judges.testing.model import PlainModel
 

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.evidence_page import write_section
 from cookbook.recorded_judges import recorded, recorded_judge
-from langchain_judges import create_jury, judge_many
+from langchain_judges import judge_many
 from langchain_judges.datasets import load
+from langchain_judges.methods import create_jury
 from langchain_judges.metrics import certainty, effective_voters, selective_cascade
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "certainty.png"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from langchain_judges.methods.allure import create_allure_judge as create_allure_judge
     from langchain_judges.methods.allure.audit import create_allure_audit as create_allure_audit
     from langchain_judges.methods.bsm.judge import create_bsm_judge as create_bsm_judge
-    from langchain_judges.methods.cascade import create_cascade as create_cascade
     from langchain_judges.methods.direct.judge import (
         create_absolute_judge as create_absolute_judge,
     )
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from langchain_judges.methods.drpe import Panel as Panel
     from langchain_judges.methods.drpe import Voting as Voting
     from langchain_judges.methods.drpe import create_drpe_judge as create_drpe_judge
-    from langchain_judges.methods.jury import create_jury as create_jury
     from langchain_judges.methods.registry import load_judge as load_judge
     from langchain_judges.methods.rubric import create_rubric_judge as create_rubric_judge
     from langchain_judges.methods.sc2 import create_sc2_judge as create_sc2_judge
@@ -74,12 +72,10 @@ _HOMES = {
     "methods.allure": "create_allure_judge",
     "methods.allure.audit": "create_allure_audit",
     "methods.bsm.judge": "create_bsm_judge",
-    "methods.cascade": "create_cascade",
     "methods.direct.judge": "create_absolute_judge create_cot_judge create_direct_judge "
     "create_llm_score_judge create_plan_solve_judge create_relative_judge "
     "create_self_consistency_judge",
     "methods.drpe": "Panel Voting create_drpe_judge",
-    "methods.jury": "create_jury",
     "methods.registry": "load_judge",
     "methods.rubric": "create_rubric_judge",
     "methods.sc2": "create_sc2_judge learn_aspects",

@@ -7,11 +7,9 @@ command line or a preset may set, and what a client of a server may set.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import re
-import sys
 import types
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -338,19 +336,8 @@ def described(kind: type[Options]) -> dict[str, str]:
 
 
 def docstring(thing: Any) -> str:
-    """The docstring of a class or function, which `python -OO` leaves in the source alone."""
-    if thing.__doc__ or sys.flags.optimize < 2:
-        return inspect.cleandoc(thing.__doc__ or "")
-    module = sys.modules[thing.__module__]
-    try:
-        source = ast.parse(inspect.getsource(module))
-    except OSError:  # a copy without sources
-        return ""
-    kinds = ast.ClassDef, ast.FunctionDef
-    found = (each for each in source.body if isinstance(each, kinds))
-    return next(
-        (ast.get_docstring(each) or "" for each in found if each.name == thing.__name__), ""
-    )
+    """The docstring of a class or function; empty under `python -OO`."""
+    return inspect.cleandoc(thing.__doc__ or "")
 
 
 def attributes(kind: type[object]) -> Mapping[str, str]:
@@ -405,11 +392,6 @@ def _plain(value: object) -> object:
     if as_json := getattr(value, "as_json", None):
         return as_json()
     return getattr(value, "__qualname__", type(value).__name__)
-
-
-def type_of(kind: type[Options], name: str) -> str:
-    """Return the type of an option as a reader of Python writes it."""
-    return written(kind.model_fields[name].annotation)
 
 
 def factory(
@@ -495,7 +477,7 @@ def _taking(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.is_required() else defaults[name],
-            annotation=type_of(kind, name),
+            annotation=written(field.annotation),
         )
         for name in meanings
         for field in [kind.model_fields[name]]

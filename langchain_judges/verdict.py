@@ -243,11 +243,6 @@ def add_usage(parts: Iterable[Usage]) -> Usage:
     return total
 
 
-def cached_usage(step: str) -> Usage:
-    """Return the usage of one answer that came from a cache instead of a call."""
-    return {**no_usage(), "by_step": {step: {**no_step_usage(), "cached_calls": 1}}}
-
-
 def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -> Verdict:
     """Return a verdict that prefers nobody and says why."""
     return {

@@ -9,9 +9,10 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from langchain_judges import create_cascade, create_rubric_judge, judge_many, load_judge
+from langchain_judges import create_rubric_judge, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods import create_cascade
 from langchain_judges.metrics import certainty
 from langchain_judges.runs import calibrate_cascade
 from langchain_judges.verdict import even_verdict

@@ -12,10 +12,11 @@ from langchain_core.exceptions import OutputParserException
 from langchain_core.runnables import RunnableLambda
 from langgraph.errors import GraphInterrupt, GraphRecursionError
 
-from langchain_judges import as_evaluator, create_jury, create_rubric_judge, judge_many
+from langchain_judges import as_evaluator, create_rubric_judge, judge_many
 from langchain_judges.asking import failures
 from langchain_judges.asking.failures import ends_the_run, is_bug, place_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
+from langchain_judges.methods import create_jury
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import labels

@@ -7,13 +7,10 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from langchain_judges import (
-    create_jury,
-    create_relative_judge,
-    load_judge,
-)
+from langchain_judges import create_relative_judge, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.methods import create_jury
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

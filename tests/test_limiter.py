@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langchain_judges import create_jury, load_judge
+from langchain_judges import load_judge
 from langchain_judges.asking.effects import Effect, SingleFlight, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
 from langchain_judges.errors import OverBudget, RunStopped
+from langchain_judges.methods import create_jury
 from tests.conftest import chat
 from tests.judges import ITEM, PAIR, answer_call
 from tests.processes import wait_until

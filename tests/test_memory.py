@@ -11,18 +11,14 @@ from hypothesis import strategies as st
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_judges import (
-    FailureMemory,
-    create_allure_judge,
-    create_jury,
-    judge_many,
-)
+from langchain_judges import FailureMemory, create_allure_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
+from langchain_judges.methods import create_jury
 from langchain_judges.runs.sources import fields_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

@@ -21,7 +21,8 @@ PAIRS = [
 GRAPH = """
 import signal, sys
 from langchain_openai import ChatOpenAI
-from langchain_judges import create_allure_audit, create_jury, load_judge
+from langchain_judges import create_allure_audit, load_judge
+from langchain_judges.methods import create_jury
 from tests.judges import FEW, ITEM, PAIR
 from tests.memories import memory_of
 from tests.planners import planning

@@ -13,11 +13,12 @@ from langsmith.run_helpers import tracing_context
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
-from langchain_judges import create_jury, load_judge
+from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import create_online_evaluator
 from langchain_judges.integrations.watch import in_sample, watch_every, watch_project
+from langchain_judges.methods import create_jury
 from langchain_judges.testing import FakeModelServer
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, bsm, labels, of_method

@@ -12,13 +12,8 @@ from typing import Any
 
 from langchain_core.runnables.graph import Graph
 
-from langchain_judges import (
-    FailureMemory,
-    create_bsm_writer,
-    create_cascade,
-    create_jury,
-    load_judge,
-)
+from langchain_judges import FailureMemory, create_bsm_writer, load_judge
+from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.testing import FakeChatModel
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"

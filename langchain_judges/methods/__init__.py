@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from langchain_judges.asking.effects import gather as gather
     from langchain_judges.asking.question import Question as Question
     from langchain_judges.asking.question import Reply as Reply
+    from langchain_judges.methods.cascade import create_cascade as create_cascade
     from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
+    from langchain_judges.methods.jury import create_jury as create_jury
     from langchain_judges.methods.pairs import COMPARES as COMPARES
     from langchain_judges.methods.pairs import MATERIAL as MATERIAL
     from langchain_judges.methods.pairs import PairState as PairState
@@ -41,7 +43,9 @@ _HOMES = {
     "asking.ask": "ask",
     "asking.effects": "emit gather",
     "asking.question": "Question Reply",
+    "methods.cascade": "create_cascade",
     "methods.declaration": "JudgeOptions",
+    "methods.jury": "create_jury",
     "methods.pairs": "COMPARES MATERIAL PairState PairSteps order_verdict pair_of pair_prompt",
     "methods.registry": "register",
     "options": "Rule factory",

@@ -23,13 +23,12 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langchain_judges import (
     ajudge_many,
     create_allure_audit,
-    create_cascade,
-    create_jury,
     judge_many,
     load_judge,
     resolve_model,
 )
 from langchain_judges.asking import ask, send
+from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.writing.registry import load_writer
 from tests.judges import FEW, item_of
 from tests.memories import memory_of
