@@ -239,7 +239,7 @@ class ModelAdapter:
 
     def request(
         self,
-        shape: type[BaseModel] | None,
+        shape: type[BaseModel],
         sampling: Sampling,
         *,
         logprobs: bool = False,
@@ -250,7 +250,7 @@ class ModelAdapter:
         """Request for a reply of `shape` on the rung that the model is on.
 
         Args:
-            shape: What the reply must look like; None: the prompt says it, in its words.
+            shape: What the reply must look like.
             sampling: The parameters that are bound.
             logprobs: Whether log-probabilities are wanted.
             alternatives: Tokens whose probabilities are wanted beside each one written.
@@ -306,7 +306,7 @@ class ModelAdapter:
     def _prepared(
         self,
         model: BaseChatModel,
-        shape: type[BaseModel] | None,
+        shape: type[BaseModel],
         sampling: Sampling,
         unseeded: bool,
     ) -> ReplyRequest:
@@ -322,8 +322,6 @@ class ModelAdapter:
         settings: dict[str, Any] = {k: v for k, v in sampling.items() if k not in fields}
         model = model.model_copy(update=changes) if changes else model
         sent = tuple(sampling)
-        if shape is None:
-            return ReplyRequest(model, settings, "text", None, None, sent)
         rung, name = self.rungs[0], shape.__name__
         schema = json_schema(shape, self.text_limit)
         if rung == "text":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import partial
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import Generation
@@ -174,15 +173,12 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
 
 async def _checked(asking: Asking) -> Reply:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
-    question, own, variables = asking.question, asking.question.own, asking.variables
-    # A repair would ask for another form than the caller's own.
-    repairs_to_go = 0 if own else question.repairs
+    question, variables = asking.question, asking.variables
+    repairs_to_go = question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
     def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
-        parse = partial(own.parse, shape=question.reply_schema) if own else question.parse
-        tool, alone = sent.request.tool, own is not None
-        return reading.read(message, shape, parse, tool, material, words_alone=alone)
+        return reading.read(message, shape, question.parse, sent.request.tool, material)
 
     while True:
         sent = await send(asking)

@@ -89,12 +89,6 @@ class Question:
     is_shared: bool = False
     log: ReplyLog = field(default_factory=ReplyLog)
 
-    @property
-    def own(self) -> reading.OwnPrompt | None:
-        """The prompt, if it is the caller's own and says how its replies are read."""
-        prompt = self.prompt
-        return prompt if isinstance(prompt, reading.OwnPrompt) and prompt.reply else None
-
 
 @dataclass
 class Reply:
@@ -225,7 +219,7 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
     prompt = question.prompt
-    if isinstance(prompt, reading.OwnPrompt) and prompt.fences:
+    if isinstance(prompt, reading.FencedPrompt):
         variables = {**variables, **prompt.fenced(variables)}
     try:
         if prompt.partial_variables:
@@ -270,8 +264,6 @@ def call_key(asking: Asking) -> tuple[str, str]:
         # A reply that was kept without log-probabilities is no answer where they are wanted.
         "measured": [question.logprobs, question.measured_as],
     }
-    if question.own:
-        call["read"] = [question.own.reply, question.own.values]
     return prompt, json.dumps(call, sort_keys=True, default=str)
 
 

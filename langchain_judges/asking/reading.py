@@ -1,13 +1,13 @@
 """Reading a model's reply: from a message to checked data, or to what is wrong with it.
 
-Prompts of a caller's own stand here too: they say how replies in their form are read.
+Prompts of a caller's own stand here too: their texts are put in fences.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -62,13 +62,7 @@ _LABEL_ERRORS = {
 }
 
 
-# Variables that only prompts of a caller's own use: pieces without a word around them.
-PIECE = re.compile(
-    r"(turn|response_[12]_turn|role|aspect)_\d+|role_\d+_(type|description)"
-    r"|criterion_(name|description)|(reference|instructions|table)_text"
-)
-_KEYS = {"system", "prompt", "reply", "values"}
-_WHOLE_NUMBER = re.compile("[+-]?[0-9]{1,9}")
+_KEYS = {"system", "prompt"}
 
 
 class Problem(NamedTuple):
@@ -92,8 +86,6 @@ def read(
     parse: Parse | None,
     tool: str | None,
     material: Sequence[str] = (),
-    *,
-    words_alone: bool = False,
 ) -> Reading:
     """Return the checked data of a reply, or the problem with it.
 
@@ -103,7 +95,6 @@ def read(
         parse: Reads replies in plain words, for models that ignore the format.
         tool: The tool that the reply was to call, if it was asked by tools.
         material: The judged texts that the model was shown, which its thoughts may quote.
-        words_alone: Look for no JSON: braces and objects are words as any others.
     """
     if problem := _ending(message):
         return None, problem
@@ -117,15 +108,9 @@ def read(
     answer = text[start:].strip() if start is not None else None
     if calls:
         is_alone = answer is not None and is_opening(answer)
-        return _called(message, shape, None if words_alone else tool, is_alone)
+        return _called(message, shape, tool, is_alone)
     if not answer:
         return _unread("thoughts without an answer", text[-200:])
-    if words_alone:
-        end_of_thoughts = text[text.rfind("/", 0, start) - 1 : start] if start else "\0"
-        data = parse(answer) if parse and end_of_thoughts not in answer else None
-        if data is None:
-            return _unread("not of the form that the prompt's `reply` says", text[-200:])
-        return check(data, shape)
     return _read_answer(answer, shape, parse)
 
 
@@ -280,11 +265,6 @@ _BARE = {"task", "request", "response", "response_1", "response_2"}
 ONLY = "*"
 
 
-def is_fenced(prompt: ChatPromptTemplate) -> bool:
-    """Say whether a prompt is a caller's own whose texts are put in fences."""
-    return isinstance(prompt, OwnPrompt) and prompt.fences
-
-
 def in_fence(name: str, text: str) -> str:
     """Return a text between tags that no text of the prompt can close."""
     token, end = fence(text), "\n" if "\n" in text else ""
@@ -306,21 +286,11 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-class OwnPrompt(ChatPromptTemplate):
-    """A prompt that is sent word for word, and the form of its replies.
+class FencedPrompt(ChatPromptTemplate):
+    """A prompt of a caller's own, whose texts are put in fences.
 
-    Attributes:
-        reply: A regular expression whose groups are fields of the reply; None: asked for as
-            JSON.
-        values: What a group's text stands for, in any case, such as `{"A": "1"}`; other texts
-            stay.
-        fences: Whether texts are put in fences, and the names of other packages and of fields
-            of the row are filled.
+    The names of other packages and of fields of the row are filled.
     """
-
-    reply: str | None = None
-    values: dict[str, str] = {}
-    fences: bool = False
 
     def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what fills the variables, each text in a fence of its own.
@@ -347,54 +317,6 @@ class OwnPrompt(ChatPromptTemplate):
                 values[name] = "\n".join(shown)
         return values
 
-    def parse(self, text: str, shape: type[BaseModel]) -> ReplyData | None:
-        """Return the fields that a reply states; None if it states none, or two of one field.
-
-        Each match fills one item of a list, or one of the numbered parts of a reply (roles,
-        rows of a table), where the reply has such: one for each part, or whose they are is not
-        known. All of what has no group is the reply.
-        """
-        fields = json_schema(shape)["properties"]
-        numbers = set(_whole_numbers(fields))
-        matches = [self._said(match, numbers) for match in re.finditer(str(self.reply), text)]
-        if not matches:
-            return None
-        if plural := next((n for n, f in fields.items() if f.get("type") == "array"), None):
-            items = [each.get(plural, each) for each in matches]
-            return {**_whole(fields, text), plural: items}
-        parts = [name for name, field in fields.items() if field.get("type") == "object"]
-        if parts:
-            if len(matches) != len(parts):
-                return None
-            named = [_whole(fields[part]["properties"], "") for part in parts]
-            filled = zip(parts, named, matches, strict=True)
-            return {part: {**blank, **match} for part, blank, match in filled}
-        if any(each != matches[0] for each in matches):
-            return None
-        return {**_whole(fields, text), **matches[0]}
-
-    def _said(self, match: re.Match[str], numbers: Collection[str]) -> dict[str, str | int]:
-        groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
-        folded = {each.casefold(): value for each, value in self.values.items()}
-        said = {name: folded.get(text.casefold(), text) for name, text in groups.items()}
-        return {
-            name: int(text) if name in numbers and _WHOLE_NUMBER.fullmatch(text) else text
-            for name, text in said.items()
-        }
-
-
-def _whole_numbers(fields: Mapping[str, Any]) -> Iterator[str]:
-    for name, field in fields.items():
-        if field.get("type") == "integer":
-            yield name
-        yield from _whole_numbers(field.get("properties", {}))
-
-
-def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Return the fields of free text, each with the same text."""
-    free = (n for n, f in fields.items() if f.get("type") == "string" and "enum" not in f)
-    return dict.fromkeys(free, text.strip())
-
 
 # A prompt, and not the path of a file of prompts.
 _TEXT = re.compile(r"[{\n]")
@@ -415,7 +337,7 @@ def read_prompts(value: Any) -> Any:
         value = {ONLY: value}
     if isinstance(value, str | PathLike):
         try:
-            # All as text: a `yes` among the values is no truth value. It builds no objects.
+            # All as text. It builds no objects.
             text = Path(value).read_text(encoding="utf-8")
             value = yaml.load(text, yaml.BaseLoader)  # noqa: S506
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
@@ -438,22 +360,17 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         text = prompt if isinstance(prompt, str) else HumanMessagePromptTemplate(prompt=prompt)
         own: Any = [("human", text) if isinstance(text, str) else text]
         try:
-            return OwnPrompt.from_messages(own).model_copy(update={"fences": True})
+            return FencedPrompt.from_messages(own)
         except ValueError as exc:
             raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc
     if not isinstance(prompt, Mapping) or "prompt" not in prompt or set(prompt) - _KEYS:
         raise OptionError(
             f"`prompts` must be prompts by step, each a text, a template or a mapping with "
-            f"`prompt` and, as one likes, `system`, `reply` and `values`, got {prompt!r} for "
-            f"{step!r}"
+            f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
         )
     parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
     messages = [(role, str(text)) for role, text in parts if text or role == "human"]
-    reply = prompt.get("reply")
     try:
-        template = OwnPrompt.from_messages(messages)
-        re.compile(reply or "")
-    except (ValueError, re.error) as exc:
-        raise OptionError(f"`prompts`: {step!r} is no template or pattern: {exc}") from exc
-    values = {str(text): str(value) for text, value in (prompt.get("values") or {}).items()}
-    return template.model_copy(update={"reply": reply, "values": values})
+        return ChatPromptTemplate.from_messages(messages)
+    except ValueError as exc:
+        raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc

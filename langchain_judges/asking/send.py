@@ -61,9 +61,8 @@ async def send(asking: Asking) -> Sent:
 def _shown(asking: Asking, show: Show) -> Sent:
     """Show the request that would be sent, and send nothing."""
     question = asking.question
-    shape = None if question.own else question.reply_schema
-    request = question.adapter.request(shape, {})
-    schema = reading.json_schema(shape) if shape else {}
+    request = question.adapter.request(question.reply_schema, {})
+    schema = reading.json_schema(question.reply_schema)
     name = f"{question.step} {asking.unit}".strip()
     show(name, request.messages(asking.messages), schema)
     return Sent(None, request, Problem("missing", "it was only shown"))
@@ -125,7 +124,7 @@ async def _call(
 def _request(asking: Asking) -> ReplyRequest:
     question, adapter = asking.question, asking.question.adapter
     return adapter.request(
-        None if question.own else question.reply_schema,
+        question.reply_schema,
         adapter.sampling(question.sampled, asking.seed),
         logprobs=question.logprobs,
         alternatives=question.alternatives,

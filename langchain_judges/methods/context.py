@@ -26,10 +26,8 @@ from langchain_judges.asking.models import model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import (
     ONLY,
-    PIECE,
-    OwnPrompt,
+    FencedPrompt,
     Problem,
-    is_fenced,
     own_prompt,
     read_prompts,
 )
@@ -315,13 +313,13 @@ def prompt_set(
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
         prompt = own_prompt(step, own)
         known = set(originals[step].input_variables)
-        extra = {v for v in prompt.input_variables if v not in known and not PIECE.fullmatch(v)}
+        extra = {v for v in prompt.input_variables if v not in known}
         # What only steps that judge are shown: a plan is made from the request alone.
         texts = {"response", "response_1"} & known
         if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
             raise _unknown(step, known, extra)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
-        if is_fenced(prompt) or (extra and not (has_fences or isinstance(prompt, OwnPrompt))):
+        if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
             prompt = _as_fenced(prompt, known)
         elif extra:
             raise _unknown(step, known, extra)
@@ -348,9 +346,8 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.insert(0, SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
-    fenced = OwnPrompt.from_messages(messages)
-    kept = {"fences": True, "partial_variables": prompt.partial_variables}
-    return fenced.model_copy(update=kept)
+    fenced = FencedPrompt.from_messages(messages)
+    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
@@ -362,7 +359,6 @@ def _texts(prompt: ChatPromptTemplate) -> list[str]:
     return [
         *(message.pretty_repr() for message in prompt.messages),
         *(f"{name}={value}" for name, value in filled.items()),
-        *([json.dumps([prompt.reply, prompt.values])] if isinstance(prompt, OwnPrompt) else []),
     ]
 
 

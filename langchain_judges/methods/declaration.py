@@ -120,8 +120,7 @@ class AskingOptions(Options):
         temperature: Overrides the model's own.
         repairs: Turns in which a model may correct an unusable reply.
         prompts: Prompts of your own, by step or, for the one that judges, alone: each a text, a
-            template, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML
-            file.
+            template, or a mapping with `prompt` and `system`; or a YAML file.
         cache: LangChain cache for checked replies.
     """
 

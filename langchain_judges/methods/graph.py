@@ -31,7 +31,7 @@ from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.reading import is_fenced
+from langchain_judges.asking.reading import FencedPrompt
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
@@ -430,7 +430,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
-            fenced = [prompt for prompt in self.prompts.values() if is_fenced(prompt)]
+            fenced = [each for each in self.prompts.values() if isinstance(each, FencedPrompt)]
             names = {name for prompt in fenced for name in prompt.input_variables}
             if own := {name: source[name] for name in names if name in source}:
                 source = {**source, "variables": own}

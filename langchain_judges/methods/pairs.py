@@ -27,10 +27,8 @@ from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import (
-    Text,
     compared,
     judged,
-    plain,
     shown,
     shown_task,
     transcript,
@@ -201,12 +199,9 @@ class PairSteps(RowSteps):
 
         Examples stand before the row, where other rows have the same; see `asking.ask`.
         """
-        instructions = self.context.options.instructions
         return {
-            **_numbered("turn", pair["input"], "user"),
             "focus": self.focus_on(pair),
-            "instructions": instructions_block(instructions),
-            "instructions_text": instructions or "",
+            "instructions": instructions_block(self.context.options.instructions),
             "shared": examples,
         }
 
@@ -218,15 +213,6 @@ class PairSteps(RowSteps):
         """The variables of a prompt that shows the request alone."""
         text = shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
-
-    def pieces(self, pair: Pair, order: Order) -> dict[str, object]:
-        """The bare pieces of a pair, for prompts of a caller's own."""
-        sides = in_slots(order, pair["output_a"], pair["output_b"])
-        return {
-            **_numbered("response_1_turn", sides[0], "assistant"),
-            **_numbered("response_2_turn", sides[1], "assistant"),
-            "reference_text": pair.get("reference") or "",
-        }
 
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""
@@ -248,7 +234,6 @@ class PairSteps(RowSteps):
         lessons = block(examples, order=order, noun=self.noun)
         frame = self.frame(pair, lessons)
         return {
-            **self.pieces(pair, order),
             **fences(request, first, second),
             "request": request,
             "reference": reference_block(reference),
@@ -258,13 +243,6 @@ class PairSteps(RowSteps):
             "instructions": findings(pair.get("lookups") or []) + frame["instructions"],
             "of_row": pair.get("variables") or {},
         }
-
-
-def _numbered(name: str, text: Text, role: str) -> dict[str, str]:
-    """The messages of a role as numbered variables; a text is one message."""
-    messages = [{"role": role, "content": text}] if isinstance(text, str) else text
-    own = [plain(each.get("content")) for each in messages if each.get("role", role) == role]
-    return {f"{name}_{number}": words for number, words in enumerate(own, 1)}
 
 
 def fences(request: str, first: str, second: str) -> dict[str, str]:

@@ -164,8 +164,6 @@ class BSMSteps(PairSteps):
             **self.scale,
             "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
-            "criterion_name": name,
-            "criterion_description": criterion["description"],
         }
         several = options.samples > 1
         unit = f"{name} ({ORDER_NAMES[order]}{f', sample {sample + 1}' if several else ''})"

@@ -107,18 +107,8 @@ class VoteSteps(RoleSteps):
         material, (_, task) = self.prompt_variables(pair, order), self.task(pair)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
-        pieces = {
-            f"role_{number}{part}": words
-            for number, (role, line) in enumerate(zip(voters, described, strict=True), 1)
-            for part, words in (
-                ("", line),
-                ("_type", role["type"]),
-                ("_description", role["description"]),
-            )
-        }
         return {
             **material,
-            **pieces,
             "fence_text": material["fence_request"],
             "text": material["request"],
             "about": task["about"].replace("{noun}", self.noun),

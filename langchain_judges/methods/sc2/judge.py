@@ -121,7 +121,6 @@ class SC2Steps(PairSteps):
         variables = {
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
-            **{f"aspect_{i}": name for i, name in enumerate(aspects, 1)},
         }
         question = replace(self._table_question, reply_schema=whole, partial=part)
         unit, seed = f"table {number}", sample_seed(self.options.seed, number)
@@ -259,7 +258,6 @@ class SC2Steps(PairSteps):
         variables = {
             **self._material(pair, order, prefers=True),
             "table": shown if rows else "",
-            "table_text": rows,
             "examples": self._worked(bool(rows)),
             **self.options.aim,
         }
