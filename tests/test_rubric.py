@@ -17,8 +17,7 @@ from langchain_judges.errors import InputError, OptionError, RepeatedFailureErro
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
-from langchain_judges.methods.rubric.replies import parse_label
-from langchain_judges.methods.rubric.tally import subscore
+from langchain_judges.methods.rubric.replies import parse_label, subscore
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced, with_logprobs
 from tests.judges import answer
@@ -106,7 +105,6 @@ def test_a_rubric_in_a_file(form, tmp_path):
     text = "criteria:\n- name: Rude\n  labels: [yes, no]\nneeds: source\n"
     file.write_text(json.dumps(data) if form == "json" else text)
     judge = create_rubric_judge(says("no"), file=file)
-    assert create_rubric_judge(says("no"), rubric=file).options == judge.options
     assert lacked(judge, ITEM).startswith(
         "there is nothing to judge by: the judge needs a source"
     )

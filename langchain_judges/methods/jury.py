@@ -185,15 +185,11 @@ def pair_verdict(ballots: Ballots, account: Account) -> verdict.Verdict:
         account.fail([ballots.undecided])
         return verdict.not_judged(**account.booked, rationale=why)
     return {
+        **verdict.not_judged(**account.booked, rationale=ballots.rationale(preference)),
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
-        "scores": None,
         "confidence": ballots.agreement(preference),
         "confidence_source": "samples",
-        "flipped": None,
-        "rationale": ballots.rationale(preference),
-        "failures": account.failures,
-        "usage": account.usage,
     }
 
 
@@ -231,14 +227,11 @@ def label_verdict(
         account.fail([ballots.undecided])
         return verdict.not_labelled(**account.booked, rationale=why)
     return {
+        **verdict.not_labelled(**account.booked, rationale=ballots.rationale(label)),
         "label": label,
         "score": score,
         "confidence": ballots.agreement(label),
         "confidence_source": "samples",
-        "rationale": ballots.rationale(label),
-        "failures": account.failures,
-        "usage": account.usage,
-        "recalled": [],
     }
 
 

@@ -14,9 +14,9 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
+from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
 from langchain_judges.methods.rubric.judge import LabelSteps
-from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.options import LabelOptions, rubric_of
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.options import factory
 
@@ -110,12 +110,7 @@ class ALLURE(LabelOptions):
     @cached_property
     def own_rubric(self) -> Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
-        return rubric_of_text(self.rubric, self.labels) if self.rubric else None
-
-    @property
-    def own_labels(self) -> LabelsLike:
-        """The labels of every criterion."""
-        return self.labels
+        return rubric_of(self.rubric, self.labels) if self.rubric else None
 
     @property
     def shown(self) -> frozenset[str]:

@@ -278,17 +278,9 @@ def claims_verdict(
     shares = [each["score"] or 0.0 for each in subscores]
     total = round(harmonic_mean(shares), 4)
     heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""
-    verdict: LabelVerdict = {
-        "label": total,
-        "score": total,
-        "confidence": None,
-        "confidence_source": "none",
-        "rationale": heading + " ".join(each["reason"] for each in subscores),
-        "failures": account.failures,
-        "usage": account.usage,
-        "recalled": [],
-    }
-    return verdict, subscores
+    why = heading + " ".join(each["reason"] for each in subscores)
+    told = not_labelled(**account.booked, rationale=why)
+    return {**told, "label": total, "score": total}, subscores
 
 
 _NOTHING = "states nothing that can be checked"

@@ -28,7 +28,6 @@ from langchain_judges.methods.rubric import claims, replies
 from langchain_judges.methods.rubric import prompts as texts
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
-from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
 from langchain_judges.options import factory
 from langchain_judges.rows.texts import shown_task, transcript
 from langchain_judges.verdict import Item, Label
@@ -43,17 +42,14 @@ class ShownExample(Example):
     source_text: str
 
 
-def case(
-    record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
-) -> dict[str, str]:
+def case(record: Item | Example | ShownExample, options: LabelOptions) -> dict[str, str]:
     """An item, or an example, as a prompt shows it.
 
     Args:
         record: The item or example.
         options: Say whether its task is shown.
-        also: Further texts that the same fence encloses.
     """
-    parts = items.prompt_variables(record, also)
+    parts = items.prompt_variables(record)
     if "task" in options.shown:
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
@@ -140,7 +136,7 @@ class LabelSteps(claims.RubricSteps):
             names = self._names(criterion)
             data, problem = check(part, replies.label_shape(names, self.options.explain))
             if problem is None:
-                found = subscore(criterion, data, reply.measured.get(unit) or {})
+                found = replies.subscore(criterion, data, reply.measured.get(unit) or {})
                 subscores.append(found)
                 if found["label"] is None:
                     problem = Problem("cannot_assess", found["reason"])
@@ -184,13 +180,15 @@ class LabelSteps(claims.RubricSteps):
         item = items.item_of(state)
         criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in found}
-        subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
+        subscores = [
+            by_name.get(each.name) or replies.subscore(each, None, {}) for each in criteria
+        ]
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
-            verdict = one_verdict(subscores[0], account, recalled)
+            verdict = replies.one_verdict(subscores[0], account, recalled)
         else:
             least = self.options.quorum or len(criteria) // 2 + 1
-            verdict = total_verdict(criteria, subscores, least, account)
+            verdict = replies.total_verdict(criteria, subscores, least, account)
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:

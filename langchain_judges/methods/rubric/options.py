@@ -37,6 +37,7 @@ class LabelOptions(LookupOptions):
     """The options of judges that label one text.
 
     Attributes:
+        labels: Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes).
         steps: How to judge, step by step; default the rubric's own steps.
         explain: When the reason is asked: `"first"`, before the label, or `"none"`.
         abstain: Let the model say that the material does not suffice: no label, reason
@@ -56,6 +57,7 @@ class LabelOptions(LookupOptions):
     explain: rubrics.Explain = "first"
     abstain: bool = False
     last_turn: bool = False
+    labels: rubrics.Labels | None = None
     best: Label | None = None
     needs: rubrics.Needs = ()
 
@@ -73,11 +75,6 @@ class LabelOptions(LookupOptions):
     @abstractmethod
     def own_rubric(self) -> rubrics.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
-
-    @property
-    @abstractmethod
-    def own_labels(self) -> rubrics.LabelsLike | None:
-        """Labels of criteria without their own, and of ready rubrics."""
 
     @property
     def shown(self) -> frozenset[str]:
@@ -148,7 +145,10 @@ class LabelOptions(LookupOptions):
             InputError: There is nothing to judge by.
         """
         if own := item.get("rubric"):
-            return _rubric_of_row(own, self.own_labels)
+            try:
+                return rubric_of(own, self.labels)
+            except OptionError as exc:
+                raise InputError(str(exc)) from exc
         if self.own_rubric:
             return _counting(self.own_rubric, item)
         basis = next((field for field in BASES if item.get(field)), None)
@@ -158,7 +158,7 @@ class LabelOptions(LookupOptions):
                 "a source to check against, or a `rubric` of its own (`expected`, `source`, "
                 f"`rubric`); {fields_of(item)}"
             )
-        return rubric_of_text(BASES[basis], self.own_labels)
+        return rubric_of(BASES[basis], self.labels)
 
     def check(self, item: Mapping[str, object]) -> None:
         """Check that there is something to judge an item by.
@@ -180,7 +180,7 @@ class LabelOptions(LookupOptions):
         """The labels that people may give a text; empty: any, where there is a total."""
         rubric = self.own_rubric
         if rubric is None:
-            return tuple(self.own_labels or (0, 1))
+            return tuple(self.labels or (0, 1))
         return rubric.criteria[0].names if len(rubric.criteria) == 1 else ()
 
     @property
@@ -197,23 +197,6 @@ class LabelOptions(LookupOptions):
         return "expected" in (*self.own_rubric.needs, *self.needs)
 
 
-def _rubric_of_row(own: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    """The criteria of one row.
-
-    Raises:
-        InputError: They are none.
-    """
-    if isinstance(own, str):
-        return rubric_of_text(own, labels)
-    try:
-        criteria = rubrics.read_rubric(own)
-    except OptionError as exc:
-        raise InputError(str(exc)) from exc
-    return rubrics.Rubric(
-        criteria=tuple(c.with_labels(labels) if labels else c for c in criteria)
-    )
-
-
 def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
     """A rubric whose scale counts documents with one that ends at their number."""
     number = documents_in(str(item.get("output"))) if rubric.counts else 0
@@ -226,18 +209,24 @@ def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rub
     return rubric.model_copy(update={"criteria": (rubrics.Criterion(**own),)})
 
 
-def rubric_of_text(text: str, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    """The ready rubric of a name, or a text as a rubric of one criterion.
+def rubric_of(value: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
+    """The ready rubric of a name, or the criteria that a caller or a row gives.
 
     Args:
-        text: The name, or what is judged.
-        labels: Labels to use instead of those of a ready rubric.
+        value: The name, or what `criteria.read_rubric` takes.
+        labels: Of criteria without their own, and in place of those of a ready rubric.
     """
-    if rubric := rubrics.ready_rubrics().get(text):
+    if isinstance(value, str) and (rubric := rubrics.ready_rubrics().get(value)):
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
-    criterion = rubrics.Criterion(name="rubric", description=text.strip())
-    return rubrics.Rubric(criteria=(criterion.with_labels(labels) if labels else criterion,))
+    return _labelled(rubrics.Rubric(criteria=rubrics.read_rubric(value)), labels)
+
+
+def _labelled(rubric: rubrics.Rubric, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
+    if labels is None:
+        return rubric
+    criteria = tuple(criterion.with_labels(labels) for criterion in rubric.criteria)
+    return rubric.model_copy(update={"criteria": criteria})
 
 
 def _relabelled(
@@ -263,11 +252,9 @@ class RubricOptions(LabelOptions):
 
     Attributes:
         rubric: A ready rubric's name, a text, a list of criteria (`"name"`, `"name:
-            description"`, the fields of a `Criterion`), a mapping of names to descriptions, or
-            the `Path` of a file. Default: correctness if a row has `expected`, else
-            groundedness.
+            description"`, the fields of a `Criterion`), or a mapping of names to descriptions.
+            Default: correctness if a row has `expected`, else groundedness.
         file: A YAML or JSON file that holds the rubric.
-        labels: Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes).
         each: Ask each criterion in its own call.
         min_valid: Fewest criteria that must be judged for a verdict; default more than half.
         claims: Judge correctness or groundedness claim by claim, in two calls
@@ -305,24 +292,14 @@ class RubricOptions(LabelOptions):
     results = ("subscores", "claims")
 
     rubric: Annotated[
-        rubrics.RubricLike | PathLike[str] | None,
+        rubrics.RubricLike | None,
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
-    labels: rubrics.Labels | None = None
     each: bool = False
     min_valid: Annotated[int, Ge(1)] | None = None
     claims: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_file(cls, data: Any) -> Any:
-        """Take a path given as the rubric for the file that it is."""
-        path = data.get("rubric") if isinstance(data, dict) else None
-        if isinstance(path, PathLike) and data.get("file") is None:
-            return {**data, "rubric": None, "file": path}
-        return data
 
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:
@@ -367,21 +344,16 @@ class RubricOptions(LabelOptions):
     @cached_property
     def own_rubric(self) -> rubrics.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
-        if isinstance(self.rubric, str):
-            return rubric_of_text(self.rubric, self.labels)
-        if self.rubric is not None and not isinstance(self.rubric, PathLike):
-            rubric = rubrics.Rubric(criteria=rubrics.read_rubric(self.rubric))
-        elif self.file is not None:
+        if self.rubric is not None:
+            return rubric_of(self.rubric, self.labels)
+        if self.file is not None:
             rubric = rubrics.load_rubric(self.file)
         elif isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
             asked = rubrics.Criterion(name="score", description="What the prompt asks holds.")
             rubric = rubrics.Rubric(criteria=(asked,))
         else:
             return None
-        if self.labels is None:
-            return rubric
-        criteria = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
-        return rubric.model_copy(update={"criteria": criteria})
+        return _labelled(rubric, self.labels)
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
@@ -404,11 +376,6 @@ class RubricOptions(LabelOptions):
         super().check(item)
         if self.claims:
             _check_claims(self.rubric_of(item), item)
-
-    @property
-    def own_labels(self) -> rubrics.LabelsLike | None:
-        """Labels of criteria without their own, and of ready rubrics."""
-        return self.labels
 
     @property
     def _most(self) -> int:

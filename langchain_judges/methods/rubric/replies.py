@@ -1,4 +1,4 @@
-"""State of the judges by criteria, and the shapes their models reply in."""
+"""State of the judges by criteria: the shapes of replies, and the verdict made of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import fsum, prod
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage
@@ -13,11 +14,12 @@ from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking import reply_text
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
-from langchain_judges.verdict import ConfidenceSource, Label
+from langchain_judges.verdict import ConfidenceSource, Label, LabelVerdict, not_labelled
 
 
 class CriterionScore(TypedDict):
@@ -201,3 +203,125 @@ def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
         name for name in names if beginning and name.casefold().startswith(beginning)
     ]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def subscore(
+    criterion: Criterion,
+    answer: Mapping[str, object] | None,
+    probabilities: Mapping[str, float],
+) -> CriterionScore:
+    """The finding by one criterion.
+
+    Args:
+        criterion: The criterion.
+        answer: The label and the reason; None: it was not judged. Another label than those
+            of the criterion says that it cannot be assessed.
+        probabilities: Of the labels, where the model gave any: the score is then their mean
+            (arXiv:2503.03064). Those of a judge that may abstain hold the probability of that
+            too: it lowers the confidence, and the score is the mean of the other labels.
+    """
+    label = None
+    if answer is not None:
+        label = {str(each): each for each in criterion.names}.get(str(answer["label"]))
+    confidence = probabilities.get(str(label))
+    score = None if label is None else criterion.position(label)
+    known = _of_labels(criterion, probabilities)
+    if label is not None and len(known) == len(criterion.names):
+        score = fsum(criterion.position(each) * known[str(each)] for each in criterion.names)
+    return {
+        "criterion": criterion.name,
+        "label": label,
+        "score": score,
+        "weight": criterion.weight,
+        "holds": None if label is None else criterion.holds(label),
+        "required": criterion.required,
+        "reason": str((answer or {}).get("explanation") or "").strip(),
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else "logprobs",
+    }
+
+
+def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict[str, float]:
+    """The probabilities of the criterion's labels, given that it has one of them."""
+    known = {str(name): probabilities.get(str(name)) for name in criterion.names}
+    listed = {name: chance for name, chance in known.items() if chance is not None}
+    if len(listed) == len(probabilities):
+        return dict(probabilities)
+    total = fsum(listed.values())
+    return {name: chance / total for name, chance in listed.items()} if total else {}
+
+
+def one_verdict(part: CriterionScore, account: Account, recalled: list[str]) -> LabelVerdict:
+    """The verdict of a rubric with one criterion: its label and its score."""
+    if part["label"] is None:
+        why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
+        return {**not_labelled(**account.booked, rationale=why), "recalled": recalled}
+    why = part["reason"] or f"Label {part['label']}, without a reason."
+    return {
+        **not_labelled(**account.booked, rationale=why),
+        "label": part["label"],
+        "score": part["score"],
+        "confidence": part["confidence"],
+        "confidence_source": part["confidence_source"],
+        "recalled": recalled,
+    }
+
+
+def total_verdict(
+    criteria: Sequence[Criterion],
+    subscores: Sequence[CriterionScore],
+    least: int,
+    account: Account,
+) -> LabelVerdict:
+    """The verdict of a rubric with several criteria.
+
+    Its label and its score are the mean of the scores, weighed; 0 where a required criterion
+    does not hold. Its confidence is how probable it is that all labels that decide it are
+    right, each independently of the others.
+
+    Args:
+        criteria: The criteria.
+        subscores: What was found by each, in the same order.
+        least: Fewest criteria that must be judged.
+        account: Of the row.
+    """
+    broken = [each for each in subscores if each["required"] and each["holds"] is False]
+    open_ = [each for each in subscores if each["required"] and each["label"] is None]
+    valid = [
+        (criterion, each)
+        for criterion, each in zip(criteria, subscores, strict=True)
+        if each["score"] is not None
+    ]
+    if open_ and not broken:
+        why = f"the required criterion {open_[0]['criterion']!r} has no label"
+        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
+    if len(valid) < least and not broken:
+        why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
+        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
+    weights = fsum(criterion.weight for criterion, _ in valid)
+    points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
+    total = 0.0 if broken else round(points / weights, 4)
+    confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
+    known = [each for each in confidences if each is not None]
+    confidence = prod(known) if len(known) == len(confidences) else None
+    return {
+        **not_labelled(**account.booked, rationale=_rationale(total, subscores, broken)),
+        "label": total,
+        "score": total,
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else "logprobs",
+    }
+
+
+def _rationale(
+    total: float, subscores: Sequence[CriterionScore], broken: Sequence[CriterionScore]
+) -> str:
+    if broken:
+        names = ", ".join(each["criterion"] for each in broken)
+        reason = broken[0]["reason"]
+        return f"It fails what is required: {names}." + (f" {reason}" if reason else "")
+    parts = [
+        f"{each['criterion']}: {'not judged' if each['label'] is None else each['label']}"
+        for each in subscores
+    ]
+    return f"Total {total:.2f} of 1. " + "; ".join(parts) + "."
