@@ -109,7 +109,7 @@ def missing_extra(
 
 
 def _brought(extra: str) -> list[str]:
-    """Return what an extra installs, without this package's own name: no index has it yet."""
+    """Requirements of an extra, without this package's own name: no index has it yet."""
     try:
         declared = requires("langchain-judges") or []
     except PackageNotFoundError:

@@ -78,7 +78,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Rule:
-    """How the rule of an option is said, where its type alone would say it badly."""
+    """Wording of an option's rule, where its type alone would be unclear."""
 
     text: str
 
@@ -373,7 +373,7 @@ def _with_tuples(annotation: object, value: object) -> object:
 
 
 def _is_data(value: object) -> bool:
-    """Say whether a value can be written as JSON and read again."""
+    """Whether a value can be written as JSON and read again."""
     if isinstance(value, Mapping):
         return all(map(_is_data, value.values()))
     if isinstance(value, list | tuple):

@@ -18,14 +18,14 @@ from langchain_judges.verdict import Preference
 T = TypeVar("T")
 
 Order = Literal["AB", "BA"]
-"""Which text stands in the first slot: `AB` shows A first, `BA` shows B first."""
+"""Order of the texts: `AB` shows A first, `BA` shows B first."""
 
 OrderRule = Literal["strict", "lenient", "score_mean", "none"]
-"""How the verdicts of the two orders become one."""
+"""Rule that combines the verdicts of both orders."""
 
 
 ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
-"""How an order is called in names that people read."""
+"""Name of an order for people."""
 
 
 def _as_label(value: object) -> object:
@@ -34,10 +34,10 @@ def _as_label(value: object) -> object:
 
 
 Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
-"""How replies name what stands first and what stands second."""
+"""Names of the first and the second text in replies."""
 
 SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
-"""How replies name the better one where they may also say that neither is."""
+"""Names of the better text in replies, or of a tie."""
 
 
 def orders_of(rule: OrderRule) -> tuple[Order, ...]:
@@ -117,5 +117,5 @@ def combine(rule: OrderRule, preferences: Sequence[Preference]) -> Preference:
 
 
 def disagree(preferences: Sequence[Preference]) -> bool | None:
-    """Say whether the orders disagreed, into or out of a tie too; None for one order."""
+    """Whether the orders disagreed, ties included; None for one order."""
     return None if len(preferences) < 2 else len(set(preferences)) > 1

@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Say what is being done if it takes longer than a second, from a thread of its own.
+    """Announce work that takes longer than a second, from a separate thread.
 
-    It is logged at level INFO, and stands on the standard error where that is a terminal.
+    It is logged at level INFO, and printed on standard error if that is a terminal.
 
     >>> with busy("Loading the embedder"):
     ...     pass

@@ -13,10 +13,10 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 Preference = Literal["A", "B", "tie"]
-"""Which text is better, by identity of the text and never by the slot it was shown in."""
+"""The better text, by identity and never by the slot it was shown in."""
 
 POINTS: Mapping[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-"""How far a preference is one for A."""
+"""Preference for A as a number."""
 PREFERENCE_WORDS: Mapping[Preference, str] = {
     "A": "A is better",
     "B": "B is better",
@@ -203,7 +203,7 @@ class LabelVerdict(TypedDict):
     """None: not judged, see `failures`."""
     score: float | None
     """From 0, the lowest label, to 1, the highest: the mean of the labels by probability where
-    there are log-probabilities, else where the label stands; words are at even distances."""
+    there are log-probabilities, else where the label stands; words are evenly spaced."""
     confidence: float | None
     confidence_source: ConfidenceSource
     rationale: str
@@ -305,7 +305,7 @@ def reason_of(verdict: Mapping[str, Any]) -> str:
 
 
 def is_abstention(verdict: Mapping[str, Any]) -> bool:
-    """Say whether a judge said that it cannot assess a row, and nothing else went wrong."""
+    """Whether a judge said that it cannot assess a row, and nothing else went wrong."""
     reasons = {failure["reason"] for failure in verdict.get("failures") or []}
     said_so = "cannot_assess" in reasons and reasons <= {"cannot_assess", *_NOTES}
     return said_so and decision(verdict) is None

@@ -395,7 +395,7 @@ BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
     [
         ([], None, "at least one item"),
         ([{"input": "x"}], None, "item 0: .*`output`"),
-        ([*planning(1), *planning(1)], None, "stands twice"),
+        ([*planning(1), *planning(1)], None, "occurs twice"),
         ([BARE], None, "reads `expected` or `label`, which no item has"),
         ([{**BARE, "label": 4}], None, r"x: a person's label must be .*\[0, 1\], .* got 4"),
         ([{**BARE, "label": "good"}], None, "x: a person's label must be .* got 'good'"),

@@ -115,7 +115,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
         assert re.search(rf"in.jsonl, (row|line) {number}: {problem}", result.stderr)
-    assert "4 of 6 rows are bad and stand in the results with their reason." in result.stderr
+    assert "4 of 6 rows are bad and are in the results with their reason." in result.stderr
     assert len(server.calls) == 4
     table = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["preference"] is None for row in table] == [n + 1 in PROBLEMS for n in range(6)]

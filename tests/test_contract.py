@@ -93,7 +93,7 @@ def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
     prompt = ChatPromptTemplate.from_messages(
         [("human", "{request} {response_1} {response_2}")]
     )
-    with pytest.raises(OptionError, match="'compare' has no `instructions`, where examples"):
+    with pytest.raises(OptionError, match="'compare' has no `instructions` for the"):
         page.create_merits_judge(
             FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
         )

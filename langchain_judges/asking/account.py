@@ -67,7 +67,7 @@ class Account:
 
     @property
     def booked(self) -> Booked:
-        """What went wrong and what was paid so far, as a verdict tells it."""
+        """Failures and usage so far, in the form of a verdict."""
         return {"failures": self.failures, "usage": self.usage}
 
     @property

@@ -1,4 +1,4 @@
-"""How one chat model is asked: which structured output it takes, which settings it refuses.
+"""Adapter of one chat model: its structured output, and the settings it refuses.
 
 The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
 and what derives from it: the raw reply is never lost),
@@ -375,7 +375,7 @@ def deadline_of(model: BaseChatModel) -> float | None:
 
 
 def _is_openai(model: BaseChatModel) -> bool:
-    """Say whether a model is asked at OpenAI's own address, or at Azure's."""
+    """Whether a model is asked at OpenAI's own address, or at Azure's."""
     address = getattr(model, "openai_api_base", None) or "https://api.openai.com"
     host = urlsplit(str(address)).hostname or ""
     return host.endswith((".openai.com", ".openai.azure.com"))

@@ -166,7 +166,7 @@ def unreadable(error: Exception) -> str | None:
 
 
 def _of_client(error: Exception) -> bool:
-    """Say whether an error was raised in the code of a provider's client."""
+    """Whether an error was raised in the code of a provider's client."""
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
@@ -180,7 +180,7 @@ def _refuses_keyword(error: Exception) -> bool:
 
 
 def redirects_in_circles(error: BaseException | None) -> bool:
-    """Say whether a server has redirected a request again and again."""
+    """Whether a server has redirected a request again and again."""
     while error is not None:
         if type(error).__name__ == "TooManyRedirects":
             return True
@@ -189,12 +189,12 @@ def redirects_in_circles(error: BaseException | None) -> bool:
 
 
 def rejects(error: Exception) -> bool:
-    """Say whether the request as such was rejected, by the provider or by its library."""
+    """Whether the request as such was rejected, by the provider or by its library."""
     return status_of(error) in {400, 422} or _refuses_keyword(error)
 
 
 def can_pass(error: Exception) -> bool:
-    """Say whether the same request may succeed a little later."""
+    """Whether the same request may succeed a little later."""
     if redirects_in_circles(error):
         return False
     if isinstance(error, exceptions.ModelError):
@@ -237,7 +237,7 @@ def in_a_line(error: Exception) -> str:
 
 
 def _address(error: Exception) -> str:
-    """Return where a request went that got no answer, without what may be secret."""
+    """Address of a request that got no answer, without anything secret."""
     url = getattr(vars(error).get("request"), "url", None)
     if status_of(error) is not None or url is None:
         return ""
@@ -296,7 +296,7 @@ class Complaint(NamedTuple):
         return any(self._says(_FORMAT_REJECTED, line) for line in self.message.split("\n"))
 
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
-        """Say whether the provider itself says something, and not a text that it repeats."""
+        """Whether the provider itself says something, and not a text that it repeats."""
         places = ((one.start(), one.end()) for one in re.finditer(pattern, sentence))
         pairs = ({_pair(sentence, at) for at in place} for place in places)
         return any(not self.prompt_words & each for each in pairs)

@@ -1,4 +1,4 @@
-"""How many model calls a run may have in flight, and how many it may pay for.
+"""Limits of a run: model calls in flight, and calls that are paid for.
 
 `judge_many` opens a limiter for the whole run and every call of `ask()` passes through it,
 whatever graph, thread or task it comes from. Older pairs go first, so that a stopped run

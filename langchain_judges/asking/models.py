@@ -319,7 +319,7 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def is_openai_compatible(model: object) -> bool:
-    """Say whether `model` is a `ChatOpenAI` or derived from it.
+    """Whether `model` is a `ChatOpenAI` or derived from it.
 
     Read from the class names, because importing `langchain_openai` only to ask costs more
     than the rest of the package.
@@ -450,7 +450,7 @@ class _Reply(_Beside):
 
 
 def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
-    """Say whether LangChain reads all of a reply from a dictionary: not where it refuses."""
+    """Whether LangChain reads all of a reply from a dictionary: not where it refuses."""
     choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
     if not isinstance(choices, list) or not choices:
         return False

@@ -115,7 +115,7 @@ def read(
 
 
 def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Reading:
-    """Read what stands behind a reply's thoughts: an object, else a line."""
+    """Read a reply after its thoughts: an object, else a line."""
     try:
         return check(object_of(answer).value, shape)
     except ValueError as exc:
@@ -293,7 +293,7 @@ class FencedPrompt(ChatPromptTemplate):
     """
 
     def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what fills the variables, each text in a fence of its own.
+        """Values of the variables, each text in a fence of its own.
 
         Args:
             given: The variables of the method's own prompt, and further fields of the row as

@@ -96,7 +96,7 @@ class TextObject(NamedTuple):
 
 
 def too_deep(data: object, levels: int = _DEEPEST) -> bool:
-    """Say whether data is nested deeper than any reply that is asked for."""
+    """Whether data is nested deeper than any reply that is asked for."""
     if not levels:
         return True
     if isinstance(data, dict):
@@ -105,7 +105,7 @@ def too_deep(data: object, levels: int = _DEEPEST) -> bool:
 
 
 def is_opening(text: str) -> bool:
-    """Say whether a text is what may stand before an object, if anything."""
+    """Whether a text may precede an object, or is empty."""
     return len(text) <= _LONGEST_OPENING and bool(_OPENING.fullmatch(text))
 
 
@@ -132,7 +132,7 @@ def object_of(text: str, at: int = 0) -> TextObject:
 
 
 def answer_start(text: str, material: Sequence[str] = ()) -> int | None:
-    """Return where the answer begins behind a model's thoughts; None if nobody can say.
+    """Start of the answer after a model's thoughts; None if it is ambiguous.
 
     Thoughts stand at the beginning, in marks that close. Some servers leave out the first:
     then what closes `think` is the end of the thoughts.
@@ -167,7 +167,7 @@ def _decoded(text: str) -> str:
 
 
 class LabelForms(NamedTuple):
-    """How a label may be written in plain words.
+    """Forms of a label in plain words.
 
     Attributes:
         fields: What a field may be called that holds it; `my final` and the like may stand
@@ -222,7 +222,7 @@ def _line(
 
 
 class Confidence(NamedTuple):
-    """How probable a part of a reply was, and of how many tokens it consists."""
+    """Probability of a part of a reply, and its number of tokens."""
 
     value: float
     tokens: int
@@ -281,7 +281,7 @@ class Spelling:
 
 
 def spelling(text: str, tokens: Sequence[Token] | None) -> Spelling | None:
-    """Return where the tokens of a reply stand in it; None if they do not spell it.
+    """Positions of a reply's tokens in its text; None if they do not spell it.
 
     They may say more than the reply, such as a code fence that the provider cut off.
     """
@@ -343,7 +343,7 @@ def _logprob(parts: Mapping[str, object]) -> float | None:
 
 
 def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
-    """Return where each value stands in the object that a reply is, by its path.
+    """Position of each value in a reply's object, by its path.
 
     The span of a string leaves out its quotes; escapes inside it count as they are
     written.

@@ -70,7 +70,7 @@ class AuditedFlags(JudgeFlags):
 
 @dataclass(frozen=True)
 class AuditFlags(PlanFlags):
-    """How an audit goes, and where its result is stored.
+    """Settings of an audit, and the file of its result.
 
     Attributes:
         check: The check that finds likely mistakes: answer_or_label, exact, normalised,
@@ -105,7 +105,7 @@ def audit(
     flags: AuditFlags,
     table: RowFlags,
 ) -> None:
-    """Audit a judge's labels, one doubtful label a screen; the same command resumes.
+    """Audit a judge's labels, one doubtful label at a time; the same command resumes.
 
     Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 130 Ctrl-C.
 
@@ -170,7 +170,7 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
 
 
 def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> dict[str, Any]:
-    """Return what `--set PART.NAME=VALUE` gave.
+    """Options given by `--set PART.NAME=VALUE`.
 
     Raises:
         OptionError: The part has no such option.
@@ -190,7 +190,7 @@ def _settable() -> set[str]:
 
 
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
-    """Say what the rounds after the first may ask, and the auditor if it is a model."""
+    """Sentence about the calls of later rounds, and of a model that audits."""
     from langchain_judges.methods.allure.state import AuditOptions
 
     rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
@@ -215,7 +215,7 @@ def _run(
     *,
     on_page: bool,
 ) -> dict[str, Any] | None:
-    """Audit a judge, whose state stands beside its memory's file, until people stop or it ends.
+    """Audit a judge, with its state next to the memory's file, until people stop or it ends.
 
     Args:
         spec: The judge, without its memory.
@@ -328,7 +328,7 @@ _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
 
 
 class AuditDesk(Desk["AuditProposal"]):
-    """Where a person answers the proposals of one round."""
+    """Screen on which a person answers the proposals of one round."""
 
     def __init__(
         self,
@@ -354,7 +354,7 @@ class AuditDesk(Desk["AuditProposal"]):
         return proposal_screen(question, place, note, whole=self.whole == id)
 
     def answer(self, question: AuditProposal, key: str) -> Answer | None:
-        """Return what a key answers, having asked for a label or a mode where it needs one."""
+        """Answer for a key, after asking for a label or a mode if it needs one."""
         id = question["id"]
         answer = {"id": id, "note": self.notes.get(id, "")}
         if key in _PLAIN:

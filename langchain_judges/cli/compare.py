@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlaceFlags:
-    """Where results go.
+    """Files of results.
 
     Attributes:
         out: What to write, repeatable: the table of two systems (.csv, .xlsx and others), a
@@ -73,14 +73,14 @@ class PlaceFlags:
 
     @property
     def journal(self) -> Path | None:
-        """Where verdicts are kept as they come: `--records`, else beside the first file."""
+        """File of the verdicts: `--records`, or else next to the first file."""
         if self.records or not self.out:
             return self.records
         return self.out[0].with_name(f".{self.out[0].name}.run") / "records.jsonl"
 
     @property
     def places(self) -> tuple[Path | None, ...]:
-        """What may be on the disk when a command is stopped."""
+        """Files that may exist when a command is stopped."""
         return (self.records, *(self.out or []))
 
     def write(self, answer: Duel | Order) -> None:
@@ -123,10 +123,10 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Say which system is better by its outputs; the same command resumes where it stopped.
+    """Say which system gives better outputs; the same command resumes where it stopped.
 
-    More than two systems are ranked: pairs of systems are compared where their order is in
-    doubt, until it is settled. Which judge agrees with people says trust.
+    More than two systems are ranked: systems whose order is in doubt are compared until it is
+    settled. To find out which judge agrees with people, use trust.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
@@ -207,7 +207,7 @@ def _compare(
 def _duel(
     judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
 ) -> None:
-    """Say which of two systems is better, and leave with the code that tells the end."""
+    """Report which of two systems is better, and exit with the matching code."""
     from langchain_judges.report.compared_systems import Duel
 
     duel = Duel(names, Summary())

@@ -1,4 +1,4 @@
-"""How a flag is declared, and the flags that several commands or groups take."""
+"""Declaration of flags, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
 
 
 def _marks(annotation: object) -> list[object]:
-    """Return what is noted beside a type or any part of it."""
+    """Annotations of a type or any part of it."""
     own = list(getattr(annotation, "__metadata__", ()))
     return own + [mark for part in get_args(annotation) for mark in _marks(part)]
 
@@ -96,9 +96,8 @@ class RowFlags:
     """The rows of a table that a command takes.
 
     Attributes:
-        column: A column of the table: FIELD=COLUMN, such as label=winner; repeat it for
-            several. Other columns keep their names.
-        max_rows: Take this many rows, the first ones.
+        column: Read a field from another column, such as label=winner; repeatable.
+        max_rows: Take only the first rows, this many.
     """
 
     column: Columns = None
@@ -116,7 +115,7 @@ class _OfRun:
 
 @dataclass(frozen=True)
 class OutputFlags(_OfRun):
-    """Where results are written."""
+    """Output of results."""
 
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
     records: Path | None = None
@@ -124,13 +123,13 @@ class OutputFlags(_OfRun):
 
     @property
     def file(self) -> Path | None:
-        """Where results are stored; None prints them."""
+        """File of the results; None prints them."""
         return self.records or self.out
 
 
 @dataclass(frozen=True)
 class PlanFlags(_OfRun):
-    """How fast a command asks, and what that costs.
+    """Speed and cost of a command.
 
     Attributes:
         dry_run: Check the rows, count calls and tokens, and stop.
@@ -143,7 +142,7 @@ class PlanFlags(_OfRun):
 
 @dataclass(frozen=True)
 class RunFlags(PlanFlags):
-    """How a run over many rows goes, and what its end is.
+    """Flags of a run over many rows.
 
     Attributes:
         strict: Exit with 1 if anything failed.

@@ -33,7 +33,7 @@ _FIRST_CHARACTERS = 2_000
 
 @dataclass(frozen=True)
 class LargeRunFlags(BoundedRunFlags):
-    """How far a run over many rows goes, how fast, and where its calls are made.
+    """Limits and speed of a run over many rows.
 
     Attributes:
         rpm: Most requests a minute.

@@ -158,7 +158,7 @@ def check_model(spec: ModelSpec) -> None:
 
 
 def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
-    """Say about how many tokens some rows take, and dollars where prices are known.
+    """Sentence with an estimate of tokens, and of dollars if prices are known.
 
     Args:
         judge: A judge, or what is known of it.
@@ -183,7 +183,7 @@ def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
 
 
 def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
-    """Say what a judge will ask about some rows; of a dry run, what that may cost."""
+    """Print what a judge will ask about some rows; for a dry run also the cost."""
     calls = counted(rows * plan.calls, "call")
     say(
         f"{counted(rows, plan.kind)} by {plan.method}: at most {calls} ({plan.calls} for each "
@@ -198,7 +198,7 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
 
 
 def warn_local() -> None:
-    """Say what a small local model is worth."""
+    """Print a warning about small local models."""
     warn(
         "A small local model shows how methods work; its verdicts are poor. Name a larger one "
         "for verdicts to rely on."
@@ -214,12 +214,12 @@ class JudgeFlags(ModelFlags):
     """The judge that a command runs: what makes it, or a spec of it.
 
     Attributes:
-        method: The judging method; langchain-judges show lists them. Default: rubric for
-            single texts, relative for pairs.
+        method: The judging method; langchain-judges show lists them. Default: rubric for single
+            texts, relative for pairs.
         preset: A preset of the method; langchain-judges show METHOD lists them.
-        spec: A judge as JSON: method, model, options; in place of these.
+        spec: A judge as JSON, in place of method, model and options.
         memory: File of a memory of audited mistakes.
-        tools: File of Python whose LangChain tools the judge may call before it judges.
+        tools: Python file whose LangChain tools the judge may call before it judges.
     """
 
     model: str | None = None  # type: ignore[assignment]  # a spec may be in its place

@@ -156,7 +156,7 @@ def _terminal_key() -> str:
 
 
 class Desk(ABC, Generic[Shown]):
-    """Where questions meet a person: a console and keys."""
+    """Screen of questions: a console and keys."""
 
     def __init__(self, console: Console, key: Callable[[], str]) -> None:
         """Open the desk, with nothing to answer yet."""
@@ -164,11 +164,11 @@ class Desk(ABC, Generic[Shown]):
 
     @abstractmethod
     def screen(self, question: Shown, place: str) -> RenderableType:
-        """Return what is shown of a question, and of its place among the others."""
+        """Text of a question, with its position among the others."""
 
     @abstractmethod
     def answer(self, question: Shown, key: str) -> Answer | None:
-        """Return what a key answers, None if it is no answer."""
+        """Answer for a key; None if it is not one."""
 
     @abstractmethod
     def keep(self, question: Shown, answer: Answer) -> None:
@@ -214,7 +214,7 @@ class Desk(ABC, Generic[Shown]):
 
 
 class LabelDesk(Desk["Asked"]):
-    """Where rows meet a person."""
+    """Screen on which a person labels rows."""
 
     def __init__(
         self, console: Console, key: Callable[[], str], file: LabelFile, name: str
@@ -286,7 +286,7 @@ def _panel(title: str, text: object) -> Panel:
 
 @dataclass(frozen=True)
 class LabelFlags:
-    """Which rows are shown, how many, and what a person may answer.
+    """Choice of rows, and the answers that a person may give.
 
     Attributes:
         verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
@@ -312,7 +312,7 @@ def label(
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
-    The texts of a pair stand in either place by chance, and nothing says which is A. Keys:
+    The texts of a pair are in random positions, and nothing says which is A. Keys:
     1 and 2 name the better text, t a tie (of single texts each label has its key), x says that
     it cannot be said, n notes why, s skips, u takes the last answer back, q stops. Criteria are
     asked one after the other. The same command resumes where it stopped.
@@ -371,7 +371,7 @@ def _places(
 
 
 def _tell(file: LabelFile, now: int) -> None:
-    """Say how many rows were labelled, and how often each label was given."""
+    """Print how many rows were labelled, and how often each label was given."""
     counts = Counter[str]()
     for row in file.answers.values():
         by_name = {"": row.get("label"), **(row.get("labels") or {})}

@@ -21,7 +21,7 @@ def merge(
 ) -> None:
     """Join the parts of a sharded run into one table, or convert results.
 
-    Nothing is written unless all parts are there, finished, and of one judge.
+    Nothing is written unless all parts are there, are finished and come from one judge.
 
     Examples:
         langchain-judges merge out/ -o verdicts.parquet

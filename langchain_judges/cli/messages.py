@@ -1,4 +1,4 @@
-"""What commands say on the terminal: sentences, refusals, exit codes."""
+"""Messages of commands on the terminal: sentences, refusals, exit codes."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def error_console() -> Console:
-    """Return where commands say what they do and what is wrong."""
+    """Console for messages and errors."""
     return InertConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Say what a command does or what is wrong."""
+    """Print a message or an error."""
     error_console().print(text, style=style, markup=False)
 
 
 def warn(text: str) -> None:
-    """Say what a person should look at."""
+    """Print a warning."""
     say(text, "yellow")
 
 
 def table_console() -> Console:
-    """Return where tables of many columns go; a file or a pipe has no edge to fit into."""
+    """Console for wide tables; a file or a pipe has no width."""
     edge = sys.stdout.isatty() or "COLUMNS" in os.environ
     return InertConsole(highlight=False, width=None if edge else 240)
 
@@ -167,7 +167,7 @@ def langsmith_client() -> Iterator[Client]:
 def leave_with(
     summary: Summary, strict: bool, *places: Path | None, interrupted: bool = False
 ) -> None:
-    """Tell what was not judged, and leave with the code that tells the end.
+    """Report rows that were not judged, and exit with the matching code.
 
     Args:
         summary: Of the run.

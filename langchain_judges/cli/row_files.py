@@ -101,7 +101,7 @@ class RowFile:
         return found
 
     def __length_hint__(self) -> int:
-        """Return how many there are: runs show how far they are."""
+        """Number of rows, for the progress of runs."""
         return self.number
 
     def whole(self) -> Source:
@@ -131,7 +131,7 @@ class RowFile:
             console.print(line, markup=False)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
-        """Return how a row is understood: each field, its column and its text."""
+        """Reading of a row: each field, its column and its text."""
         form = Records(self.source, self.columns, self.takes).form_of(record)
         columns = (form.columns if form else None) or {}
         lines = []
@@ -211,7 +211,7 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
         if rows > 1:
             warn(f"{file.path}: {rows:,} rows have the id {id_!r}; ids should differ")
     if file.bad:
-        place = "stand in the results with their reason" if kept else "are left out"
+        place = "are in the results with their reason" if kept else "are left out"
         warn(f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}.")
     return file
 

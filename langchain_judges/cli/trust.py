@@ -50,16 +50,16 @@ Runs = dict[str, Sequence[ResultRow]]
 
 @dataclass(frozen=True)
 class ReportFlags:
-    """What a report must reach, and in which forms it is written.
+    """Limits of a report, and its output.
 
     Attributes:
         out: What to write, repeatable: the page (.html), everything (.json), the numbers
             (.csv, .xlsx), a summary in Markdown (any other name); default: report.html.
         records: Where verdicts are kept; default: OUT with .verdicts.jsonl.
-        min_agreement: Exit with 4 under this agreement, such as 0.7; the report stays as it
-            is.
+        min_agreement: Exit with 4 below this agreement, such as 0.7; the report does not
+            change.
         max_wrong: Exit with 4 above this share of wrong single verdicts, such as 0.2; the
-            report stays as it is.
+            report does not change.
         baseline: An earlier report as JSON: exit with 4 if the judge is clearly worse on the
             same rows.
     """
@@ -72,7 +72,7 @@ class ReportFlags:
 
     @property
     def paths(self) -> list[Path]:
-        """What is written."""
+        """Files to write."""
         return self.out or [Path("report.html")]
 
     def check_paths(self, read: Sequence[Path]) -> None:
@@ -116,11 +116,11 @@ class VerdictFlags(JudgeFlags):
     """A judge to run, or the verdicts of finished runs.
 
     Attributes:
-        verdicts: Results of a finished run instead of a model; repeat it for several.
-        judge: The column of any judge's answers instead of a model; repeat it for several.
-            Two columns with a comma are its answers with A and with B shown first. People's
-            answers are in label, or as in --column label=ann; repeat it for several people.
-        order_rule: What two orders come to: strict, lenient or score_mean.
+        verdicts: Results of a finished run, in place of a model; repeatable.
+        judge: The column of any judge's answers, in place of a model; repeatable. Two columns
+            with a comma: its answers with A and with B shown first. People's answers are in
+            label, or as in --column label=ann; repeat it for several people.
+        order_rule: How the answers in both orders are combined: strict, lenient or score_mean.
     """
 
     verdicts: Paths = None
@@ -144,10 +144,10 @@ def trust(
 ) -> None:
     """Report whether a judge may be trusted; the same command resumes where it stopped.
 
-    Of several methods, or --verdicts of several judges, it says which agrees best with people.
+    With several methods, or several --verdicts, it says which judge agrees best with people.
 
-    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
-    3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
+    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused, 3
+    budget spent (the report then covers what was judged), 4 a limit missed or worse than the
     baseline, 130 Ctrl-C.
 
     Examples:
@@ -212,7 +212,7 @@ def _people(columns: Sequence[str] | None) -> list[str]:
 
 
 def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
-    """Return what commands call the rows and the verdicts."""
+    """Names of the rows and the verdicts in messages."""
     verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
     return str(path or verdicts), str(verdicts)
 
@@ -300,7 +300,7 @@ def _judged(
 
 
 def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
-    """Say what has no verdict, and leave with its code where that is not 0.
+    """Report rows without a verdict, and exit with the matching code if it is not 0.
 
     Verdicts of other judges may lack fields, and a text that a judge cannot assess has no
     verdict to trust.

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelFlags:
-    """What is asked, and whom.
+    """Questions, and the person who answers.
 
     Attributes:
         labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
             those that judges and people gave. With a criterion, as in tone=rude,polite or
             tone=, rows are asked by it; repeat it for several.
-        name: Your name; it can be changed on the page.
+        name: Your name; you can change it on the page.
     """
 
     labels: Labels = None
@@ -36,11 +36,11 @@ class LabelFlags:
 
 @dataclass(frozen=True)
 class PageFlags:
-    """Where the page is.
+    """Address of the page.
 
     Attributes:
         export: Write the page as one HTML file, to share, and stop.
-        port: Listen at this port; 0: a free one.
+        port: Port to listen on; 0: a free one.
     """
 
     export: Path | None = None
@@ -53,7 +53,7 @@ def view(
         list[Path],
         typer.Argument(
             help="Rows, results or records of a run, reports, audits, comparisons: files or "
-            "folders. Results hold no texts: name the rows too, or the table that was written."
+            "folders. Results contain no texts: name the rows or the written table too."
         ),
     ],
     labelling: LabelFlags,
@@ -61,18 +61,15 @@ def view(
     table: RowFlags,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="Label rows into this JSONL; added to if it is there."
-        ),
+        typer.Option("--out", "-o", help="JSONL file to which your labels are added."),
     ] = None,
 ) -> None:
-    """Look at rows, verdicts and reports in a browser, and label rows there by keys.
+    """Look at rows, verdicts and reports in a browser, and label rows there with single keys.
 
-    The address is of this machine and holds a token; through ssh -L PORT:127.0.0.1:PORT it
-    works from another one. With -o the texts of a pair stand in either place by chance, and
-    what judges say is hidden until your answer is in; each answer is in the file before the
-    next row is shown, and trust, audit and compare read it. Ctrl-C ends it; the same command
-    goes on where it stopped.
+    The address is local and contains a token; ssh -L PORT:127.0.0.1:PORT opens it from another
+    machine. With -o, the texts of a pair are in random positions, and verdicts are hidden until
+    your answer is in. Each answer is saved before the next row is shown; trust, audit and
+    compare read the file. Ctrl-C ends it; the same command resumes.
 
     Exit codes: 0 done, 2 wrong use or refused.
 

@@ -43,7 +43,7 @@ class ItemJudgeFlags(JudgeFlags):
 
 @dataclass(frozen=True)
 class SampleFlags:
-    """What is looked at.
+    """Runs to judge.
 
     Attributes:
         project: Name of the LangSmith project.
@@ -53,7 +53,7 @@ class SampleFlags:
         threads: Judge each thread as one conversation.
         column: Where the source is, in inputs or outputs.
         key: Name of the feedback.
-        queue: Annotation queue for what is doubtful.
+        queue: Annotation queue for doubtful runs.
     """
 
     project: str
@@ -68,10 +68,10 @@ class SampleFlags:
 
 @dataclass(frozen=True)
 class BudgetFlags:
-    """How much a look may cost.
+    """Budget of a look.
 
     Attributes:
-        max_calls: Stop after this many replies; a later look judges the rest.
+        max_calls: Stop after this many replies; the next look judges the rest.
         max_dollars: Stop after this many dollars; needs --prices.
     """
 
@@ -87,7 +87,7 @@ def watch(
     judge: ItemJudgeFlags,
     budget: BudgetFlags,
     every: Annotated[
-        str | None, typer.Option(help="Look again and again: 10m, 1h. Default: once.")
+        str | None, typer.Option(help="Repeat at this interval: 10m, 1h. Default: once.")
     ] = None,
 ) -> None:
     """Judge the latest runs of a LangSmith project; each gets its feedback once.
@@ -129,7 +129,7 @@ def watch(
 
 
 def sentence(found: Watch) -> str:
-    """Return what a look found and did."""
+    """Sentence about a look's result."""
     parts = [
         f"{found.sampled:,} of {found.listed:,} sampled",
         f"{found.known:,} had feedback already",

@@ -28,7 +28,7 @@ from langchain_judges.rows.checks import check_task
 
 @dataclass(frozen=True)
 class WriterFlags(ModelFlags):
-    """What writes.
+    """Writer and its model.
 
     Attributes:
         method: branch, or single_prompt for the baselines.

@@ -110,7 +110,7 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
 async def graph_trajectory_strict_match_async(
     *, outputs: Any, reference_outputs: Any, **kwargs: Any
 ) -> Any:
-    """Say whether a graph went through the same nodes as a reference, turn by turn.
+    """Whether a graph went through the same nodes as a reference, turn by turn.
 
     Args:
         outputs: `{"steps"}`.

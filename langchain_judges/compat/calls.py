@@ -1,4 +1,4 @@
-"""How other packages' evaluators are called: traced, logged in pytest, in two kinds."""
+"""Calls of other packages' evaluators: traced, logged in pytest, of two kinds."""
 
 from __future__ import annotations
 

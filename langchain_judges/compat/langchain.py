@@ -191,7 +191,7 @@ class ClassicEvaluator:
     evaluate_string_pairs, aevaluate_string_pairs = evaluate_strings, aevaluate_strings
 
     def _given(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], RunnableConfig]:
-        """Return what is judged, and how it is traced.
+        """Row to judge, and its tracing.
 
         Raises:
             InputError: A field is missing.

@@ -312,7 +312,7 @@ def _calls(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 def has(more: Sequence[Message], less: Sequence[Message], agree: ArgumentsMatch) -> bool:
-    """Say whether all calls of some messages are among those of others."""
+    """Whether all calls of some messages are among those of others."""
     return not unmatched(_calls(more), _calls(less), agree)[0]
 
 
@@ -339,7 +339,7 @@ MATCHES: Mapping[MatchMode, Callable[..., bool]] = {
 
 
 def _agreement(mode: ArgumentsMode, overrides: Overrides, absent: object) -> ArgumentsMatch:
-    """Return what says whether the arguments of two calls agree.
+    """Function that compares the arguments of two calls.
 
     Args:
         mode: How all must agree.

@@ -80,7 +80,7 @@ class OwnPromptJudge:
 
     @cached_property
     def adapter(self) -> ModelAdapter:
-        """How the model is asked; made at the first call, as the model's key may come late."""
+        """Adapter of the model, made at the first call: its key may be set late."""
         if callable(_create_of(self.judge)):
             if not self.model:
                 raise OptionError("with a client as `judge`, `model` names the model")
@@ -164,7 +164,7 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _create_of(client: Any) -> Any:
-    """Return what a client of OpenAI's protocol, such as `openai.OpenAI()`, is called by."""
+    """Function that calls a client of OpenAI's protocol, such as `openai.OpenAI()`."""
     return getattr(getattr(getattr(client, "chat", None), "completions", None), "create", None)
 
 

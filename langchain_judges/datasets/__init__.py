@@ -129,7 +129,7 @@ def rows(
 
 
 def knows(source: str | PathLike[str]) -> bool:
-    """Say whether `rows` would read a source as a set: its name, or a folder named as it."""
+    """Whether `rows` would read a source as a set: its name, or a folder named as it."""
     path = Path(source)
     name = path.resolve().name if path.is_dir() else str(source)
     return not path.is_file() and _set_name(name) in _SETS

@@ -26,7 +26,7 @@ class Source:
     path: Path | None
 
     def has(self, file: str) -> bool:
-        """Say whether `path` is a folder with this file."""
+        """Whether `path` is a folder with this file."""
         return self.path is not None and (self.path / file).is_file()
 
     def lines(self, *files: str) -> Iterator[dict[str, Any]]:

@@ -56,7 +56,7 @@ _Judged = Callable[[int, int, int | None, str], Step[AnswerMatch]]
 
 
 class Best(TypedDict):
-    """What `best_of` returns.
+    """Result of `best_of`.
 
     Attributes:
         answers: Every answer, a message if it contains images; None if the sample failed.

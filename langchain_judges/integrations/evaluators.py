@@ -276,7 +276,7 @@ class JudgeEvaluator(RunEvaluator):
         return {"results": results} if len(results) > 1 else results[0]
 
     def _case(self, run: Any, example: Any) -> dict[str, object]:
-        """Return what is judged of a run and its example.
+        """Row made of a run and its example.
 
         Raises:
             InputError: A text cannot be found, or `prepare` makes no row.

@@ -18,7 +18,7 @@ ScoreScale = Literal["unit", "share", "raw"]
 
 
 class Feedback(dict[str, Any]):
-    """What calling an evaluator gives: `key`, `score`, `comment`, `metadata` and more.
+    """Result of an evaluator: `key`, `score`, `comment`, `metadata` and more.
 
     Of several criteria it is the total, with all feedback as a list under `results`, where
     LangSmith looks for it. Awaited it is itself.
@@ -59,12 +59,12 @@ class Span(NamedTuple):
 
     @property
     def config(self) -> dict[str, object]:
-        """How LangSmith is told to draw it."""
+        """Configuration of the feedback in LangSmith."""
         return {"type": "continuous", "min": self.low, "max": self.high}
 
     @property
     def said(self) -> dict[str, object]:
-        """What the metadata of feedback say of it."""
+        """Metadata of the feedback."""
         return {"scale": self.scale, "direction": f"{self.high:g} is good"}
 
 

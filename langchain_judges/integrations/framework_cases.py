@@ -119,7 +119,7 @@ def label_options(judge: object) -> LabelOptions | None:
 
 
 class TextSources(NamedTuple):
-    """Where each text is found."""
+    """Place of each text."""
 
     input: TextSource
     output: TextSource
@@ -297,7 +297,7 @@ class CaseReader:
 
 
 def _found(place: TextSource, values: Sequence[object]) -> object:
-    """Return what stands at a place in the first of some values that has it."""
+    """Value at a place, from the first of several values that has it."""
     if callable(place):
         return find({"inputs": values[0], "reference_outputs": values[1]}, "rubric", place)
     with suppress(InputError):
@@ -372,7 +372,7 @@ CaseVerdict = Verdict | LabelVerdict
 
 
 class JudgmentResult(TypedDict):
-    """What a judge returns, as far as another framework reads it.
+    """The part of a judge's result that another framework reads.
 
     Attributes:
         subscores: Those of a judge of pairs have other fields.
@@ -439,7 +439,7 @@ _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
 
 
 def feedback_key(judge: Judge) -> str:
-    """Return what a judge's feedback is called: its name, its rubric's, or its method."""
+    """Key of a judge's feedback: its name, its rubric's, or its method."""
     options = getattr(unwrapped(judge), "options", None)
     if name := getattr(options, "name", None):
         return str(name)

@@ -106,7 +106,7 @@ CORRECTED = ("label", "preference", "value", "score")
 
 
 def is_of_people(feedback: Feedback) -> bool:
-    """Say whether a person gave a feedback, or corrected a judge's."""
+    """Whether a person gave a feedback, or corrected a judge's."""
     if label_of_correction(feedback) is not None:
         return True
     source = feedback.feedback_source
@@ -230,7 +230,7 @@ def _listed(query: Callable[[], AsyncIterable[T]]) -> list[T]:
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Return what LangSmith's client gives to event loops alone.
+    """Result of a method that LangSmith's client has for event loops only.
 
     The loop runs in a thread of its own: the caller may be in a loop. Requests in it are sent
     with `CLOSED`.

@@ -78,7 +78,7 @@ def work_of(messages: Sequence[AnyMessage]) -> PlainText:
 
 
 def _beginning(messages: Sequence[AnyMessage]) -> int:
-    """Return where the work after the user's last message begins."""
+    """Start of the work after the user's last message."""
     users = (i for i, m in enumerate(messages, 1) if m.type == "human" and m.name != REVISER)
     return max(users, default=0)
 
@@ -367,7 +367,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return current, outcome, judge_run
 
     def _has_basis(self, state: JudgedState) -> bool:
-        """Say whether there is something to judge by."""
+        """Whether there is something to judge by."""
         options = label_options(self.judge)
         own = options is None or options.own_rubric is not None
         return bool(own or self.reference or self.context or state.get("rubric"))

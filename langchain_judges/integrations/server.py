@@ -106,7 +106,7 @@ logging.getLogger("langgraph_api.worker").addFilter(_OneLine())
 
 
 class _Client:
-    """What a client may set."""
+    """Options that a client may set."""
 
     def __init__(self, kind: type[GraphOptions], names: Sequence[str] | None) -> None:
         """Refuse names that no client may set."""
@@ -206,5 +206,5 @@ def _models(names: str) -> tuple[BaseChatModel, ...]:
 
 
 def _of_server(name: str) -> bool:
-    """Return whether a key of a run's context belongs to the server."""
+    """Whether a key of a run's context belongs to the server."""
     return name.startswith(("__", "langgraph_", "checkpoint", "x-")) or name.endswith("_id")

@@ -87,7 +87,7 @@ def judge_tool(
 
 
 def _purpose(judge: Judge, pairs: bool) -> str:
-    """Return what the tool does, and by what it judges."""
+    """Description of the tool, with its criteria."""
     options = getattr(unwrapped(judge), "options", None)
     rubric = getattr(options, "own_rubric", None)
     by = [each.description or each.name for each in rubric.criteria] if rubric else []

@@ -92,7 +92,7 @@ AGREE: Mapping[Arguments, ArgumentsMatch] = {
 
 
 def _holds(more: Any, less: Any) -> bool:
-    """Return whether some arguments are all among others; what is no object must be equal."""
+    """Whether some arguments are all among others; what is no object must be equal."""
     if not (isinstance(more, Mapping) and isinstance(less, Mapping)):
         return bool(more == less)
     return all(name in more and more[name] == value for name, value in less.items())
@@ -139,7 +139,7 @@ def _turns(
     if isinstance(work, str) and not record_in(part):
         raise InputError(
             f"`{field}`: expected messages, calls or names of tools, got the text "
-            f"{work[:40]!r}; name where they stand with `{field}=`"
+            f"{work[:40]!r}; name their place with `{field}=`"
         )
     messages = [] if isinstance(work, str) else work
     return [calls for message in messages if (calls := message.get("tool_calls"))]

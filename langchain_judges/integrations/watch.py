@@ -75,7 +75,7 @@ _PASSING = (
 
 @dataclass
 class Watch:
-    """What one look at a project found and did.
+    """Result of one look at a project.
 
     Attributes:
         listed: Runs, or threads, that the filter let through.
@@ -185,7 +185,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
 
 
 def in_sample(name: str, share: float) -> bool:
-    """Return whether a run is in a sample; in every larger one too."""
+    """Whether a run is in a sample; in every larger one too."""
     return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
 
 
@@ -301,7 +301,7 @@ class _Look:
             self.watch.judged += 1
 
     def _is_doubtful(self, outcome: Mapping[str, Any]) -> bool:
-        """Return whether a person should see a run: failed, of low confidence, or disputed."""
+        """Whether a person should see a run: failed, of low confidence, or disputed."""
         confidence = outcome["verdict"].get("confidence")
         members = outcome.get("members") or ()
         labels = {each["label"] for each in members if each.get("label") is not None}

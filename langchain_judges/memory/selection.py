@@ -50,7 +50,7 @@ class Guard:
         self.texts, self._is_standing = texts_of(item), is_standing
 
     def bars(self, example: Example) -> bool:
-        """Return whether an example is the item or nearly so, or of its group or task."""
+        """Whether an example is the item or nearly so, or of its group or task."""
         if self.id is not None and self.id in (str(example["source"]), example["id"]):
             return True
         group = str(example["group"])
@@ -67,7 +67,7 @@ class Guard:
 
 
 def same(a: str, b: str) -> bool:
-    """Return whether two texts are equal but for case, spaces, punctuation or a few words."""
+    """Whether two texts are equal but for case, spaces, punctuation or a few words."""
     if a == b:
         return True
     (words_a, triples_a), (words_b, triples_b) = _print(a), _print(b)
@@ -126,13 +126,13 @@ class RecallQuery:
         return filter(self.fits, self.snapshot.versions.values())
 
     def fits(self, own: ExampleVersions) -> bool:
-        """Return whether an example is a candidate."""
+        """Whether an example is a candidate."""
         # A judge of pairs learns nothing from single texts, and vice versa.
         last = own.last
         return self.family in (None, last.family) and self.outputs in (0, last.outputs)
 
     def allows(self, own: ExampleVersions) -> bool:
-        """Return whether an example may be shown; record it in `barred` if not."""
+        """Whether an example may be shown; record it in `barred` if not."""
         if self.allow_leak or not self.guard.bars(own.example):
             return True
         self.barred[own.last.id] = None

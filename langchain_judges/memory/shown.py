@@ -146,7 +146,7 @@ def _label_words(label: Label | None, order: Order | None, noun: str) -> str:
 
 
 def is_memory(value: object) -> TypeGuard[Memory]:
-    """Return whether an object is a `Memory`, by its methods; its version may be slow."""
+    """Whether an object is a `Memory`, by its methods; its version may be slow."""
     needed = ("recall", "arecall", "remember", "aremember", "trial", "pin")
     return all(callable(getattr(type(value), name, None)) for name in needed)
 

@@ -162,7 +162,7 @@ class MemorySnapshot:
             del self.versions[id]
 
     def is_standing(self, example: Example) -> bool:
-        """Return whether an example's task is a standing question: that of all in its family.
+        """Whether an example's task is a standing question: that of all in its family.
 
         Three examples are needed to tell one from a task that was judged several times.
         """
@@ -171,7 +171,7 @@ class MemorySnapshot:
 
     @cached_property
     def _tasks(self) -> dict[str, Counter[str]]:
-        """How many examples of a family have each task."""
+        """Number of a family's examples for each task."""
         tasks: dict[str, Counter[str]] = {}
         for each in self.versions.values():
             tasks.setdefault(each.last.family, Counter())[each.last.task] += 1
@@ -242,7 +242,7 @@ class MemorySnapshot:
 
 
 def _is_duplicate(example: ExampleFields, at: str | None, versions: Sequence[Record]) -> bool:
-    """Return whether an example adds nothing to its versions.
+    """Whether an example adds nothing to its versions.
 
     An example from an export is a duplicate if any version equals it.
     """

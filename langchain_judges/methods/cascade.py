@@ -150,7 +150,7 @@ class CascadeSteps:
         return {"stages": stages, **parts, **self._decided(stages, answer.verdict, account)}
 
     def _decides(self, stages: Sequence[Stage]) -> bool:
-        """Say whether the judge that was asked last is sure enough."""
+        """Whether the judge that was asked last is sure enough."""
         place, sure = len(stages) - 1, stages[-1]["certainty"]
         gate = self.gates[place]
         if place + 1 == len(self.members) and gate == 0:

@@ -1,4 +1,4 @@
-"""What the steps of a judge work with: its options, prompts, models and memory."""
+"""Context of a judge's steps: its options, prompts, models and memory."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def _check_shown(steps: Sequence[str], prompts: Mapping[str, ChatPromptTemplate]
     for step in steps:
         if "instructions" not in prompts[step].input_variables:
             raise OptionError(
-                f"the prompt {step!r} has no `instructions`, where examples of the memory stand"
+                f"the prompt {step!r} has no `instructions` for the memory's examples"
             )
 
 

@@ -1,4 +1,4 @@
-"""What every judge and writer takes, and what a method says of itself."""
+"""Options of every judge and writer, and the declaration of a method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge says of itself: its method and options, what it takes, its memory."""
+"""Description of a judge: its method, options, input and memory."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def memories_of(runnable: object) -> list[Memory]:
 
 
 def is_local(runnable: object) -> bool:
-    """Say whether any step of a judge or writer asks a model inside this process."""
+    """Whether any step of a judge or writer asks a model inside this process."""
     models = metadata_of(runnable).get("model") or {}
     return any("file" in identity for identity in models.values())
 
 
 def kind_of(judge: object) -> Kind:
-    """Say whether a judge takes a `Pair` or an `Item`, by what it declares.
+    """Whether a judge takes a `Pair` or an `Item`, by what it declares.
 
     Raises:
         OptionError: `judge` is no runnable, or declares neither.

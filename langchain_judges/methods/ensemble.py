@@ -92,7 +92,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
 
 
 def _is_model(value: object) -> bool:
-    """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
+    """Whether a member is a model: an object, a name, or an object of JSON with a name."""
     is_model_spec = isinstance(value, Mapping) and "method" not in value
     return is_model_spec or isinstance(value, str | BaseChatModel)
 

@@ -1,4 +1,4 @@
-"""What every judge made of judges takes, beside its members, and what it shows of them."""
+"""Options of judges made of judges, and how their members are shown."""
 
 from __future__ import annotations
 

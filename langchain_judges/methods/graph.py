@@ -454,7 +454,7 @@ def _whole(message: BaseMessage) -> str:
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:
-    """Say whether a run of a judge, writer or audit has come to what it was for."""
+    """Whether a run of a judge, writer or audit has come to what it was for."""
     verdict = state.get("verdict")
     if not isinstance(verdict, Mapping):
         return state.get("text") is not None or bool(state.get("stopped"))

@@ -1,4 +1,4 @@
-"""What all judges of one text share: state, how a judgment begins, what a prompt shows."""
+"""Shared parts of judges of one text: state, beginning of a judgment, material of a prompt."""
 
 from __future__ import annotations
 

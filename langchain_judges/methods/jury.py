@@ -45,7 +45,7 @@ class Jury(Combination):
 
     A member may be a judge of this package, another jury, any runnable whose metadata name
     its `method` and what it `takes`, a model, or a spec. All judge pairs, or all single texts.
-    One that fails is reported in `failures`, and the verdict stands with `min_valid` others.
+    One that fails is reported in `failures`, and the verdict holds with `min_valid` others.
 
     Attributes:
         combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score.
@@ -57,7 +57,7 @@ class Jury(Combination):
         A compiled graph to `{"verdict", "members"}`: `members` holds what each one said.
         `verdict.confidence` is the share of the votes, by weight, that say what the verdict
         says; `verdict.score` the mean of 1, 0.5 and 0 over them, with `combine="mean"` of their
-        scores; of single texts the mean of labels, or of scores. Calls stand in `usage.by_step`
+        scores; of single texts the mean of labels, or of scores. Calls are in `usage.by_step`
         under `member: step`.
 
     Raises:
@@ -162,7 +162,7 @@ class Ballots:
         return "; ".join(f"{side}: {', '.join(sorted(sides[side]))}" for side in sorted(sides))
 
     def rationale(self, answer: object) -> str:
-        """Say who said what, and a reason of those who agree with the verdict."""
+        """Sentence about each member's answer, with a reason from one that agrees."""
         agreeing = sorted(self.saying(answer), key=lambda each: each["member"])
         reasons = filter(None, (each["rationale"] for each in agreeing))
         reason = shorten(next(reasons, ""), 300, placeholder=" …")
@@ -236,7 +236,7 @@ def label_verdict(
 
 
 def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> float:
-    """Where a member's label stands from 0, the lowest, to 1; or its score."""
+    """Position of a member's label from 0, the lowest, to 1; or its score."""
     if by_mean and opinion["score"] is not None:
         return opinion["score"]
     return (float(verdict.decision(opinion)) - grades[0]) / (grades[-1] - grades[0])

@@ -420,7 +420,7 @@ def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
 
 
 def _found(parts: Sequence[_Part], text: str, room: int) -> str:
-    """Where a text stands, with what stands around it, in so many characters."""
+    """Occurrences of a text, each with its surroundings, within a number of characters."""
     pattern, lines = re.compile(re.escape(text), re.IGNORECASE), list[str]()
     for number, part in enumerate(parts, 1):
         behind = 0  # the last excerpt

@@ -1,4 +1,4 @@
-"""What all judges of pairs share: their state, how a judgment begins, what a prompt shows."""
+"""Shared parts of judges of pairs: state, beginning of a judgment, material of a prompt."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def scale_words(scale: tuple[int, int]) -> dict[str, object]:
 
 
 def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
-    """Which scores a wrong and a right answer may get: a quarter of the scale each."""
+    """Scores for a wrong and a right answer: a quarter of the scale each."""
     if not quarter:
         return {"wrong": str(low), "right": str(high)}
     up, down = ("up to ", "down to ") if quarter > 1 else ("or ", "or ")
@@ -348,7 +348,7 @@ def examples_in(state: Mapping[str, Any]) -> list[Example]:
 
 
 class OrderAnswer(NamedTuple):
-    """What one order said, by identity of the texts.
+    """Answer of one order, by identity of the texts.
 
     Attributes:
         score: How far A is preferred; None: as far as the label says.

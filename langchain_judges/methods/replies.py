@@ -63,7 +63,7 @@ class ChoiceFields(NamedTuple):
         return {name: confidence.value for name, confidence in measured.items() if confidence}
 
     def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.Span]:
-        """Where reason and, last, label stand; empty if there is no label."""
+        """Positions of the reason and, last, the label; empty without a label."""
         places = reply_text.json_spans(text)
         reported = str(data.get(self.label))
         if (self.label,) in places:

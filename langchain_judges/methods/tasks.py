@@ -1,4 +1,4 @@
-"""What a judgment is about: the papers' tasks by name, or one of the caller's.
+"""Tasks of judgments: the papers' by name, or the caller's own.
 
 SC² and the baselines that it is compared with ask the same question in the same words (Yan et
 al. 2023, section 4), and a panel of DRPE is told what it judges (Wu et al. 2023, section 3.1).

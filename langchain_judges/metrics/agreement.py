@@ -152,7 +152,7 @@ Answers = tuple[Label | None, Label | None]
 
 
 def in_both_orders(first: Judgments, second: Judgments) -> tuple[list[Answers], Counter[str]]:
-    """Return what both orders say of each item, and why those that failed did."""
+    """Answers of both orders for each item, and the reasons of those that failed."""
     ours, theirs = as_list(first), as_list(second)
     same_length(first=ours, second=theirs)
     pairs, failed = [], Counter[str]()

@@ -48,7 +48,7 @@ from langchain_judges.verdict import Label
 def people_agreement(
     votes: Votes, *, ties: Ties = "keep", **options: Unpack[IntervalOptions]
 ) -> Result:
-    """Return how often two people agree on the same item.
+    """Share of the pairs of people who agree on the same item.
 
     Not with a third vote asked only of the disputed items: `beside_people` allows for that.
 
@@ -87,7 +87,7 @@ AlphaLevel = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class ChanceCorrected(Findings):
-    """How far several people agree beyond what their habits give by chance; 1 is always."""
+    """Agreement of several people beyond chance; 1 is perfect."""
 
     alpha: Result
     """Krippendorff's α."""
@@ -179,12 +179,12 @@ def _beyond_chance(
 
 @dataclass(frozen=True)
 class BesidePeople(Findings):
-    """How a judge does in the place of one more person."""
+    """Comparison of a judge with one more person."""
 
     judge: Result
-    """How often it says what a person says, every item counted alike."""
+    """Share of the items on which it agrees with a person."""
     people: Result
-    """How often another person says it, on the same votes."""
+    """The same of another person, on the same votes."""
     lead: Result
     """`judge` − `people`, with its paired interval; 0 for a judge exchangeable with people."""
     winning_rate: Result
@@ -267,7 +267,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class Annotator(Findings):
-    """How the judge does in one annotator's stead."""
+    """Comparison of the judge with one annotator."""
 
     advantage: Result
     """Share of items on which the judge is at least as close to the others, ρ_j."""

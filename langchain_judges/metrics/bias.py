@@ -24,7 +24,7 @@ from langchain_judges.metrics.result import Findings, Result
 
 @dataclass(frozen=True)
 class PositionBias(Findings):
-    """How far verdicts hang on the slot a text was shown in."""
+    """Position bias: how far verdicts depend on the slot in which a text was shown."""
 
     flip_rate: Result
     """The share of items whose verdict differs between the orders, into or out of a tie
@@ -88,9 +88,9 @@ def length_bias(
     lengths_b: Iterable[float],
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return how often the judge does not prefer the shorter text where people do: "LB".
+    """Share of the pairs in which people prefer the shorter text and the judge does not: "LB".
 
-    Not by itself a bias, for some of these are plain errors: beside it stands how often the
+    Not by itself a bias, as some of these are plain errors; compare it with how often the
     longer text is missed, the same with both lengths negative.
 
     Args:

@@ -37,7 +37,7 @@ from langchain_judges.verdict import decision
 
 
 def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> float | None:
-    """Return how sure a verdict is, from 0 to 1; None where nothing says so.
+    """Certainty of a verdict, from 0 to 1; None where nothing measures it.
 
     Its confidence, where the method gives one: the probability of the label, or the agreement
     of samples or of a jury. Else by its orders: 0 where they disagree, 1 where both say the
@@ -174,7 +174,7 @@ def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> fl
 
 
 def _ends(items: Sequence[_Item], count: int) -> list[int]:
-    """Return where bins of about one size end, equal confidences together."""
+    """Ends of bins of about the same size; equal confidences share a bin."""
     chances, ends = [chance for chance, *_ in items], list[int]()
     for part in range(1, count + 1):
         end = round(len(chances) * part / count)
@@ -192,7 +192,7 @@ def abstention_curve(
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
     **options: Unpack[IntervalOptions],
 ) -> list[tuple[float, Result]]:
-    """Return how often a judge is right on its surest answers.
+    """Accuracy of a judge on its surest answers.
 
     A look, and no promise: a threshold chosen from it is too good on its own rows;
     `selective_threshold` promises.
@@ -220,7 +220,7 @@ def abstention_curve(
 
 
 def _right(part: Sequence[_Item], options: IntervalOptions) -> Result:
-    """Return how often some answers are right."""
+    """Share of the answers that are right."""
     if options.get("groups") is not None:
         options = {**options, "groups": [key for *_, key in part]}
     return rate([hit for _, hit, _ in part], **options)

@@ -46,7 +46,7 @@ PRIOR = 2.0
 
 
 class TableInterval(TypedDict, total=False):
-    """What is known of how sure a statistic of a table is, by the names of `Result`."""
+    """Uncertainty of a table's statistic, by the names of `Result`."""
 
     interval: Interval
     se: float
@@ -260,7 +260,7 @@ def cohen_kappa(
 
 
 def _distances(classes: Sequence[Label], weights: str | None) -> Floats:
-    """Return how much each disagreement weighs, (classes, classes)."""
+    """Weight of each disagreement, (classes, classes)."""
     if weights is None:
         return 1.0 - np.eye(len(classes))
     if not all(isinstance(label, int | float) for label in classes):
@@ -292,7 +292,7 @@ def classes_of(values: Iterable[T]) -> list[T]:
 
 @dataclass(frozen=True)
 class Confusion(Findings):
-    """What the judge said, counted against what people said."""
+    """Counts of the judge's labels by people's."""
 
     classes: list[Label]
     counts: list[list[int]]

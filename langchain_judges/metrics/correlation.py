@@ -223,7 +223,7 @@ VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]
 
 
 def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> Result:
-    """Return how many independent voters would be worth as much as these.
+    """Number of independent voters that would be worth as much as these.
 
     Not with few items: correlations of rare errors are noise.
 
@@ -279,7 +279,7 @@ def _voter_columns(votes: VoterAnswers) -> dict[str, list[Judgment]]:
 
 
 def _correlation(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
-    """Return how two voters' answers correlate: Pearson's of their indicators, summed.
+    """Correlation of two voters' answers: Pearson's of their indicators, summed.
 
     Of two answers it is φ. None where either always says the same.
     """

@@ -55,7 +55,7 @@ def precision(
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return how often the judge is right where it says `positive`.
+    """Share of the items called `positive` that are: the judge's precision.
 
     Not alone: never saying `positive` but when certain is precise and finds nothing, see
     `sensitivity`.
@@ -78,7 +78,7 @@ def sensitivity(
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return how many of the items that are `positive` the judge calls so: its recall.
+    """Share of the `positive` items that the judge calls so: its recall.
 
     Not alone: always saying `positive` finds all, see `precision`.
 
@@ -91,7 +91,7 @@ def sensitivity(
 def _share_of_class(
     cases: Cases, side: int, positive: Label, options: IntervalOptions
 ) -> Result:
-    """Return how often both columns are `positive` where the judge's (0) or people's (1) is."""
+    """Share of the judge's (0) or people's (1) `positive` items that are so in both columns."""
     column, other = cases.columns[side], cases.columns[1 - side]
     indices = [index for index, label in enumerate(column) if label == positive]
     if not indices:

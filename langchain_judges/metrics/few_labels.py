@@ -100,7 +100,7 @@ labels may hold nothing, and then vary less than the next ones."""
 
 
 def _range(values: Floats) -> tuple[float, bool]:
-    """Return how far values can lie apart, and whether they are shares, in [0, 1]."""
+    """Range of the values, and whether they are shares in [0, 1]."""
     if values.min() >= 0 and values.max() <= 1:
         return 1.0, True
     return float(np.ptp(values)), False
@@ -130,7 +130,7 @@ def _power(lead: float, disagreement: float, n: int, level: float, seed: int) ->
 def labels_needed(
     lead: float, disagreement: float, power: float = 0.8, *, level: float = 0.05, seed: int = 0
 ) -> int:
-    """Return how many labels it takes to find a lead between two judges.
+    """Number of labels needed to find a lead between two judges.
 
     Not for rows that share a question: count the questions.
 

@@ -1,4 +1,4 @@
-"""What metrics take, and how it is read: verdicts, rows or bare values.
+"""Inputs of metrics: verdicts, rows or bare values.
 
 None and NaN are missing; `Cases` are the items on which nothing is.
 """
@@ -41,7 +41,7 @@ GroupKeys = Iterable[Hashable] | None
 
 
 class IntervalOptions(TypedDict, total=False):
-    """What metrics with an interval take, by the names that they share."""
+    """Arguments shared by all metrics with an interval."""
 
     groups: GroupKeys
     confidence: float
@@ -49,7 +49,7 @@ class IntervalOptions(TypedDict, total=False):
 
 
 class DrawnOptions(IntervalOptions, total=False):
-    """What metrics take whose interval is drawn."""
+    """Arguments of metrics with a bootstrap interval."""
 
     seed: int
     """Of the draws."""
@@ -134,7 +134,7 @@ def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
 
 
 def is_missing(value: object) -> TypeIs[None]:
-    """Say whether a value stands for nothing: None, NaN or pandas' NA."""
+    """Whether a value stands for nothing: None, NaN or pandas' NA."""
     if value is None or isinstance(value, (str, int)):
         return value is None
     if isinstance(value, float | np.floating):
@@ -143,7 +143,7 @@ def is_missing(value: object) -> TypeIs[None]:
 
 
 def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
-    """Return what a judgment says, and the reason if it says nothing.
+    """Answer of a judgment, and the reason if there is none.
 
     Args:
         item: A bare value, a verdict, or a row that holds one under `verdict`.
@@ -174,7 +174,7 @@ def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float
 def values_of(
     items: Judgments, field: str | None = None
 ) -> tuple[list[Label | None], Counter[str]]:
-    """Return what each judgment says, None where nothing, and the reasons of those."""
+    """Answer of each judgment, None where there is none, and the reasons of those."""
     readings = [value_of(item, field) for item in as_list(items)]
     failed = Counter(reason for value, reason in readings if value is None)
     return [value for value, _ in readings], failed
@@ -192,7 +192,7 @@ def as_floats(values: Iterable[object]) -> Floats:
     except (TypeError, ValueError) as exc:
         raise InputError(f"a number for each item is needed: {exc}") from exc
     if not np.isfinite(floats).all():
-        raise InputError("numbers must be finite; None stands for a missing one")
+        raise InputError("numbers must be finite; None marks a missing one")
     return floats
 
 
@@ -215,11 +215,11 @@ class Cases:
     """Positions of these items in what was given."""
     failed: Counter[str]
     size: int
-    """How many items were given."""
+    """Number of items given."""
 
     @property
     def n(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return len(self.indices)
 
     def floats(self) -> list[Floats]:

@@ -33,7 +33,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def normal_quantile(confidence: float) -> float:
-    """Return how many standard errors the interval reaches to either side: 1.96 for 0.95."""
+    """Standard errors to either side of the estimate: 1.96 for 0.95."""
     return float(scipy.special.ndtri((1 + confidence) / 2))
 
 
@@ -146,7 +146,7 @@ def standard_error(values: Floats, groups: Ints) -> float:
 
 
 def _telling(scores: Floats, groups: Ints) -> int:
-    """Return how many groups hold the rarer outcome, and one more; all if there is none."""
+    """Number of groups with the rarer outcome, plus one; all groups if there is none."""
     rarer = scores if scores.mean() < 0.5 else 1 - scores
     holding, units = len(np.unique(groups[rarer > 0])), int(groups.max()) + 1
     return min(units, max(3, holding + 1)) if holding else units
@@ -186,7 +186,7 @@ def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
 
 
 def telling(values: Floats | Ints, groups: Ints) -> int:
-    """Return how many groups tell how values vary: those not all of the commonest one."""
+    """Number of groups that show variation: those not all of the most common value."""
     apart = _off_the_commonest(values)
     return min(int(groups.max()) + 1, len(np.unique(groups[apart])) + 1)
 

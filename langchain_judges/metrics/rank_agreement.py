@@ -38,7 +38,7 @@ def concordance(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
-    """Return how often the judge orders two texts as people do, where people rate them apart.
+    """Share of the text pairs that people rate apart which the judge orders the same way.
 
     Not for how close ratings are: a judge that is one step too high everywhere orders
     perfectly.
@@ -217,7 +217,7 @@ def _columns(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Floats]:
 
 
 def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int) -> Result:
-    """Return how far the mean points of one system are ahead of another's."""
+    """Lead of one system's mean points over another's."""
     residuals, means, added = np.zeros(one.shape[1]), [], 0.0
     units = int(clusters.max()) + 1
     for sign, column in ((1, one), (-1, other)):

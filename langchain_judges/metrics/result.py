@@ -1,4 +1,4 @@
-"""What a metric returns: a number that knows its interval and what it was counted on."""
+"""Result of a metric: a number with its interval and the items it was counted on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
         return cls(centre - half, centre + half)
 
     def covers(self, value: float) -> bool:
-        """Say whether `value` lies in the interval, its ends included."""
+        """Whether `value` lies in the interval, its ends included."""
         return self.low <= value <= self.high
 
     def within(self, least: float, most: float) -> Interval:

@@ -56,7 +56,7 @@ class Threshold(Findings):
     coverage: Result
     """The share of the calibration items whose verdict is taken."""
     agreement: Result
-    """How often the verdicts taken agree with people, on the calibration items."""
+    """Agreement of the accepted verdicts with people, on the calibration items."""
     n: int
     n_failed: dict[str, int]
     needed: int | None = None
@@ -115,7 +115,7 @@ def selective_threshold(
 
 
 def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
-    """Return how many labels would do if the judge is wrong as often as here; None: none."""
+    """Labels that would suffice if the judge is wrong as often as here; None: no number."""
     if wrong >= alpha:
         return None
     steps = round(math.log(MOST_LABELS / LEAST_ITEMS) / math.log(1.05))
@@ -184,7 +184,7 @@ class CascadeFindings(Findings):
     coverage: Result
     """The share of the calibration items that some judge decides."""
     agreement: Result
-    """How often the deciding judge agrees with people."""
+    """Agreement of the deciding judge with people."""
     shares: list[float]
     """The share of the items that each judge decides."""
     cost: float | None

@@ -27,7 +27,7 @@ class Tournament:
     errors: Floats
     """Standard error of each strength."""
     doubt: Floats
-    """(systems, systems): the probability that two systems stand in the other order."""
+    """(systems, systems): the probability that two systems are in the other order."""
 
     @property
     def order(self) -> list[int]:
@@ -90,7 +90,7 @@ def _leads(strengths: Floats) -> Floats:
 def comparisons_to_settle(
     points: Floats, pair: tuple[int, int], confidence: float
 ) -> int | None:
-    """Return how many more comparisons of two systems would settle a lead of this size.
+    """Number of further comparisons of two systems that would settle a lead of this size.
 
     They are drawn by the strengths of the two until four of five draws settle the order; the
     draws are the same at each call. None: more than 4,096.

@@ -1,4 +1,4 @@
-"""What a person looks at: runs on a terminal, and whether a judge may be trusted.
+"""Reports for people: runs on a terminal, and whether a judge may be trusted.
 
 `trust` measures one judge against what people say, `compare` several on the same rows; both
 give a report with `to_html`, `to_dataframe`, `to_csv` and `to_json`. `gates` holds a report

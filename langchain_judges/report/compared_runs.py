@@ -55,7 +55,7 @@ class Contest:
 
     @property
     def sentence(self) -> str:
-        """Which of the two is right more often, by how much, and whether that is settled."""
+        """Sentence: which judge is right more often, by how much, and if that is settled."""
         if not self.n:
             return f"{self.first} and {self.second} have no row in common."
         number = Number("", "", self.difference, "points")
@@ -136,7 +136,7 @@ class Drift(Findings):
 
     @property
     def sentence(self) -> str:
-        """What changed for each use, and how often the judge is right now beside then."""
+        """Change of each use, and the judge's accuracy now and then."""
         since = f"Since {self.since}" if self.since else "Since the baseline"
         uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
         answers = "; ".join(uses) or "the same answer for every use"

@@ -36,7 +36,7 @@ class Duel:
             self.rows.append(own)
 
     def sentences(self) -> list[str]:
-        """Return who is better, by how much, and where it differs."""
+        """Sentence that says who is better, by how much, and where they differ."""
         return conclusion(self.summary, self.names)
 
     def deciding(self) -> dict[str, list[Mapping[str, Any]]]:
@@ -110,7 +110,7 @@ class Order:
 
 
 def _standing(better: Ranked) -> str:
-    """Return whether a system's lead over the next is settled, and what would settle it."""
+    """Whether a system's lead over the next is settled, and what would settle it."""
     if better["parted"]:
         return "settled"
     if better["more"] is None:

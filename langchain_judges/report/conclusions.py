@@ -1,4 +1,4 @@
-"""A number of a report, and the answer to one use that stands on it: yes, no or not yet."""
+"""A number of a report, and the answer to one use that rests on it: yes, no or not yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Number:
 
     @property
     def section(self) -> str:
-        """The section it stands in."""
+        """Its section."""
         return self.key.partition(".")[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ MEANINGS: dict[Use, str] = {
 
 @dataclass(frozen=True)
 class TrustPolicy:
-    """What right enough means for each of the four uses: shares between 0 and 1.
+    """Limits for each of the four uses, as shares between 0 and 1.
 
     Attributes:
         margin: How far the judge's average may be from people's; of ratings, of their range.
@@ -141,7 +141,7 @@ class TrustPolicy:
 
     @property
     def sentence(self) -> str:
-        """What it asks for, in one sentence."""
+        """The policy in one sentence."""
         margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
         points = f"{NO_BREAK}%", f"{NO_BREAK}points"
         return (
@@ -188,17 +188,17 @@ class UseAnswer:
 
     @property
     def title(self) -> str:
-        """What the judge would be used for."""
+        """Name of the use."""
         return TITLES[self.use]
 
     @property
     def meaning(self) -> str:
-        """What somebody would do with it."""
+        """Description of the use."""
         return MEANINGS[self.use]
 
     @property
     def more(self) -> str:
-        """How many more labels would settle it, or what else it takes, in a sentence."""
+        """The labels that would settle it, or what else is needed, in a sentence."""
         if self.labels is not None:
             return f"About {self.labels:,} more labels are likely to settle it."
         return f"{self.missing}." if self.missing else ""
@@ -211,7 +211,7 @@ class UseAnswer:
 
     @property
     def sentence(self) -> str:
-        """What the judge would be used for, and the answer."""
+        """The use, and the answer."""
         return f"{self.title}. {self.text}"
 
     def word_of(self, part: Number) -> Word:
@@ -246,7 +246,7 @@ def decided(result: Result, limit: tuple[float, float]) -> Word:
 def labels_to_settle(
     result: Result, limit: tuple[float, float], several: int = 1
 ) -> int | None:
-    """Return how many more labels are likely to bring the interval to one side of the limit.
+    """Number of further labels likely to bring the interval to one side of the limit.
 
     The value moves as far as it is unsure, and its interval narrows with the root of the
     labels; they are to suffice four times in five, by what is known so far, and nine in ten of

@@ -89,7 +89,7 @@ def _score(row: JudgedRow) -> float | None:
 
 
 def _cost(row: JudgedRow) -> float:
-    """Return how far the score is from what people say, times how far they agree."""
+    """Distance of the score from people's label, weighted by their agreement."""
     agreed = _majority(row) / len(row.votes) if row.votes else 1.0
     score = _score(row)
     target = (
@@ -132,7 +132,7 @@ def shown(text: object) -> str:
 
 
 def own_evidence(row: VerdictRow) -> list[TextTable]:
-    """Return what the method itself found: votes, tables, scores, orders."""
+    """The method's own findings: votes, tables, scores, orders."""
     judge = row.get("judge")
     method = judge.get("method") if isinstance(judge, Mapping) else None
     if method is None and row.keys() <= {"index", "id", "verdict"}:

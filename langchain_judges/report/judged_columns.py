@@ -177,7 +177,7 @@ class Sample:
 
     @property
     def whom(self) -> str:
-        """What the judge is compared with, in words; labels may be an objective key."""
+        """Name of the reference for the judge; labels may be an objective key."""
         if not self.by_label:
             return "people"
         return "the label" if self.pairs else "the labels"
@@ -189,7 +189,7 @@ class Sample:
         return [a for a, _ in pairs], [b for _, b in pairs]
 
     def in_orders(self) -> tuple[list[Preference | None], list[Preference | None]]:
-        """Return what the judge said with A first and with B first."""
+        """Answers of the judge with A first and with B first."""
         return (
             [row.by_order.get("AB") for row in self.rows],
             [row.by_order.get("BA") for row in self.rows],
@@ -213,7 +213,7 @@ class Sample:
 
     @cached_property
     def scale(self) -> float:
-        """How far ratings lie apart at most; 1 where labels are no ratings."""
+        """Range of the ratings; 1 if labels are no ratings."""
         if not self.rated:
             return 1.0
         people = [label for own in self.choices for label in own]
@@ -258,12 +258,12 @@ class Sample:
 
     @cached_property
     def misses(self) -> list[float | None]:
-        """How wrong each verdict is: what every count of mistakes goes by."""
+        """Error of each verdict, on which every count of mistakes is based."""
         return self.missed(self.answers)
 
     @cached_property
     def rights(self) -> list[float | None]:
-        """How right each verdict is."""
+        """Correctness of each verdict."""
         return [None if miss is None else 1 - miss for miss in self.misses]
 
     @cached_property
@@ -277,7 +277,7 @@ class Sample:
         ]
 
     def basis(self, used: Sequence[bool]) -> str:
-        """Say how many of the rows a number rests on, and why others are out."""
+        """Sentence with the number of rows that count, and why others do not."""
         if all(used):
             return f"Rows: all {len(used):,}"
         reasons = Counter(
@@ -293,7 +293,7 @@ class Sample:
         return f"Rows: {sum(used):,} of {len(used):,}; {out}"
 
     def notes(self) -> list[str]:
-        """Say which rows count in another way, a sentence each."""
+        """Sentences about rows that are counted in a special way."""
         alone = sum(row.data_row.get("group") is None for row in self.rows)
         notes = {
             f"Rows on which people differ, without a majority: {self.divided:,}. Each of their "
@@ -304,7 +304,7 @@ class Sample:
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:
-    """Return in which rows each name stands."""
+    """Rows in which each name occurs."""
     places: dict[str, list[int]] = {}
     for place, own in enumerate(names):
         for name in dict.fromkeys(own):
@@ -323,6 +323,6 @@ def _systems(row: Mapping[str, Any], size: int) -> tuple[str | None, ...]:
 
 
 def are_numbers(values: Iterable[object]) -> bool:
-    """Say whether every value that is there is a number."""
+    """Whether every value that is there is a number."""
     there = (value for value in values if value is not None)
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in there)

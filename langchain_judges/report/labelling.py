@@ -1,4 +1,4 @@
-"""What people say of rows: which to ask first, what is asked of each, the file of answers."""
+"""Labelling: which rows to ask about first, the questions, the file of answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 
 
 def is_labelled(row: Mapping[str, object]) -> bool:
-    """Whether people said anything of a row."""
+    """Whether people labelled a row."""
     names = ("label", "labels", "human_votes")
     return any(row.get(name) not in (None, "", {}, []) for name in names)
 
@@ -89,18 +89,18 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
 
 
 def mark_of(row: Mapping[str, object]) -> str:
-    """What tells a row from others: its id and its texts."""
+    """Identity of a row: its id and its texts."""
     return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
 
 
 def sides(row: Mapping[str, object]) -> str:
-    """Which text of a pair stands first, by chance and the same on every run."""
+    """Position of a pair's texts: random, and the same on every run."""
     return random.Random(mark_of(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a person is asked about a row.
+    """A question about a row.
 
     Attributes:
         name: The criterion, or `WHOLE`.
@@ -113,7 +113,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Questionnaire:
-    """What is asked about each row, one question after the other.
+    """The questions about each row.
 
     Attributes:
         labels: Labels of single texts.
@@ -279,7 +279,7 @@ class LabelFile(AnswerFile):
         super().__init__(path, mark_of)
 
     def people(self, row: Mapping[str, object]) -> list[Answer]:
-        """What each person answered about a row."""
+        """Answer of each person about a row."""
         line = self.answers.get(mark_of(row))
         if line is None:
             return []
@@ -287,7 +287,7 @@ class LabelFile(AnswerFile):
         return list(line.get("answers") or [own])
 
     def said(self, row: Mapping[str, object], by: str) -> Answer:
-        """What one person answered about a row: `label`, `labels`, `note`, `opened`.
+        """Answer of one person about a row: `label`, `labels`, `note`, `opened`.
 
         A label of None: it cannot be said.
         """
@@ -364,7 +364,7 @@ def agreements(
     rows: Mapping[int, Mapping[str, object]],
     judges: Mapping[str, Mapping[int, Mapping[str, Any]]],
 ) -> dict[str, tuple[int, int]]:
-    """How often people agree with each other and with each judge, of how many rows.
+    """Agreement of people with each other and with each judge, and the number of rows.
 
     Args:
         file: What people said.

@@ -109,7 +109,7 @@ class JudgedRow:
 
     @cached_property
     def verdict(self) -> VerdictRow:
-        """What the judge said."""
+        """The judge's answer."""
         return self.row.get("verdict") or {}
 
     @cached_property
@@ -120,13 +120,13 @@ class JudgedRow:
 
     @cached_property
     def votes(self) -> list[Label]:
-        """What each person said."""
+        """Each person's answer."""
         votes = self.data_row.get("human_votes") or []
         return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
 
     @cached_property
     def label(self) -> Label | None:
-        """What people say: the row's label, else the majority of their votes.
+        """People's answer: the row's label, or else the majority of their votes.
 
         Equal counts are a tie of a pair; a single text they leave without a majority.
         """
@@ -137,7 +137,7 @@ class JudgedRow:
 
     @cached_property
     def choices(self) -> list[Label]:
-        """What is right: the label, or each answer to a single text that most people give."""
+        """Right answer: the label, or each answer to a single text that most people give."""
         whole = kind_of_verdict(self.verdict) == "pair"
         if whole or self.data_row.get("label") is not None:
             return [] if self.label is None else [self.label]
@@ -152,18 +152,18 @@ class JudgedRow:
 
     @cached_property
     def target(self) -> list[Label]:
-        """What the judge is compared with: each vote, or else the label."""
+        """Reference for the judge: each vote, or else the label."""
         return self.votes or ([] if self.label is None else [self.label])
 
     @property
     def by_criterion(self) -> dict[str, Label | None]:
-        """What the judge said by each criterion of a text."""
+        """The judge's answer by criterion."""
         parts = self.row.get("subscores") or []
         return {part["criterion"]: part["label"] for part in parts if "criterion" in part}
 
     @property
     def labels(self) -> Mapping[str, Label]:
-        """What people say by each criterion of a text."""
+        """People's answer by criterion."""
         return self.data_row.get("labels") or {}
 
     @property
@@ -195,7 +195,7 @@ class JudgedRow:
 
 
 def _are_ballots(items: object) -> bool:
-    """Say whether a list, whatever its name, says what each order preferred."""
+    """Whether a list contains the preference of each order."""
     return isinstance(items, list) and bool(items) and all(map(_is_ballot, items))
 
 
@@ -204,7 +204,7 @@ def _is_ballot(item: object) -> bool:
 
 
 def preference_points(answers: Sequence[object]) -> float | None:
-    """Return how far answers prefer A, in [0, 1]; None if there are none or no sides."""
+    """Mean preference for A, in [0, 1]; None without answers or without sides."""
     if not answers or any(answer not in POINTS for answer in answers):
         return None
     return sum(POINTS[answer] for answer in answers) / len(answers)
@@ -232,7 +232,7 @@ class Joined:
 
     @property
     def left_out(self) -> str:
-        """Say which verdicts are counted nowhere; nothing where there are none."""
+        """Sentence about verdicts that are not counted; empty if there are none."""
         counts = {
             "of an older text of their row": self.stale,
             "of rows that are not in the data": self.unknown,
@@ -283,7 +283,7 @@ def _once(joined: Joined) -> Joined:
 
 
 def was_asked(row: VerdictRow) -> bool:
-    """Return whether a row does not wait for a later run, because the budget was spent."""
+    """Whether a row does not wait for a later run, because the budget was spent."""
     failures = (row.get("verdict") or {}).get("failures") or []
     return judged_row(row) or all(failure["reason"] != "over_budget" for failure in failures)
 
@@ -324,7 +324,7 @@ def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedR
 
 
 def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
-    """Return how people's labels are read: typed and spelled as the judge's own."""
+    """Reader of people's labels: typed and spelled like the judge's own."""
     own = set(answers)
     labels = {type(answer): answer for answer in own}.values()  # one of each type
     spellings = {each.strip().casefold(): each for each in own if isinstance(each, str)}
@@ -339,7 +339,7 @@ def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
 
 
 class _Places:
-    """Where in the data the rows of a run are."""
+    """Position of a run's rows in the data."""
 
     def __init__(self, table: Sequence[Mapping[str, Any]]) -> None:
         self._table = table

@@ -69,7 +69,7 @@ def _agreement(sample: Sample) -> list[Number]:
 
 
 def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
-    """Return what counts the agreement with each vote, or with the label."""
+    """Function that measures agreement with each vote, or with the label."""
     if by_votes:
         return partial(metrics.vote_agreement, sample.verdicts, sample.votes, **sample.settings)
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
@@ -83,7 +83,7 @@ _ORDER_RULES: dict[OrdersRule, str] = {
 
 
 def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]:
-    """Return what counts the agreement by a rule of the rows asked in both orders."""
+    """Function that measures agreement by a rule for rows asked in both orders."""
     # A row that failed was asked in both orders.
     asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
     part = sample.part(asked)
@@ -146,7 +146,7 @@ def _categories(sample: Sample) -> list[Number]:
 
 
 def baselines(sample: Sample) -> list[Number]:
-    """What needs no judge to be right, by the rule that counts the judge's mistakes."""
+    """Accuracy of rules that need no judge, counted like the judge's mistakes."""
     if not any(sample.choices):
         return []
     numbers, rights = [], {}
@@ -191,7 +191,7 @@ def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | 
 
 
 def _position(sample: Sample) -> list[Number]:
-    """Return how often verdicts change with the places of the texts, and which slot gains."""
+    """Share of verdicts that change with the positions of the texts, and which slot gains."""
     title = "Flips when the texts swap places"
     if sample.asked_twice:
         bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
@@ -212,7 +212,7 @@ def _position(sample: Sample) -> list[Number]:
 
 
 def _length(sample: Sample) -> list[Number]:
-    """Return how often the shorter text is missed where it is preferred, and the longer."""
+    """Share of preferred shorter texts that are missed, and of preferred longer ones."""
     if not sample.with_texts:
         undefined = Result.undefined("the texts are not known")
         return [Number("bias.length", "Shorter text missed", undefined)]
@@ -235,7 +235,7 @@ def _length(sample: Sample) -> list[Number]:
 
 
 def ratings(sample: Sample) -> list[Number]:
-    """Return how ratings of single texts go with people's; nothing of other labels."""
+    """Correlation of ratings with people's; nothing for other labels."""
     if not sample.rated:
         return []
     order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
@@ -249,7 +249,7 @@ def ratings(sample: Sample) -> list[Number]:
 
 
 def criteria(sample: Sample) -> list[Number]:
-    """Return how the judge's labels go with people's, criterion by criterion."""
+    """Agreement of the judge's labels with people's, by criterion."""
     numbers = []
     for name in sample.criteria:
         part = sample.by_criterion(name)
@@ -268,7 +268,7 @@ def criteria(sample: Sample) -> list[Number]:
 
 
 def _calibration(sample: Sample) -> list[Number]:
-    """Return whether the judge is right as often as it says, where it has a confidence."""
+    """Whether the judge is right as often as it says, where it has a confidence."""
     if not sample.has_confidence:
         return []
     fit = metrics.confidence_calibration(
@@ -289,7 +289,7 @@ def _calibration(sample: Sample) -> list[Number]:
 
 
 def _corrected(sample: Sample) -> list[Number]:
-    """Return what people would say of all rows, where only some of them have a label."""
+    """Estimate of people's answer on all rows, if only some have a label."""
     judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
     people = [_points(sample, target) for target in sample.targets]
     both = [i for i, value in enumerate(people) if value is not None]
@@ -310,7 +310,7 @@ def _corrected(sample: Sample) -> list[Number]:
 
 
 def _points(sample: Sample, answers: Sequence[object]) -> float | None:
-    """Return what answers count for, the same whichever label is rare; None: nothing."""
+    """Value of each answer, independent of which label is rare; None: no value."""
     if sample.pairs:
         return preference_points(answers)
     if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):

@@ -28,7 +28,7 @@ def trust_columns(
     order_rule: OrderRule = "strict",
     **options: Any,
 ) -> TrustReport | ComparisonReport:
-    """Report on judges whose answers stand in a column of a table, beside people's.
+    """Report on judges whose answers are in a column of a table, next to people's.
 
     Any judge will do: answers may be sides of a pair (`A`, `B`, `tie`, `model_a` …), labels of
     any kind, or ratings on any scale. Columns `input`, `output`, `output_a`, `output_b`,
@@ -171,7 +171,7 @@ def _cell(value: object) -> object:
 
 
 def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
-    """Return how all answers of a table are read: as sides, as numbers, or as they are."""
+    """Reader of a table's answers: as sides, as numbers, or unchanged."""
     found = [value for value in values if value is not None]
     sides = {read_label(value) for value in found}
     if sides <= set(SIDES) and {"A", "B"} & sides:

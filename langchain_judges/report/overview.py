@@ -1,4 +1,4 @@
-"""What a report says: one table and one next step, on a page, in Markdown and at a terminal."""
+"""Overview of a report: a table and a next step, on a page, in Markdown and at a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_PARTS = 6
 
 
 class Measured:
-    """What was measured of a judge, and whether it may be used for each of four things.
+    """Table of a judge's measurements, and whether it may be used for each of four uses.
 
     Attributes:
         sample: The judged rows.
@@ -131,7 +131,7 @@ class NextStep(NamedTuple):
 
     Attributes:
         text: What and why.
-        command: The command that does it; capitals stand for what is yours.
+        command: The command that does it; replace what is in capitals.
         rows: The names of rows that show why.
     """
 

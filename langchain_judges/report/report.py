@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class WrittenReport(ABC):
-    """What every report can be written as."""
+    """Formats in which every report can be written."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, object]:
@@ -49,7 +49,7 @@ class WrittenReport(ABC):
 
     @abstractmethod
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
-        """Return what a page shows: the reports, and the tests between their judges."""
+        """Contents of a page: the reports, and the tests between their judges."""
 
     def to_dataframe(self) -> DataFrame:
         """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
@@ -133,7 +133,7 @@ class TrustReport(Measured, WrittenReport):
 
     @property
     def n_disagreements(self) -> int:
-        """How many disagreements there are in all."""
+        """Number of all disagreements."""
         return len(self.sample.mistakes)
 
     @property
@@ -145,7 +145,7 @@ class TrustReport(Measured, WrittenReport):
 
     @property
     def wrong(self) -> Number:
-        """How many single verdicts are wrong; by several criteria of the worst of them."""
+        """Share of wrong single verdicts; with several criteria, of the worst one."""
         sample = self.sample
         names = sample.criteria if sample.by_criteria else []
         parts = [sample.by_criterion(name) for name in names] or [sample]
@@ -194,7 +194,7 @@ def _classes(sample: Sample) -> Sequence[str] | None:
 
 
 def _dollars(sample: Sample) -> float | None:
-    """Return what the rows cost if the run knew the price of every reply."""
+    """Cost of the rows, if the price of every reply is known."""
     costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
     complete = len(costs) == len(sample.rows) and None not in costs
     return sum(costs) if complete else None
@@ -241,7 +241,7 @@ class ComparisonReport(WrittenReport):
 
     @property
     def sentence(self) -> str:
-        """Which judge is right more often, pair by pair, a line each."""
+        """A line for each pair of judges: which one is right more often."""
         return "\n".join(contest.sentence for contest in self.contests)
 
     def to_dict(self) -> dict[str, Any]:
@@ -322,7 +322,7 @@ def _check_shared(sample: Sample) -> None:
 
 
 class TrustOptions(TypedDict, total=False):
-    """What reports on one judge and on several take; see `trust`."""
+    """Options of reports on one judge or several; see `trust`."""
 
     data_name: str
     policy: TrustPolicy
@@ -355,7 +355,7 @@ def trust(  # noqa: PLR0913 - options
             what the run kept of the rows, which is no text.
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
-        policy: What right enough means for each use; it stands at the top of the report.
+        policy: What is good enough for each use; printed at the top of the report.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
         confidence: The level of the intervals.

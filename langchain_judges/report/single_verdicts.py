@@ -32,7 +32,7 @@ from langchain_judges.verdict import Label
 
 
 def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
-    """Return whether so few single verdicts are wrong; of labels, by what the judge says.
+    """Whether so few single verdicts are wrong; of labels, by what the judge says.
 
     Args:
         sample: The judged rows.
@@ -68,7 +68,7 @@ AHEAD = (0.0, math.inf)
 
 
 def _counted(sample: Sample) -> str:
-    """Say of how many rows the verdict is wrong, or half wrong, or is none."""
+    """Sentence with the numbers of wrong, half wrong and missing verdicts."""
     both = list(zip(sample.misses, sample.answers, strict=True))
     lost = sum(miss is not None and answer is None for miss, answer in both)
     wrong = sample.misses.count(1.0) - lost
@@ -86,7 +86,7 @@ def _counted(sample: Sample) -> str:
 
 
 def divided_text(sample: Sample) -> str:
-    """Say how people who differ count, and how often the judge is wrong where they agree."""
+    """Sentence about rows on which people differ, and mistakes where they agree."""
     if not sample.divided:
         return ""
     pairs = zip(sample.misses, sample.labels, strict=True)
@@ -145,7 +145,7 @@ _WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")
 
 
 def _parts(sample: Sample) -> list[Number]:
-    """Return how often the judge is wrong where it gives each label, and on balance."""
+    """Error rate of the judge for each label it gives, and balanced."""
     judged = zip(sample.answers, sample.choices, strict=True)
     places: dict[Label, list[int]] = {}
     for place, (answer, own) in enumerate(judged):
@@ -190,7 +190,7 @@ def _balanced(sample: Sample, level: float) -> Result:
 
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
-    """Return how many labels would settle all parts that are open, each by its own rows."""
+    """Number of labels that would settle all open parts, each by its own rows."""
     several = max(1, len(parts))
     needed = [
         (labels_to_settle(part.result, limit, several) or math.inf) * labelled / part.result.n
@@ -201,7 +201,7 @@ def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> i
 
 
 def _surest(sample: Sample) -> str:
-    """Say which of its surest verdicts are right nearly always."""
+    """Sentence about the surest verdicts, where those are nearly always right."""
     if not sample.has_confidence or sample.rated:
         return ""
     shares = (0.8, 0.6, 0.4, 0.2)

@@ -274,7 +274,7 @@ def rounds_table(result: Mapping[str, Any]) -> Table:
 
 
 def gain_words(gain: Mapping[str, Any]) -> str:
-    """Return what an audit brought on items that decided nothing, or why that is not known."""
+    """Gain of an audit on items that decided nothing, or why it is unknown."""
     if gain["problem"]:
         return f"What this brought is not measured: {gain['problem']}."
     before, after = gain["before"], gain["after"]

@@ -91,7 +91,7 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
 
 
 def _follows(sample: Sample) -> tuple[Word, str]:
-    """Return whether the judge's answers go with people's beyond chance, and what is found.
+    """Whether the judge's answers agree with people's beyond chance, and the finding.
 
     A judge that knows nothing has people's average where labels happen to be balanced, and is
     as good as a person where people agree by chance alone.

@@ -1,1 +1,1 @@
-"""What a judge takes, in every shape people have it: texts, records, labels, files."""
+"""Inputs of a judge in every form: texts, records, labels, files."""

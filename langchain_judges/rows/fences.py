@@ -25,7 +25,7 @@ _HEXADECIMAL = re.compile(f"[0-9a-f]{{{_LENGTH},}}")
 
 
 def fence(*texts: str) -> str:
-    """Return what stands for the token of the tags around `texts`, until `sealed` sees it.
+    """Placeholder for the token of the tags around `texts`, which `sealed` replaces.
 
     The token follows from these texts alone, in whatever order, unless a text of the prompt
     contains it: a text looks the same in every prompt that shows it, so that a provider can

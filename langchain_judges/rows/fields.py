@@ -82,7 +82,7 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 
 
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an item alone has: the text of its source, media in it, its criteria."""
+    """Fields of items only: the text of the source, media in it, criteria."""
     found, own = context_of(row), row.get("rubric") or row.get("assertions")
     text, media = context_in(found), media_of(found)
     return (
@@ -134,7 +134,7 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
 
 
 def _is_words(value: object) -> bool:
-    """Return whether a value is a number, a truth value, or a list of texts or of blocks."""
+    """Whether a value is a number, a truth value, or a list of texts or of blocks."""
     if isinstance(value, list):
         return all(map(_is_part, value))
     return isinstance(value, bool | int | float) or type(value).__module__ == "numpy"
@@ -249,7 +249,7 @@ def _acts(message: Message) -> bool:
 
 
 def is_run(value: object) -> TypeGuard[Any]:
-    """Return whether a value is a run of LangSmith, whose library is not loaded for it."""
+    """Whether a value is a run of LangSmith, whose library is not loaded for it."""
     return hasattr(value, "run_type") and hasattr(value, "outputs") and hasattr(value, "inputs")
 
 

@@ -1,4 +1,4 @@
-"""Where texts stand in the data of applications: under usual names, a key or a path.
+"""Finding texts in the data of applications: under usual names, a key or a path.
 
 What a text is checked against is among them: texts and documents, as applications have them.
 """
@@ -114,7 +114,7 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
 
 
 def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
-    """Return a row with the fields that stand under another of their usual names.
+    """Row with its fields renamed from their other usual names.
 
     >>> named_row({"question": "Why?", "prediction": "So."}, "item")
     {'input': 'Why?', 'output': 'So.'}
@@ -218,14 +218,14 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
 
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:
-    """Return whether data that nobody named can be read as one whole, without a guess."""
+    """Whether data that nobody named can be read as one whole, without a guess."""
     has_records = any(record_in(part) for part in value.values())
     has_documents = field == "output" and context_of(value) is not None
     return field != "rubric" and len(value) > 1 and not (has_records or has_documents)
 
 
 def _is_data(value: object, field: Field) -> bool:
-    """Return whether no text of a value has a usual name, and nothing in it is a message.
+    """Whether no text of a value has a usual name, and nothing in it is a message.
 
     A text alone is a text, whatever its key is.
     """
@@ -239,7 +239,7 @@ def _is_data(value: object, field: Field) -> bool:
 
 
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
-    """Return whether a mapping is read as a whole: no text of it has a name of its own."""
+    """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
     if field in ("output", "reference") and value.get("intermediate_steps"):
         return True
@@ -249,7 +249,7 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
 
 
 def follow(value: object, field: Field, path: str) -> object:
-    """Return what stands in a value under a key or a path.
+    """Value under a key or a path.
 
     Raises:
         InputError: There is no such key; the message says which are there.
@@ -276,7 +276,7 @@ def _place(step: str, length: int) -> bool:
 
 
 def keys_in(value: object) -> str:
-    """Return what a value holds, for an error: its keys, or its type."""
+    """Description of a value for an error: its keys, or its type."""
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value))}" if value else "no keys"
     if value is None:
@@ -307,12 +307,12 @@ def context_in(value: object) -> str | None:
 
 
 def documents_in(context: str) -> int:
-    """Return how many documents a text of `context_in` holds."""
+    """Number of documents in a text of `context_in`."""
     return max(1, len(re.findall(r"^\[\d+\](?: |$)", context, re.MULTILINE)))
 
 
 def context_of(fields: object) -> object:
-    """Return what stands under one of the usual names, if anything does."""
+    """Value under one of the usual names, if there is one."""
     named = fields if isinstance(fields, Mapping) else {}
     there = (named[name] for name in CONTEXTS if name in named)
     return next((value for value in there if context_in(value)), None)

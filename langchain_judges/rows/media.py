@@ -36,7 +36,7 @@ def kind_of_block(block: object) -> str | None:
 
 
 def mark_of(block: Mapping[str, object]) -> str:
-    """Return the mark that stands for a block in a text; equal blocks have equal marks."""
+    """Mark of a block in a text; equal blocks have equal marks."""
     data = json.dumps(block, sort_keys=True, default=str)
     return f"[{kind_of_block(block)} {hashlib.sha256(data.encode()).hexdigest()[:10]}]"
 

@@ -163,7 +163,7 @@ def _is_result(block: object) -> bool:
 
 
 def _of_result(content: object) -> str | list[Any]:
-    """Return what a tool returned: text and media as they are, all other data as JSON."""
+    """Result of a tool: text and media unchanged, all other data as JSON."""
     if not isinstance(content, list):
         return text_in(content)
     return [block if _is_said(block) else _as_text(block) for block in content]

@@ -22,7 +22,7 @@ _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
 
 
 def is_state(value: object) -> bool:
-    """Return whether a value is an agent's state or a LangGraph thread's."""
+    """Whether a value is an agent's state or a LangGraph thread's."""
     state = _state(value)
     return state is not None and (
         "structured_response" in state or bool(messages_in(state.get("messages")))
@@ -85,7 +85,7 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
 
 
 def _of_executor(value: Mapping[str, Any]) -> list[Message]:
-    """Return what an AgentExecutor did: each action with its observation, then its answer."""
+    """Work of an AgentExecutor: each action with its observation, then its answer."""
     record = messages_in(value.get("chat_history"))
     if isinstance(value.get("input"), str):
         record.append({"role": "user", "content": value["input"]})
@@ -184,7 +184,7 @@ def ended(words: str) -> Message:
 
 
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
-    """Return how an agent's work ended, where its last message says that it was cut."""
+    """End of an agent's work, if its last message says that it was cut."""
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
@@ -232,7 +232,7 @@ def answered(record: Sequence[Message], task: object = None) -> list[Message]:
 
 
 def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:
-    """Return whether a record begins with some messages."""
+    """Whether a record begins with some messages."""
     return len(beginning) <= len(record) and all(map(_same, beginning, record))
 
 
@@ -242,7 +242,7 @@ def _same(one: Message, other: Message) -> bool:
 
 
 def last_turn(record: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """Return what stands before the last reply of a record, and that reply alone."""
+    """Part of a record before its last reply, and that reply alone."""
     places = [
         i
         for i, message in enumerate(record)

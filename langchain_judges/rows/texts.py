@@ -85,7 +85,7 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def is_blank(text: str) -> bool:
-    r"""Return whether a text is invisible: only white space, control and format characters.
+    r"""Whether a text is invisible: only white space, control and format characters.
 
     >>> is_blank("\u200b\ufeff\x00"), is_blank("0")
     (True, False)
@@ -118,7 +118,7 @@ def _block(block: object) -> str:
 
 
 class Step(NamedTuple):
-    """What a judge is shown of a conversation or of an agent's work, one part of it.
+    """One part of a conversation or of an agent's work, as a judge is shown it.
 
     Attributes:
         mark: Who does what: `turn 2, user`, `call 1 of search`, `error 1 of search`.
@@ -185,7 +185,7 @@ _TALKING = ("user", "assistant")
 
 
 def has_answer(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether an agent's work ends with an answer."""
+    """Whether an agent's work ends with an answer."""
     said = [m for m in messages if m.get("role") not in OUTCOMES[1:]]
     return bool(said) and said[-1].get("role") in _ANSWERS and not _calls(said[-1])
 
@@ -355,7 +355,7 @@ def shown(text: Text) -> str:
 
 
 def compared(text: Text) -> tuple[bool, str]:
-    """Return what two texts are compared by: all turns of them, and not only the last."""
+    """Text by which two sides are compared: all turns, not only the last."""
     return isinstance(text, str) or len(text) == 1, judged(text)
 
 
@@ -370,7 +370,7 @@ def shown_task(text: Text) -> str:
 
 
 def answers_in_turn(task: Text, text: Text) -> bool:
-    """Return whether a side's messages are answers, one for each of the user's in the task."""
+    """Whether a side's messages are answers, one for each of the user's in the task."""
     if isinstance(task, str) or isinstance(text, str) or len(text) < 2:
         return False
     answers = all(m.get("role") == "assistant" and not _calls(m) for m in text)
@@ -420,7 +420,7 @@ BYTES = 4
 
 
 def bytes_of(texts: Iterable[str]) -> int:
-    """Return how many bytes texts have in UTF-8."""
+    """Number of bytes of texts in UTF-8."""
     return sum(map(_bytes_in, texts))
 
 

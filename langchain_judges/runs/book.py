@@ -115,7 +115,7 @@ def _letters(place: int) -> str:
 
 
 def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
-    """Return how many lines of a row are shown."""
+    """Number of lines shown of a row."""
     lines = 1
     for cell, width in zip(row, widths, strict=True):
         if isinstance(cell, str):

@@ -46,7 +46,7 @@ def joined(
         the output of each under its name; and how many rows of each system have no partner.
 
     Raises:
-        InputError: A row has no output, stands twice, or no row has a partner.
+        InputError: A row has no output, occurs twice, or no row has a partner.
     """
     rows = {name: _by_key(name, source, columns) for name, source in systems.items()}
     first, *others = rows.values()
@@ -74,13 +74,13 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
             row.pop("id", None)
         key = f"id {row['id']}" if "id" in row else json.dumps(row.get("input"), sort_keys=True)
         if key in rows:
-            raise InputError(f"{name}, row {index + 1}: {key} stands twice")
+            raise InputError(f"{name}, row {index + 1}: {key} occurs twice")
         rows[key] = row
     return rows
 
 
 class RankOptions(RunLimits):
-    """How `rank` works.
+    """Options of `rank`.
 
     Attributes:
         max_calls: Stop where this many replies may be reached; None: when the order is
@@ -247,7 +247,7 @@ class _Contest:
         return self._ranking(tournament(points), points, possible)
 
     def _affordable(self) -> int:
-        """Return how many more comparisons the limits leave."""
+        """Number of comparisons that the limits still allow."""
         most, dollars = self.options.max_calls, self.options.max_dollars
         if dollars is not None and self.dollars >= dollars:
             return 0

@@ -119,7 +119,7 @@ class Window(Generic[F]):
         self.unfinished = 0
 
     def has_room(self) -> bool:
-        """Return whether another row may be started.
+        """Whether another row may be started.
 
         Rows are started far ahead only past a slow row, not past a slow caller.
         """
@@ -137,7 +137,7 @@ class Window(Generic[F]):
             row.add_done_callback(self._report)
 
     def next_is_there(self) -> bool:
-        """Return whether the next result in order is finished."""
+        """Whether the next result in order is finished."""
         return bool(self.rows) and self.rows[0].done()
 
 

@@ -33,7 +33,7 @@ class RunLimits(Options):
     """Options of every run over many rows.
 
     Attributes:
-        max_concurrency: The most model calls in flight; by default 16, with a local model 4.
+        max_concurrency: Most model calls in flight; default 16, or 4 with a local model.
         progress: Show progress on the terminal.
     """
 
@@ -50,24 +50,23 @@ class RunOptions(RunLimits):
         client: Reads `rows` where they are the name of a LangSmith data set.
         out: The table to write (`.csv`, `.tsv`, `.xlsx`, `.parquet`, `.jsonl`; `.md` for the
             counts by criterion alone): your own columns, then the judge's. `.xlsx` has those
-            counts and the failures on sheets of their own; a name such as `scores.excel.csv`
-            gets the byte-order mark that Excel looks for. The file is written when the run
-            ends. The same call resumes: rows that were judged are not judged again, rows that
-            could not be judged and new rows are. What it resumes from is the hidden folder
-            beside the table, such as `.scores.csv.run`.
-        raw: Leave your own cells as they came in `.csv`, `.tsv` and `.xlsx`, where a
-            spreadsheet would run those that begin as a formula. Otherwise a quote is put
-            before them, and characters that steer a terminal are replaced.
-        same_server: Count the model's address to what decides a verdict, so that rows judged
-            without this are judged again; `summary.elsewhere` counts those taken from another
-            address otherwise.
-        records: A JSONL file that gets each whole result as it comes, from which the same call
-            resumes too: rows that it holds for the same texts, method, options, model and
-            prompts are not judged again.
-        keep_requests: Keep each request with its reply, which hold the judged texts, in a
-            hidden file beside the results: `view` shows them.
+            counts and the failures on separate sheets; a name such as `scores.excel.csv` gets
+            the byte-order mark that Excel looks for. The file is written when the run ends. The
+            same call resumes: it judges new rows, and those that could not be judged. It
+            resumes from the hidden folder next to the table, such as `.scores.csv.run`.
+        raw: Leave your own cells unchanged in `.csv`, `.tsv` and `.xlsx`, even those that a
+            spreadsheet would run as a formula. Otherwise such cells get a leading quote, and
+            control characters are replaced.
+        same_server: Treat the model's address as part of the judge, so that rows judged without
+            this are judged again; otherwise `summary.elsewhere` counts rows taken from another
+            address.
+        records: A JSONL file that gets each whole result as it arrives. The same call resumes
+            from it: rows that it holds for the same texts, method, options, model and prompts
+            are not judged again.
+        keep_requests: Keep each request with its reply in a hidden file next to the results,
+            for `view` to show. They contain the judged texts.
         shard: Judge only this share of the rows, such as `"3/16"`; `records` is then a folder
-            with one part for each shard, and `merge` joins the parts.
+            with a part for each shard, and `merge` joins the parts.
         open_rows: The most rows that are started and not finished; None for twice
             `max_concurrency`.
         max_rows: Judge this many rows, the first ones.
@@ -75,9 +74,9 @@ class RunOptions(RunLimits):
             `over_budget`, and a later run judges them.
         max_tokens: Stop after this many tokens; replies in flight are still received.
         prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
-            "cached_input", "cache_write", "flex"}}}`, in dollars for a million tokens, or
-            `"genai-prices"` for that package's table (extra `prices`). The summary and each
-            row then have their cost.
+            "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
+            `"genai-prices"` for that package's table (extra `prices`). The summary and each row
+            then show their cost.
         max_dollars: Stop after this many dollars; needs `prices`.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
@@ -115,7 +114,7 @@ class RunOptions(RunLimits):
 
 
 class CalibrationOptions(RunLimits):
-    """How `calibrate_cascade` works.
+    """Options of `calibrate_cascade`.
 
     Attributes:
         agreement: The share of verdicts that must equal the label.

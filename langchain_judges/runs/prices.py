@@ -96,9 +96,8 @@ class Prices:
         """Read a file of prices, or use the table of genai-prices.
 
         Args:
-            source: A JSON file `{"date", "models": {name: {"input", "output",
-                "cached_input"?, "cache_write"?, "flex"?}}}`, in dollars for a million
-                tokens, or `"genai-prices"`.
+            source: A JSON file `{"date", "models": {name: {"input", "output", "cached_input"?,
+                "cache_write"?, "flex"?}}}`, in dollars per million tokens, or `"genai-prices"`.
 
         Raises:
             OptionError: The file is missing or has another form.
@@ -232,7 +231,7 @@ def estimate(
 
 
 def _has_cache(model: _Model) -> bool:
-    """Return whether the provider of a model caches prompts by how they begin."""
+    """Whether the provider of a model caches prompts by how they begin."""
     if not isinstance(model, dict):
         return prompt_cache_of(model) is not None
     provider, colon, _ = model["name"].partition(":")

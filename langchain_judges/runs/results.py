@@ -109,12 +109,12 @@ def changed_line(path: Path) -> int | None:
 
 
 def _is_ours(line: bytes) -> bool:
-    """Return whether a damaged line can be one of ours; of a power cut zeros are left."""
+    """Whether a damaged line can be one of ours; of a power cut zeros are left."""
     return _OWN.match(line) is not None or not line.strip(b"\0\r\n")
 
 
 def _is_begun(line: bytes) -> bool:
-    """Return whether a line is the beginning of one of ours, as a kill may leave it."""
+    """Whether a line is the beginning of one of ours, as a kill may leave it."""
     head = re.sub(rb'(?<=^\{"index": )\d+', b"0", line)[: len(_FIRST)]
     return _FIRST.startswith(head)
 
@@ -215,7 +215,7 @@ class Results:
             raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def __contains__(self, key: str) -> bool:
-        """Return whether an earlier run finished this input."""
+        """Whether an earlier run finished this input."""
         return key in self._places
 
     def read(self, key: str) -> ResultRow:

@@ -132,7 +132,7 @@ class RunFiles:
         return results.others
 
     def __contains__(self, key: str) -> bool:
-        """Return whether an earlier run finished this input."""
+        """Whether an earlier run finished this input."""
         return self._results is not None and key in self._results
 
     def read(self, key: str) -> ResultRow:

@@ -109,12 +109,12 @@ AnyVerdict = Mapping[str, Any]
 
 
 def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
-    """Return where a result has failures and usage: its verdict, or a written row itself."""
+    """The part of a result with failures and usage: its verdict, or a written row itself."""
     return result if kind_of_result(result) == "task" else result.get("verdict") or {}
 
 
 def judged_row(result: Mapping[str, Any]) -> bool:
-    """Return whether a result holds a verdict, or a text if one was to be written."""
+    """Whether a result holds a verdict, or a text if one was to be written."""
     if kind_of_result(result) == "task":
         return result["text"] is not None
     return decision(outcome_of(result)) is not None

@@ -257,7 +257,7 @@ class RunState:
         return row
 
     def _has_means(self) -> bool:
-        """Return whether one more row can be finished in addition to the active ones."""
+        """Whether one more row can be finished in addition to the active ones."""
         limiter, each, active = self.limiter, self._calls_each, list(self._active.values())
         if self._spent:
             return False
@@ -289,7 +289,7 @@ class RunState:
         self._first_rows.start(row.index)
 
     def is_active(self, row: RunRow) -> bool:
-        """Return whether a row was started: it is neither stored nor already failed."""
+        """Whether a row was started: it is neither stored nor already failed."""
         return row.index in self._active
 
     async def judge_one(self, row: RunRow) -> ResultRow:

@@ -48,7 +48,7 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def holds(self, row: Mapping[str, object]) -> bool:
-        """Return whether a row belongs to this shard; equal rows belong to the same shard."""
+        """Whether a row belongs to this shard; equal rows belong to the same shard."""
         return int.from_bytes(digest_of(row)[:8]) % self.of == self.number - 1
 
     def part(self, folder: str | os.PathLike[str]) -> Path:

@@ -27,7 +27,7 @@ _SPREADSHEETS = {".csv", ".tsv", ".xlsx"}
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
-    """Return what a judge said of a row as cells by column.
+    """Cells of a judge's verdict, by column.
 
     Args:
         result: A row of `judge_many`.

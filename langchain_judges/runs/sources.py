@@ -54,7 +54,7 @@ _SHOWN = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 @dataclass(frozen=True)
 class TableForm:
-    """How the records of a table become rows.
+    """Conversion of a table's records to rows.
 
     Attributes:
         labels: The spelling of a label → A, B or tie; None for the usual spellings.

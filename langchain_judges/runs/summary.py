@@ -335,7 +335,7 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
 
 
 def is_open(summary: Summary) -> bool:
-    """Return whether a run of pairs does not settle which system is better."""
+    """Whether a run of pairs does not settle which system is better."""
     decided = summary.preferences["A"] + summary.preferences["B"]
     if summary.wrote or summary.labels or not decided:
         return False

@@ -127,7 +127,7 @@ def error(status: int, message: str = "no", **headers: str) -> ServerReply:
     Args:
         status: The HTTP status.
         message: What the provider says.
-        headers: Further headers; an underscore in a name stands for a hyphen.
+        headers: More headers; an underscore in a name becomes a hyphen.
     """
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     payload = {"error": {"message": message, "type": "fake"}}

@@ -1,4 +1,4 @@
-"""How often a forged text wins with a judge: the rows to judge, and the rates."""
+"""Forged texts: the rows to judge, and how often they win."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def attack_rates(rows: Iterable[Mapping[str, Any]]) -> dict[str, Result]:
 
 
 def _won(row: Mapping[str, Any]) -> bool | None:
-    """Return whether the wrong answer won; None if the row was not judged."""
+    """Whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
     if kind_of_verdict(verdict) == "pair":
         preference = verdict["preference"]

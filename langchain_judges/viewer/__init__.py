@@ -33,7 +33,7 @@ class View:
         return f'<iframe title="rows and verdicts" {frame}></iframe>'
 
     def __repr__(self) -> str:
-        """Return where it is."""
+        """Address of the page."""
         return self.address or "View: `save(path)` writes it as one HTML file"
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -61,13 +61,13 @@ class Page:
     name: str = ""
 
     def listed(self, place: int) -> dict[str, Any]:
-        """What the list knows of a row."""
+        """Entry of a row in the list."""
         row, people = self.found.rows[place], self.desk.people(place) if self.desk else ()
         named = str(place + 1) if row.get("id") in (None, "") else render.visible(row["id"])
         return {"id": named[:80], "tags": self.found.tags(place, people)}
 
     def config(self) -> dict[str, Any]:
-        """What the script of the page needs at first."""
+        """Configuration of the page's script."""
         places = range(len(self.found.rows))
         return {
             "rows": [self.listed(place) for place in places],
@@ -78,7 +78,7 @@ class Page:
         }
 
     def state(self, by: str) -> dict[str, Any]:
-        """Which rows a person is done with, and how far everything is."""
+        """Rows that a person has finished, and the progress of all."""
         if self.desk is None:
             return {"done": [], "told": [], "next": ""}
         told, command = self.desk.standing()
@@ -107,13 +107,13 @@ class Page:
 
     @cached_property
     def words(self) -> list[str]:
-        """What is searched of each row: its name and its texts, and no verdict."""
+        """Searchable text of each row: its name and its texts, and no verdict."""
         return [
             f"{row.get('id')} {' '.join(texts_read(row))}".casefold() for row in self.found.rows
         ]
 
     def titles(self) -> dict[str, Any]:
-        """What the frame of the page shows beside the rows."""
+        """Contents of the page's frame, apart from the rows."""
         modes = self.desk.modes if self.desk else ()
         found = self.found
         is_pair = any(kind_of_row(row) == "pair" for row in found.rows)
@@ -195,7 +195,7 @@ def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGI
 
 
 def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
-    """What takes answers: one after the other, each written before the page hears of it."""
+    """Handler of answers: one at a time, each written before the page is told."""
 
     def say(place: int, by: str, sent: Mapping[str, Any]) -> None:
         if sent.get("opened"):

@@ -1,4 +1,4 @@
-"""Where people answer on the page: labels of rows, and decisions on an audit's proposals."""
+"""Desks, which take people's answers: labels of rows, decisions on an audit's proposals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LabelDesk:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each row is, by what tells it."""
+        """Position of each row, by its identity."""
         return {labelling.mark_of(row): place for place, row in enumerate(self.found.rows)}
 
     def order(self) -> list[int]:
@@ -99,7 +99,7 @@ class LabelDesk:
         self.file.keep(row, {**self.file.said(row, by), "note": text})
 
     def noted(self, place: int, by: str) -> str:
-        """What a person noted of a row."""
+        """Note of a person on a row."""
         return str(self.file.said(self.found.rows[place], by).get("note", ""))
 
     def open(self, place: int, by: str) -> None:
@@ -109,7 +109,7 @@ class LabelDesk:
             self.file.keep(row, {**self.file.said(row, by), "opened": True})
 
     def people(self, place: int) -> Sequence[Answer]:
-        """What each person said of a row."""
+        """Answer of each person on a row."""
         return self.file.people(self.found.rows[place])
 
     def touched(self) -> Iterator[int]:
@@ -222,7 +222,7 @@ class ProposalDesk:
             self.file.put({**answer, "note": text})
 
     def noted(self, place: int, by: str) -> str:
-        """What was noted of a proposal."""
+        """Note on a proposal."""
         return str(self.notes.get(str(self.proposals[place]["id"]), ""))
 
     def open(self, place: int, by: str) -> None:
@@ -237,7 +237,7 @@ class ProposalDesk:
         return (n for n, _ in enumerate(self.proposals) if self.answered(n, ""))
 
     def standing(self) -> tuple[list[str], str]:
-        """What is left; then the audit goes on."""
+        """Number of open proposals; at none the audit goes on."""
         left = len(self.proposals) - len(list(self.touched()))
         done = "All are decided: press Enter in the terminal, and the audit goes on."
         return ([] if left else [done]), ""

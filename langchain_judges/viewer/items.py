@@ -1,4 +1,4 @@
-"""What the page shows: rows, what judges and people say of them, and reports."""
+"""Contents of the page: rows, verdicts, people's answers and reports."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Collection:
     files: dict[str, Path] = field(default_factory=dict)
 
     def tags(self, place: int, people: Sequence[Row] = ()) -> list[str]:
-        """What a row is found by: doubts, disagreements, and what judges said.
+        """Filters of a row: doubts, disagreements, verdicts.
 
         Args:
             place: Of the row.
@@ -102,7 +102,7 @@ class Collection:
 
 
 def read(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
-    """Read rows, results, reports, audits and comparisons; a folder is what stands in it.
+    """Read rows, results, reports, audits and comparisons; a folder is read whole.
 
     Raises:
         InputError: A file is missing or damaged, or nothing is known of what it holds.
@@ -287,7 +287,7 @@ def _disagreements(data: Row) -> list[Row]:
 
 
 def of_run(run: Any, rows: Iterable[Row] | None = None) -> Collection:
-    """What is in a report, or in the rows of a run beside those of the data."""
+    """Contents of a report, or of a run's rows with those of the data."""
     if hasattr(run, "to_dict") and hasattr(run, "shown"):
         found = Collection()
         _add_report(found, run.to_dict(), Path("report"))

@@ -59,7 +59,7 @@ def markdown(text: object) -> Markup:
 
 
 def placed(text: str, order: str) -> str:
-    """What is said of A and B, by the places 1 and 2 that they have on the page."""
+    """Text with A and B replaced by their positions 1 and 2 on the page."""
     names = dict(zip(order, "12", strict=True))
     named = naming(text, names, _NOUNS)
     return _SIDE.sub(lambda found: names[found[0]], named)
@@ -93,7 +93,7 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
 
     Args:
         row: The row.
-        blind: Whether the texts of a pair stand in places by chance, without names.
+        blind: Whether the texts of a pair are in random positions, without names.
         marked: Whether what differs between two texts is marked.
     """
     media = {mark_of(block): block for block in media_in(row)}
@@ -127,7 +127,7 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
 
 
 def order_of(row: Row, *, blind: bool) -> str:
-    """Which text of a pair stands first; empty for a single text."""
+    """Order of a pair's texts; empty for a single text."""
     if kind_of_row(row) != "pair":
         return ""
     return sides(row) if blind else "AB"
@@ -198,7 +198,7 @@ def _differences(one: str, other: str) -> list[Markup]:
 def verdicts(
     found: Collection, place: int, people: Sequence[Row] = (), *, blind: bool = False
 ) -> str:
-    """What each judge said of a row, with what it goes by, and what people said."""
+    """Verdict of each judge on a row with its reasons, and people's answers."""
     row = found.rows[place]
     order = order_of(row, blind=blind)
     judged = {name: run[place] for name, run in found.judges.items() if place in run}

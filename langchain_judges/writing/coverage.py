@@ -1,4 +1,4 @@
-"""Which concepts a text uses: in any of their word forms, or in their exact form.
+"""Coverage of concepts in a text: in any of their word forms, or in their exact form.
 
 Word forms are those of LemmInflect: the dictionary of the SPECIALIST lexicon with all the
 readings of a word (leaves: leaf and leave), and learnt rules for words that it lacks
@@ -43,7 +43,7 @@ class Counting(TypedDict):
 class _Word(NamedTuple):
     text: str
     joint: str | None
-    """What stands between this word and the one before; None if that separates them."""
+    """Characters between this word and the one before; None if they separate them."""
 
 
 ENGLISH = "english"
@@ -75,7 +75,7 @@ def distinct(concepts: Iterable[str]) -> list[str]:
 
 
 def present(concept: str, text: str, *, strict: bool = False, language: str = ENGLISH) -> bool:
-    """Say whether `text` uses `concept`.
+    """Whether `text` uses `concept`.
 
     A concept of several words must stand together, in its order: with spaces or hyphens
     between its words or as one word. Capitals never count. A concept that is a base form

@@ -1,4 +1,4 @@
-"""How good written texts are: what they lack, where it was lost, and how they read.
+"""Evaluation of written texts: what they lack, where it was lost, and how they read.
 
 `evaluate_writing` needs no model for the first two. How texts read is asked of a judge of
 pairs, by default the zero-shot relative one that `create_story_judge` makes.

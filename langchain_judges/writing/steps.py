@@ -1,4 +1,4 @@
-"""What every writer does: its state, and the steps to begin, show, ask and report."""
+"""Shared parts of writers: state, and the steps to begin, show, ask and report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which accepted examples enter the memory: those that dev shows to help.
+"""Admission to the memory: the accepted examples that dev shows to help.
 
 They are tried on an overlay of the memory, which only the judge of the trial sees. Dev must
 rise by more than chance explains, and all trials so far share the chance that is allowed. Then

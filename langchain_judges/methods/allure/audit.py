@@ -369,7 +369,7 @@ class Loop:
         return {"test_verdicts": by_id(items, verdicts)}
 
     async def conclude(self, state: states.AuditState) -> Update:
-        """Say what the audit brought."""
+        """Sentence about the audit's gain."""
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]
         last = {**last, "usage": add_usage([last["usage"], *usages])}

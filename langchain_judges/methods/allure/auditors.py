@@ -242,7 +242,7 @@ def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
 
 
 def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
-    """What failure modes mean, by name: a caller's, then the paper's five.
+    """Meaning of each failure mode by name: the caller's, then the paper's five.
 
     Args:
         modes: Each as `"name: description"`; an own one replaces its namesake.

@@ -275,7 +275,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
             raise InputError(f"item {number}: {exc}") from exc
         id = str(item.get("id") or _unused(f"{prefix} {_digest(item)}", ids))
         if id in ids:
-            raise InputError(f"item {number}: the id {id!r} stands twice")
+            raise InputError(f"item {number}: the id {id!r} occurs twice")
         ids.add(id)
         items_with_ids.append(cast("AuditItem", {**item, "id": id}))
     return items_with_ids

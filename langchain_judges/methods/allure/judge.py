@@ -70,7 +70,7 @@ class ALLURE(LabelOptions):
         A compiled graph from `Item` to `{"verdict"}`, and with a memory `recalled`, as judges
         of pairs return it: `{"ids", "left_out", "leaked", "allow_leak", "version"}`.
         `verdict.score`, from 0 to 1, is the mean of the labels by their probability if the
-        model gives log-probabilities, else the label; words stand at even distances.
+        model gives log-probabilities, else the label; words are evenly spaced.
 
     Raises:
         OptionError: An option is not allowed.

@@ -184,7 +184,7 @@ def by_right(
 
 
 def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
-    """Say whether a response matches any of an item's expected answers.
+    """Whether a response matches any of an item's expected answers.
 
     Returns:
         None where there is no expected answer, or the match says nothing of any of them.

@@ -52,7 +52,7 @@ def mean_scores(
 
 
 def quorum(options: BSM, criteria: Sequence[PlanLine], cells: ScoreCells) -> str | None:
-    """Say what is missing for a verdict; None if enough criteria were scored."""
+    """Sentence that says what is missing for a verdict; None if enough criteria were scored."""
     if not criteria:
         return "Not judged: there is no plan of criteria."
     for order in options.order_list:

@@ -1,4 +1,4 @@
-"""What the options of all baselines share."""
+"""Options shared by all baselines."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> t
     Args:
         scale: Lowest and highest score.
         criteria: How many criteria there are.
-        explain_first: Whether the explanation stands before the scores.
+        explain_first: Whether the explanation comes before the scores.
     """
     lines = dict.fromkeys(map(line_name, range(criteria)), line_shape(scale))
     reason = {"explanation": str}

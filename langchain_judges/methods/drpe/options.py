@@ -113,7 +113,7 @@ class Voting(Options):
             reason and label (the paper); `"samples"`, how often the role votes so in `samples`
             replies; `"none"`, one; `"auto"`, log-probabilities where there are any, else one.
         samples: Replies with `confidence="samples"`; of an even number a role may be divided.
-        first: What stands first where a single order is asked: `"reference"`, which is B
+        first: What comes first if a single order is asked: `"reference"`, which is B
             (NLPCC version), or either text, by a coin seeded by the pair (first version).
         common_ground: Tell the panel what counts for every judge, such as a wrong answer
             (ours). Subjective judges become alike by it, so the presets of the papers leave it

@@ -52,7 +52,7 @@ def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
 
 
 def _wanted(replies: Mapping[str, Reply]) -> str | None:
-    """What the text wants, by the first reply that says it."""
+    """Kind of the task, by the first reply that names it."""
     said = ((reply.data or {}).get("wanted") for reply in replies.values())
     return next(filter(None, said), None)
 

@@ -210,9 +210,9 @@ class Criterion(Options):
         return not isinstance(self.names[0], str)
 
     def position(self, label: Label) -> float:
-        """Where a label stands between the lowest, 0, and the highest, 1.
+        """Position of a label between the lowest, 0, and the highest, 1.
 
-        Numbers stand where they are on their scale, words at even distances.
+        Numbers stand where they are on their scale, words are evenly spaced.
 
         Raises:
             OptionError: It is none of the labels.
@@ -225,7 +225,7 @@ class Criterion(Options):
         return (float(label) - low) / (high - low)
 
     def holds(self, label: Label) -> bool:
-        """Say whether a text with this label meets the criterion."""
+        """Whether a text with this label meets the criterion."""
         if self.least is None:
             return self.position(label) >= 0.5
         return self.position(label) >= self.position(self.least)

@@ -97,7 +97,7 @@ class LabelSteps(claims.RubricSteps):
             place = "examples" if self.options.explain == "none" else "instructions"
             if place not in self.context.prompts[step].input_variables:
                 raise OptionError(
-                    f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
+                    f"the prompt {step!r} has no `{place}` for the memory's examples"
                 )
         return super().compile()
 

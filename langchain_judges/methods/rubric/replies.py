@@ -27,7 +27,7 @@ class CriterionScore(TypedDict):
 
     Attributes:
         label: None: not judged by it, see the verdict's failures.
-        score: From 0, its lowest label, to 1, the highest; words stand at even distances.
+        score: From 0, its lowest label, to 1, the highest; words are evenly spaced.
         holds: Whether the text meets the criterion, by its label.
     """
 

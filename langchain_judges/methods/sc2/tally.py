@@ -1,4 +1,4 @@
-"""Which tables meet and which one wins, and how preferences become the verdict.
+"""Tournament of the tables, and the verdict from the preferences.
 
 Section 3.2 of the paper: the consistency of a table is known only through a comparator of
 two tables, so the best of |C| samples is found by a knockout (|C| - 1 comparisons) instead
@@ -32,7 +32,7 @@ def meetings(
         mode: How the best table is found.
         contenders: The numbers of the tables that are left; neighbours meet.
         number: Of the round.
-        seed: Of which table stands first.
+        seed: Seed of which table comes first.
     """
     if mode == "exact":
         return list(permutations(sorted(contenders), 2))
@@ -98,7 +98,7 @@ def decide(
 def search_sentence(
     table: ComparisonTable | None, sampled: int, mode: Inference, bracket: Sequence[TableMatch]
 ) -> str:
-    """Say in a sentence which table decided and what it took to find it."""
+    """Sentence that says which table decided, and after how many comparisons."""
     if table is None:
         return "There is no table: the texts were compared directly."
     name = f"Table {table['number']} of {sampled}"
