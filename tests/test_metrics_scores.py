@@ -102,7 +102,7 @@ def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
     assert result == pytest.approx(1.0)
     assert result.interval is None
     assert result.no_interval == "a perfect correlation tells nothing of its error"
-    assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
+    assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "fewer than 8 items"
 
 
 def test_correlations_of_groups_and_of_systems() -> None:
@@ -198,6 +198,16 @@ def test_a_statistic_of_classes_is_that_of_scikit_learn(ours) -> None:
     clustered = ours(SAID, TRUTH, groups=np.arange(150) // 5)
     assert clustered == result
     assert clustered.interval.low < result < clustered.interval.high
+
+
+def test_one_or_two_items_of_a_class_have_no_range() -> None:
+    for ours in (cohen_kappa, balanced_accuracy, f1):
+        few, enough = ([1] * count + [0] * 40 for count in (2, 3))
+        assert ours(few, few) == 1
+        assert ours(few, few).interval is None
+        assert "fewer than 3" in (ours(few, few).no_interval or "")
+        assert ours(enough, enough).interval is not None
+    assert correlate([1, 2, 3, 4, 5, 7, 6], range(7)).no_interval == "fewer than 8 items"
 
 
 def test_a_failed_judgment_is_left_out_of_balanced_accuracy_or_wrong() -> None:

@@ -30,6 +30,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
+    LEAST_OF_A_CLASS,
     check_confidence,
     normal_quantile,
     student_quantile,
@@ -157,6 +158,11 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
     value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
+    # One or two items of the rarer classes: any range is that of what is lent to the cells.
+    rarer = cases.n - max(Counter(cases.columns[1]).values())
+    if rarer < LEAST_OF_A_CLASS:
+        few = f"fewer than {LEAST_OF_A_CLASS} labels off the commonest one"
+        return Result(value, n=cases.n, n_failed=cases.failed, no_interval=few)
     interval = table_interval(
         tables,
         statistic,

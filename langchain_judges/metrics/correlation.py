@@ -26,6 +26,7 @@ from langchain_judges.metrics.inputs import (
     values_of,
 )
 from langchain_judges.metrics.intervals import (
+    LEAST_APART,
     LEAST_GROUPS,
     check_confidence,
     jackknife_blocks,
@@ -119,7 +120,8 @@ def _global(
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
     groups = np.arange(len(x)) if clusters is None else clusters
-    why = too_alike(x, groups) or too_alike(y, groups)
+    few = f"fewer than {LEAST_APART} items" if len(x) < LEAST_APART else None
+    why = few or too_alike(x, groups) or too_alike(y, groups)
     if abs(value) > 1 - 1e-12:  # sums of floats miss 1 by a little
         why = "a perfect correlation tells nothing of its error"
     error, freedom = (math.nan, 0.0) if why else _fisher_error(kind, x, y, groups)

@@ -37,6 +37,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
+    LEAST_OF_A_CLASS,
     check_confidence,
     jackknife_blocks,
     jackknife_spread,
@@ -250,9 +251,6 @@ def auc(
 
 def _flags(labels: Iterable[Label], positive: Label) -> Flags:
     return np.asarray([label == positive for label in labels], dtype=bool)
-
-
-LEAST_OF_A_CLASS = 3
 
 
 def _area(scores: Floats, positive: Flags) -> float:

@@ -171,6 +171,7 @@ def _effective_wilson(
 
 
 LEAST_APART = 8
+LEAST_OF_A_CLASS = 3
 
 
 def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
