@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
@@ -101,9 +102,8 @@ def best_of(
     check_value("n", n, Annotated[int, Ge(1)])
     check_value("seed", seed, Count)
     check_value("answer", answer, AnswerSource)
-    if isinstance(answer, str):
-        answer = resolve_model(answer)
-    writer = answer if isinstance(answer, Runnable | None) else RunnableLambda(answer)
+    written = resolve_model(answer) if isinstance(answer, str) else answer
+    writer = written if written is None else coerce_to_runnable(written)
     contest = _Contest(n, judge, writer, seed)
 
     def now(task: object, config: RunnableConfig) -> Best:
@@ -150,22 +150,17 @@ class _Contest:
             usage=add_usage([verdict.get("usage") or no_usage() for verdict in verdicts]),
         )
 
-    def _judged_by(
-        self,
-        task: Text,
-        expected: str | list[str] | None,
-        source: object,
-        texts: Mapping[int, Text],
-    ) -> _Judged:
-        known = expected[0] if isinstance(expected, list) else expected
+    def _judged_by(self, task: Text, known: Any, source: object, texts: Any) -> _Judged:
+        """What judges one answer or two of a task, beside what is known of it."""
 
         async def judged(number: int, a: int, b: int | None, place: str) -> AnswerMatch:
             name = f"answer {a + 1}"
             if b is None:
-                case = item_for(self.judge, task, texts[a], expected=expected, source=source)
+                case = item_for(self.judge, task, texts[a], expected=known, source=source)
             else:
                 name = f"{place}: {name} vs answer {b + 1}"
-                case = pair_for(task, texts[a], texts[b], reference=known, source=source)
+                best = known[0] if isinstance(known, list) else known
+                case = pair_for(task, texts[a], texts[b], reference=best, source=source)
             verdict = (await outcome_of(self.judge, case, run_name=name))["verdict"]
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a

@@ -38,10 +38,10 @@ def trajectory_evaluator(
     """Return an evaluator that compares an agent's calls of tools with a reference.
 
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
-    takes an agent's work; of a graph's trajectory (`{"steps": …}`) the nodes are compared. Its
-    score is 1 if the calls agree, else 0; the comment names the calls that are missing or were
-    not wanted. The reference may also be a list of names (`["search", "pay"]`, whose arguments
-    do not matter) or of calls (`{"name", "args"}`). What holds no trajectory has no score.
+    takes an agent's work. Its score is 1 if the calls agree, else 0; the comment names the
+    calls that are missing or were not wanted. The reference may also be a list of names
+    (`["search", "pay"]`, whose arguments do not matter) or of calls (`{"name", "args"}`). What
+    holds no trajectory has no score.
 
     Args:
         order: How the calls must agree.
@@ -70,7 +70,7 @@ def trajectory_evaluator(
     def compared(outputs: object, reference_outputs: object) -> Feedback:
         try:
             made = _turns(outputs, output, "output")
-            wanted = _turns(reference_outputs, reference, "reference", _steps_of(outputs))
+            wanted = _turns(reference_outputs, reference, "reference")
             if isinstance(wanted, _Listed) or isinstance(made, _Listed):
                 # A bare list does not say which calls were made at once.
                 made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
@@ -106,31 +106,12 @@ class _Listed(list[Sequence[ToolCall]]):
 _ANY = object()
 
 
-def _steps_of(value: object) -> list[Any] | None:
-    """The nodes that a graph went through, turn by turn; None of anything else."""
-    steps = value.get("steps") if isinstance(value, Mapping) else None
-    return steps if isinstance(steps, list) else None
-
-
-def _turns(
-    value: object,
-    source: TextSource,
-    field: Literal["output", "reference"],
-    of_graph: object = True,
-) -> _Turns:
-    """Return the calls in an agent's work, or the nodes that a graph went through.
+def _turns(value: object, source: TextSource, field: Literal["output", "reference"]) -> _Turns:
+    """Return the calls in an agent's work.
 
     Raises:
-        InputError: The value holds neither messages nor calls nor nodes.
+        InputError: The value holds neither messages nor calls.
     """
-    steps = _steps_of(value) if source is None else None
-    # Beside calls of tools a list of names is one of calls.
-    if steps and (of_graph or not all(isinstance(turn, str) for turn in steps)):
-        return [
-            [{"name": str(node), "args": {}, "id": ""}]
-            for number, turn in enumerate(steps, 1)
-            for node in (f"turn {number}", *([turn] if isinstance(turn, str) else turn))
-        ]
     part = outputs_of(value) if is_run(value) else value
     part = part if is_state(part) and source is None else _part(part, source, field)
     if (listed := _listed(part)) is not None:

@@ -58,7 +58,7 @@ from langchain_judges.verdict import decision, reason_of
 
 if TYPE_CHECKING:
     from langsmith import Client
-    from langsmith.schemas import Feedback, Run
+    from langsmith.schemas import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -171,12 +171,13 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         names = look.patiently(threads_of, client, own, start, **which)
         sampled = (name for name in names if in_sample(name, sample))
         read = (look.patiently(runs_of_thread, client, own, name) for name in sampled)
-        cases = [kept for runs in read if (kept := _without_judgments(runs))]
+        kept = ([run for run in runs if not _is_judgment(run)] for runs in read)
+        cases = [runs for runs in kept if runs]
     else:
         runs = look.patiently(runs_of, client, own, start, is_root=True, **which)
         # A run that is not over has nothing to judge yet.
         runs = [run for run in runs if run.end_time or run.outputs or run.error]
-        runs = _without_judgments(runs)
+        runs = [run for run in runs if not _is_judgment(run)]
         names = [str(run.id) for run in runs]
         cases = [[run] for run in runs if in_sample(str(run.id), sample)]
     look.watch.listed = len(names)
@@ -193,12 +194,8 @@ def in_sample(name: str, share: float) -> bool:
 _MARKS = {"method", "prompt_version", "calls"}
 
 
-def _without_judgments(runs: Sequence[Run]) -> list[Run]:
-    """Return runs without those of judges: their traces may go to the same project."""
-    return [run for run in runs if not _is_judgment(run)]
-
-
 def _is_judgment(run: Run) -> bool:
+    """Whether a run is a judge's: its trace may go to the same project."""
     if set((run.extra or {}).get("metadata") or {}) >= _MARKS:
         return True
     # The traces of a thread come without metadata.
@@ -244,43 +241,36 @@ class _Look:
         if new and self.queue is not None:
             self._open_queue(self.queue)
         rows: list[dict[str, object]] = []
-        runs: list[Run] = []
         for case in new:
             try:
                 rows.append(self._row(case))
-                runs.append(case[-1])
             except InputError as exc:
                 self._post(case[-1], {"verdict": error_verdict(self.judge, exc)})
         if rows:
-            self._judge(rows, runs, limits)
+            self._judge(rows, {str(case[-1].id): case[-1] for case in new}, limits)
 
     def _judge(
-        self, rows: Sequence[dict[str, object]], runs: Sequence[Run], limits: Mapping[str, Any]
+        self, rows: list[dict[str, object]], runs: Mapping[str, Run], limits: Mapping[str, Any]
     ) -> None:
-        done = 0
         with judge_many(self.judge, rows, **limits) as results:
             for result in results:
                 if reason_of(result["verdict"]) == "over_budget":
+                    self.watch.stopped = "the budget is spent"
                     continue
-                self._post(runs[result["index"]], cast("JudgmentResult", result))
-                done += 1
+                self._post(runs[str(result["id"])], cast("JudgmentResult", result))
                 if self.stop.is_set():
                     self.watch.stopped = "it was asked to stop"
                     break
             self.watch.calls = results.summary.calls
-        if done < len(rows) and not self.watch.stopped:
-            self.watch.stopped = "the budget is spent"
 
     def _known(self, ids: Sequence[str]) -> set[str]:
         """Return the runs that have the feedback already."""
         known: set[str] = set()
         for start in range(0, len(ids), _TOGETHER):
-            feedback = self.patiently(self._feedback, ids[start : start + _TOGETHER])
-            known |= {str(each.run_id) for each in feedback}
+            which: Any = {"run_ids": ids[start : start + _TOGETHER], "feedback_key": [self.key]}
+            found = self.patiently(lambda which=which: [*self.client.list_feedback(**which)])
+            known |= {str(each.run_id) for each in found}
         return known
-
-    def _feedback(self, ids: Sequence[str]) -> list[Feedback]:
-        return list(self.client.list_feedback(run_ids=ids, feedback_key=[self.key]))
 
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case) == 1:

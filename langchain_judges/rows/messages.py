@@ -172,8 +172,8 @@ def _of_result(content: object) -> str | list[Any]:
 def _is_said(block: object) -> bool:
     if isinstance(block, str) or kind_of_block(block):
         return True
-    text = block.get("text") if isinstance(block, Mapping) else None
-    return isinstance(text, str) and block.get("type") == "text"
+    fields = block if isinstance(block, Mapping) else {}
+    return fields.get("type") == "text" and isinstance(fields.get("text"), str)
 
 
 def _as_text(data: object) -> dict[str, str]:
