@@ -82,7 +82,7 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
 
 def test_the_pages_are_short():
     assert len(PAGES[0].read_text().split()) <= 1_100
-    assert sum(len(page.read_text().split()) for page in PAGES) <= 22_500
+    assert sum(len(page.read_text().split()) for page in PAGES) <= 22_000
 
 
 def behave(call: ServerCall):
