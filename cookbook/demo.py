@@ -154,7 +154,7 @@ def tables(model: BaseChatModel, console: Console) -> None:
 
 def draft(model: BaseChatModel, console: Console) -> None:
     """Write a text that uses every given concept."""
-    from langchain_judges.writing.registry import load_writer
+    from langchain_judges.writing.writers import load_writer
 
     writer = load_writer("single_prompt", model, preset="best_coverage", samples=3)
     for task in rows_of("demo_writing")[:1]:

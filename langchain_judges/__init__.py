@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from langchain_judges.verdict import Usage as Usage
     from langchain_judges.verdict import Verdict as Verdict
     from langchain_judges.verdict import Vote as Vote
-    from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
+    from langchain_judges.writing.writers import create_bsm_writer as create_bsm_writer
 
     __version__: str
 
@@ -81,7 +81,7 @@ _HOMES = {
     "methods.sc2": "create_sc2_judge learn_aspects",
     "runs.many": "ajudge_many judge_many",
     "verdict": "Failure Item LabelVerdict Pair Role Row Usage Verdict Vote",
-    "writing.branch": "create_bsm_writer",
+    "writing.writers": "create_bsm_writer",
 }
 _named, __dir__, __all__ = exports(__name__, _HOMES)
 

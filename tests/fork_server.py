@@ -20,7 +20,7 @@ import tests.model_server
 import tests.planners  # noqa: F401 - programs would import them
 from langchain_judges import create_allure_audit, create_bsm_judge, judge_many  # noqa: F401 - likewise
 from langchain_judges.cli import app  # noqa: F401 - likewise
-from langchain_judges.writing.registry import load_writer  # noqa: F401 - likewise
+from langchain_judges.writing.writers import load_writer  # noqa: F401 - likewise
 
 # What the package and its libraries import only once they are used.
 LATER = (

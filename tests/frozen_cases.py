@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from langchain_judges import FailureMemory
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready_rubrics
-from langchain_judges.writing.registry import WRITERS
+from langchain_judges.writing.writers import WRITERS
 from tests.fakes import turns
 from tests.memories import Letters
 from tests.schema_models import Recorder, SchemaModel, TextModel, ToolModel

@@ -37,7 +37,7 @@ import pytest
 from langchain_judges import create_allure_audit, load_judge
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 from langchain_judges.methods.sc2 import learn_aspects
-from langchain_judges.writing.registry import load_writer
+from langchain_judges.writing.writers import load_writer
 from tests.frozen_cases import (
     CASES,
     ITEM,

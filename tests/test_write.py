@@ -12,9 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer
 from langchain_judges.errors import InputError
-from langchain_judges.writing.branch import placed
-from langchain_judges.writing.registry import load_writer
-from langchain_judges.writing.single_prompt import create_single_prompt_writer
+from langchain_judges.writing.writers import create_single_prompt_writer, load_writer, placed
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 
@@ -297,10 +295,10 @@ def test_a_thread_hands_no_instruction_to_the_next_task():
     [
         (None, True),
         ("A story of 300-400 words.", False),
-        ("A tale in two paragraphs", False),
+        ("Eine Geschichte von 300 Wörtern.", False),
     ],
 )
-def test_a_length_that_the_task_states_is_not_undercut(instruction, brief):
+def test_a_length_that_a_task_states_in_any_language_is_not_undercut(instruction, brief):
     _, model = written({**TASK, "instruction": instruction})
     solves = filter(is_solve, model.prompts)
     assert {"as short as they allow" in prompt for prompt in solves} == {brief}

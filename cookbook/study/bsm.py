@@ -273,7 +273,7 @@ def read_lists(bench: Bench) -> Rows:
 
 
 def _story_arms(bench: Bench, part: str) -> list[Arm]:
-    from langchain_judges.writing.registry import load_writer
+    from langchain_judges.writing.writers import load_writer
 
     def make(name: str, bench: Bench, part: str) -> Any:
         del part

@@ -58,7 +58,7 @@ def write(
     """
     from langchain_judges.methods.describe import Asked, CallEstimate
     from langchain_judges.methods.registry import options_of
-    from langchain_judges.writing.registry import WRITERS, load_writer
+    from langchain_judges.writing.writers import WRITERS, load_writer
 
     method, preset = writer.method, writer.preset
     with refusals_as_exits():

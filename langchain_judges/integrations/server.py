@@ -43,7 +43,7 @@ from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import check_client, client_schema, settable
-from langchain_judges.writing.registry import WRITERS, load_writer
+from langchain_judges.writing.writers import WRITERS, load_writer
 
 GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[JudgeGraph]]
 # Takes a model and options, and returns a compiled graph without checkpointer.

@@ -8,19 +8,17 @@ from langchain_judges.lazy import exports
 
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
-    from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
     from langchain_judges.writing.evaluation import create_story_judge as create_story_judge
     from langchain_judges.writing.evaluation import evaluate_writing as evaluate_writing
-    from langchain_judges.writing.registry import WRITERS as WRITERS
-    from langchain_judges.writing.registry import load_writer as load_writer
-    from langchain_judges.writing.single_prompt import (
+    from langchain_judges.writing.writers import WRITERS as WRITERS
+    from langchain_judges.writing.writers import create_bsm_writer as create_bsm_writer
+    from langchain_judges.writing.writers import (
         create_single_prompt_writer as create_single_prompt_writer,
     )
+    from langchain_judges.writing.writers import load_writer as load_writer
 
 _HOMES = {
-    "writing.branch": "create_bsm_writer",
     "writing.evaluation": "create_story_judge evaluate_writing",
-    "writing.registry": "WRITERS load_writer",
-    "writing.single_prompt": "create_single_prompt_writer",
+    "writing.writers": "WRITERS create_bsm_writer create_single_prompt_writer load_writer",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -19,6 +19,7 @@ def _prompt(human: str) -> ChatPromptTemplate:
     return ChatPromptTemplate.from_messages([("system", _SYSTEM), ("human", human)])
 
 
+# Asks for a topic and groups of concepts (section 4.1, branch). Returns `Split`.
 SPLIT = _prompt(
     """Somebody wants this written: {instruction}{instructions}
 
@@ -30,8 +31,8 @@ The text has to use all of these concepts:
 Plan it. {topic}Then divide the concepts into {groups} groups of about the same size, each of \
 concepts that go well together. Every concept belongs to exactly one group, spelled as above."""
 )
-"""Asks for a topic and groups of concepts (section 4.1, branch). Returns `Split`."""
 
+# Asks for a text with the concepts of one group (section 4.1, solve). Returns `Draft`.
 SOLVE = _prompt(
     """Somebody wants this written: {instruction}{instructions}
 
@@ -42,8 +43,8 @@ SOLVE = _prompt(
 
 Leave none of them out.{brief}"""
 )
-"""Asks for a text with the concepts of one group (section 4.1, solve). Returns `Draft`."""
 
+# Asks for one text made of several (section 4.1, merge). Returns `Draft`.
 MERGE = _prompt(
     """Somebody wants this written: {instruction}{instructions}
 
@@ -53,8 +54,9 @@ MERGE = _prompt(
 Make one coherent text of them, as if it had been written in one go, of the length and form \
 that were asked for. Keep every concept of every part."""
 )
-"""Asks for one text made of several (section 4.1, merge). Returns `Draft`."""
 
+# Asks for the text again, with what it lacks (ours; the paper has no such step). Returns
+# `Draft`.
 REPAIR = _prompt(
     """Somebody wants this written: {instruction}{instructions}
 
@@ -74,9 +76,8 @@ It lacks these of the concepts:
 
 Write it again so that these occur too, each where it fits. Keep all the others."""
 )
-"""Asks for the text again, with what it lacks (ours; the paper has no such step). \
-Returns `Draft`."""
 
+# Asks for a topic alone (section 4.2, the baseline of planning first). Returns `Topic`.
 PLAN = _prompt(
     """Somebody wants this written: {instruction}{instructions}
 
@@ -87,8 +88,9 @@ The text has to use all of these concepts:
 
 Propose a topic for it that has room for all of them."""
 )
-"""Asks for a topic alone (section 4.2, the baseline of planning first). Returns `Topic`."""
 
+# Asks which of several texts keeps to the concepts (section 4.2, self-consistency). Returns
+# `Pick`.
 CHOOSE = _prompt(
     """Somebody wanted this written: {instruction}{instructions}
 
@@ -102,49 +104,47 @@ Here are {parts} attempts:
 Which of them uses most of the concepts? Of several that use equally many, choose the one that \
 does best what was asked. Give the reason in one sentence, then its number."""
 )
-"""Asks which of several texts keeps to the concepts (section 4.2, self-consistency). \
-Returns `Pick`."""
 
+# Every prompt of the Branch-Solve-Merge writer, by the name of its step.
 PROMPTS = {"split": SPLIT, "solve": SOLVE, "merge": MERGE, "repair": REPAIR}
-"""Every prompt of the Branch-Solve-Merge writer, by the name of its step."""
 
+# Every prompt of the baselines, by the name of their step.
 DIRECT_PROMPTS = {"plan": PLAN, "draft": SOLVE, "choose": CHOOSE}
-"""Every prompt of the baselines, by the name of their step."""
 
+# What is written where the task has no instruction of its own.
 INSTRUCTION = "One concise and coherent story of a single paragraph."
-"""What is written where the task has no instruction of its own."""
 
 WHOLE = "Write it. "
+# What SOLVE asks for: the whole text, or that of one group.
 PART = (
     "Write part {number} of {parts} of it: the other parts use other concepts, and all of them "
     "are made one text afterwards, so that a length that is asked for is that of all together. "
 )
-"""What SOLVE asks for: the whole text, or that of one group."""
 
+# Added to SOLVE where the task states no length.
 BRIEF = " Keep it as short as they allow."
-"""Added to SOLVE where the task states no length."""
 
+# What counts as using a concept, by the option `strict`.
 ANY_FORM, EXACT_FORM = "any of its word forms", "exactly the form given"
-"""What counts as using a concept, by the option `strict`."""
 
+# Stands before the division into groups.
 PROPOSE = "First propose a topic that has room for all of them. "
-"""Stands before the division into groups."""
 
+# Stands before the concepts where there is a topic.
 TOPIC = "The topic: {topic}. "
-"""Stands before the concepts where there is a topic."""
 
+# One part for MERGE: what it has to use, and itself.
 DRAFT = """<concepts-{number}-{fence}>
 {concepts}
 </concepts-{number}-{fence}>
 <text-{number}-{fence}>
 {text}
 </text-{number}-{fence}>"""
-"""One part for MERGE: what it has to use, and itself."""
 
+# One attempt for CHOOSE.
 ATTEMPT = """<text-{number}-{fence}>
 {text}
 </text-{number}-{fence}>"""
-"""One attempt for CHOOSE."""
 
+# Added where the caller of the factory gave instructions.
 INSTRUCTIONS = "\nThe person who asked adds: {instructions}"
-"""Added where the caller of the factory gave instructions."""

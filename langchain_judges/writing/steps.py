@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 
@@ -15,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows.checks import check_task
@@ -139,37 +138,24 @@ class WriterOptions(Worded):
         return {"strict": self.strict, "language": self.language}
 
 
-# What the reply of each step must look like.
-Shapes = dict[str, type[BaseModel]]
-
-
-# Where an instruction says how long a text is to be.
-_LENGTH = re.compile(
-    r"(\b(one|two|three|four|five|six|seven|eight|ten|single|half)|\d)\W{0,3}(a |or so )?"
-    r"(words?|sentences?|paragraphs?|lines?|pages?|characters?|verses?|stanzas?|minutes?)\b",
-    re.IGNORECASE,
-)
-
 Own = TypeVar("Own", bound=WriterOptions)
 
 
 @dataclass(frozen=True)
 class Writer(Generic[Own]):
-    """The steps that the writers share, with their options and questions."""
+    """The steps that the writers share, with their options."""
 
     options: Own
     context: JudgeContext
-    questions: dict[str, Question]
 
     @classmethod
-    def of(cls, options: Own, model: str | BaseChatModel, shapes: Shapes) -> Self:
+    def of(cls, options: Own, model: str | BaseChatModel) -> Self:
         """Choose prompts and models; a local model may write longer texts than it judges."""
         context = JudgeContext.of(options, model, SCHEMA)
         for adapter in context.adapters.values():
             if adapter.text_limit:
                 adapter.text_limit = LONGEST_TEXT
-        questions = {step: context.question(step, shape) for step, shape in shapes.items()}
-        return cls(options, context, questions)
+        return cls(options, context)
 
     def start(self, state: WriteState, account: Account) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
@@ -179,6 +165,7 @@ class Writer(Generic[Own]):
     async def ask(
         self,
         step: str,
+        shape: type[BaseModel],
         material: Mapping[str, object],
         account: Account,
         unit: str = "",
@@ -188,15 +175,16 @@ class Writer(Generic[Own]):
 
         Args:
             step: The step.
+            shape: What the reply must look like.
             material: What `prompt_variables` returned.
             account: Of the row.
             unit: What the step works on.
-            more: Fields of the question that depend on the material, and `seed`.
+            more: Fields of the question, and `seed`.
         """
         seed = more.pop("seed", None)
         if unit:
             more["label"] = "{unit}" if step == "draft" else f"{step}: {{unit}}"
-        question = replace(self.questions[step], **more)
+        question = self.context.question(step, shape, **more)
         return await ask(question, material, account, unit=unit, seed=seed)
 
     def prompt_variables(
@@ -216,9 +204,8 @@ class Writer(Generic[Own]):
         token = fence(*texts_in.values(), *(part["text"] for part in parts))
         added, topic = self.options.instructions, about.get("topic")
         instruction = about.get("instruction") or texts.INSTRUCTION
-        # A length that the task states is not undercut; the paper's prompts state none.
-        lengthless = instruction == texts.INSTRUCTION or not _LENGTH.search(instruction)
-        lengthless = lengthless and self.options.wording == "own"
+        # A task of the caller's own may state a length, and the paper's prompts state none.
+        is_brief = instruction == texts.INSTRUCTION and self.options.wording == "own"
         drafts = [
             (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
                 number=n,
@@ -233,7 +220,7 @@ class Writer(Generic[Own]):
             "forms": texts.EXACT_FORM if self.options.strict else texts.ANY_FORM,
             "instruction": instruction,
             "what": about.get("place") or texts.WHOLE,
-            "brief": texts.BRIEF if lengthless else "",
+            "brief": texts.BRIEF if is_brief else "",
             "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
             "topic": texts.TOPIC.format(topic=topic) if topic else "",
             "parts": len(parts),
@@ -250,7 +237,7 @@ class Writer(Generic[Own]):
         **more: Any,
     ) -> str | None:
         """Ask for a text, and tell it under a name when it lands; None where none came."""
-        reply = await self.ask(step, material, account, **more)
+        reply = await self.ask(step, Draft, material, account, **more)
         text = reply.data["text"].strip() if reply.data else None
         emit("draft", step, {"unit": name, "text": text})
         return text

@@ -29,7 +29,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking import ask, send
 from langchain_judges.methods import create_cascade, create_jury
-from langchain_judges.writing.registry import load_writer
+from langchain_judges.writing.writers import load_writer
 from tests.judges import FEW, item_of
 from tests.memories import memory_of
 from tests.planners import planning

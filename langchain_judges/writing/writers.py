@@ -1,28 +1,34 @@
-"""Branch-Solve-Merge writing under constraints: split → solve → merge (Saha et al. 2023)."""
+"""The writers: Branch-Solve-Merge under constraints, and the paper's baselines, by name.
+
+Saha et al. 2023, section 4.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit_each, gather
+from langchain_judges.asking.question import sample_seed
+from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.steps import (
     Draft,
     GivenPart,
-    Shapes,
     Topic,
     Writer,
     WriterOptions,
     WriteState,
+    pick_shape,
     split_shape,
 )
 
@@ -103,7 +109,7 @@ class BranchWriter(WriterOptions):
     1 + 2 + 1 calls, and no rewriting (`rewrites=0`).
 
     Where the paper is silent or we differ: the division is never trusted but corrected without
-    a call (`split.placed`); where it fails, the list is cut into runs, the drafts choose
+    a call (`placed`); where it fails, the list is cut into runs, the drafts choose
     their own topic, and the failure is reported. A draft that failed is left out of the
     merge and reported; what it had to use counts as lost in `solve` and is what `repair`
     asks for. A merge that failed leaves no text. A repaired text is kept if it lacks fewer
@@ -155,7 +161,7 @@ class BranchWriter(WriterOptions):
 
 
 class _BranchSolveMerge(Writer[BranchWriter]):
-    """The steps of the method, with their options and questions."""
+    """The steps of the method, with their options."""
 
     async def split(self, state: WriteState, account: Account) -> Update:
         """Find a topic and divide the concepts into groups; a single one is not divided."""
@@ -163,12 +169,8 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             return {}
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        reply = await self.ask(
-            "split",
-            {**self.prompt_variables(state), "topic": texts.PROPOSE, "groups": groups},
-            account,
-            reply_schema=split_shape(groups, len(concepts)),
-        )
+        material = {**self.prompt_variables(state), "topic": texts.PROPOSE, "groups": groups}
+        reply = await self.ask("split", split_shape(groups, len(concepts)), material, account)
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
@@ -224,6 +226,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
         reply = await self.ask(
             "repair",
+            Draft,
             self.prompt_variables(state, text=text, missing="\n".join(lacking)),
             account,
             f"turn {turn}" if turn > 1 else "",
@@ -237,11 +240,153 @@ def _groups(state: WriteState) -> Groups:
     return state["groups"] or [state["concepts"]]
 
 
-def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build_branch(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
     """The writer."""
-    shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
-    writer = _BranchSolveMerge.of(options, model, shapes)
+    writer = _BranchSolveMerge.of(options, model)
     return writer.context.compile(writer.start, [writer.split, writer.solve, writer.merge])
 
 
-create_bsm_writer = factory(BranchWriter, build, "create_bsm_writer")
+create_bsm_writer = factory(BranchWriter, build_branch, "create_bsm_writer")
+
+
+class SinglePromptWriter(WriterOptions):
+    """Create a writer that divides nothing: the baselines of Saha et al. 2023, section 4.2.
+
+    As it stands it is the zero-shot baseline (1 call); `plan=True` is plan & solve (2
+    calls), `samples=5` is self-consistency (6 calls), `samples=5, choose="coverage"` counts
+    the concepts instead of asking a model which text has most of them (5 calls).
+
+    Attributes:
+        plan: Find a topic first.
+        samples: Texts written, at temperature 0.7 if there are several.
+        choose: Who chooses among several: `"model"`, by one more call, or `"coverage"`,
+            without one.
+        seed: Seed of the samples.
+
+    Returns:
+        A compiled graph that takes and returns what `create_bsm_writer` does: one group
+        with all concepts, and the chosen text as its draft; what that lacks was lost in
+        `solve`.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: The model cannot be made.
+    """
+
+    method = "single_prompt"
+    summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
+    presets = {
+        "zero_shot": {},
+        "plan_solve": {"plan": True},
+        "self_consistency": {"samples": 5},
+        "best_coverage": {"samples": 5, "choose": "coverage"},
+    }
+    templates = texts.DIRECT_PROMPTS
+
+    plan: bool = False
+    samples: Annotated[int, Ge(1)] = 1
+    choose: Literal["model", "coverage"] = "model"
+    seed: Seed = 0
+
+    @property
+    def label(self) -> str:
+        """The name of the method in results and traces."""
+        return "write_single_prompt"
+
+    def branches(self) -> int:
+        """The most calls that are in flight at the same time."""
+        return self.samples
+
+    def calls(self) -> int:
+        """The calls for a text."""
+        return self.plan + self.samples + (self.samples > 1 and self.choose == "model")
+
+
+class _SinglePrompt(Writer[SinglePromptWriter]):
+    """The steps of the baselines, with their options."""
+
+    async def plan(self, state: WriteState, account: Account) -> Update:
+        """Find a topic."""
+        reply = await self.ask("plan", Topic, self.prompt_variables(state), account)
+        return {"topic": reply.data["topic"].strip() if reply.data else None}
+
+    async def draft(self, state: WriteState, account: Account) -> Update:
+        """Draft texts with all the concepts, as many as are sampled."""
+        material, several = self.prompt_variables(state), self.options.samples > 1
+        drafts = [
+            self.written(
+                "draft",
+                str(n),
+                material,
+                account.part(),
+                unit=f"sample {n}" if several else "",
+                sampled=several,
+                seed=sample_seed(self.options.seed, n - 1) if several else None,
+            )
+            for n in range(1, self.options.samples + 1)
+        ]
+        return {"drafts": await gather(drafts)}
+
+    async def choose(self, state: WriteState, account: Account) -> Update:
+        """Choose among the texts, and see what the one that is chosen lacks."""
+        text = await self._chosen(state, account)
+        return self.outcome(state, text, [state["concepts"]], [text])
+
+    async def _chosen(self, state: WriteState, account: Account) -> str | None:
+        """Choose among the texts: by the model, or by what they lack."""
+        candidates = [draft for draft in state["drafts"] if draft]
+        if not candidates or len(candidates) == 1:
+            return candidates[0] if candidates else None
+        if self.options.choose == "coverage":
+            wanted, counting = state["concepts"], self.options.counting
+            lacking = [len(missing(wanted, text, **counting)) for text in candidates]
+            return candidates[lacking.index(min(lacking))]
+        reply = await self.ask(
+            "choose",
+            pick_shape(len(candidates)),
+            self.prompt_variables(
+                state, [{"concepts": [], "text": text} for text in candidates]
+            ),
+            account,
+        )
+        return candidates[int(reply.data["choice"]) - 1] if reply.data else None
+
+
+def build_single_prompt(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
+    """The writer."""
+    writer = _SinglePrompt.of(options, model)
+    plan = [writer.plan] if options.plan else []
+    return writer.context.compile(writer.start, [*plan, writer.draft, writer.choose])
+
+
+create_single_prompt_writer = factory(
+    SinglePromptWriter, build_single_prompt, "create_single_prompt_writer"
+)
+
+
+WRITERS: dict[str, type[WriterOptions]] = {
+    kind.method: kind for kind in (BranchWriter, SinglePromptWriter)
+}
+# By the same names what makes a writer of checked options and a model.
+BUILDERS: dict[str, Builder] = {
+    "branch": build_branch,
+    "single_prompt": build_single_prompt,
+}
+
+
+def load_writer(
+    method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
+) -> JudgeGraph:
+    """Create a writer by the name of its method.
+
+    Args:
+        method: A key of `WRITERS`: `"branch"`, or `"single_prompt"` for the baselines.
+        model: What `resolve_model` takes.
+        preset: One of the method's presets.
+        **options: Keywords of the method's factory; they override the preset's.
+
+    Raises:
+        OptionError: The method, preset or an option is unknown.
+    """
+    checked = options_of(WRITERS, method, preset, options)
+    return BUILDERS[method](checked, model)
