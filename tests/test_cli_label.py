@@ -106,6 +106,15 @@ def test_single_texts_take_digits(tmp_path):
     assert json.loads(out.read_text().splitlines()[1])["answers"][0]["label"] is None
 
 
+def test_a_label_of_0_is_kept(tmp_path):
+    data, out = (
+        written(tmp_path / "d.jsonl", [{"input": "q", "output": "text"}]),
+        tmp_path / "l.jsonl",
+    )
+    label(data, "-o", out, keys="0")
+    assert json.loads(out.read_text())["answers"] == [{"by": "", "label": 0}]
+
+
 def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path):
     rows = [{"id": f"t{i}", "input": "q", "output": "text"} for i in range(2)]
     data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"

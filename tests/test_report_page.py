@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,6 +17,7 @@ from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, items_of, run_of, texts_of
+from tests.test_cli_words import GROUP
 from tests.test_report import voted
 
 NBSP = "\u00a0"
@@ -104,7 +106,10 @@ def test_the_next_step_is_one_and_has_a_command(text):
             row |= {"human_votes": row["label"], "label": None}
     step = next_step(report.trust(items_of(answers), data))
     assert text in step.sentence
-    assert step.command.startswith("langchain-judges ")
+    program, name, *words = shlex.split(step.command)
+    known = {flag for each in GROUP.get_command(None, name).params for flag in each.opts}
+    assert program == "langchain-judges"
+    assert {word for word in words if word.startswith("-")} <= known
 
 
 def test_frame_csv_and_json_hold_every_number(tmp_path):

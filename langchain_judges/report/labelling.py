@@ -283,7 +283,7 @@ class LabelFile(AnswerFile):
         line = self.answers.get(mark_of(row))
         if line is None:
             return []
-        own = {"by": "", **{name: line[name] for name in ("label", "labels") if line.get(name)}}
+        own = {"by": "", **{name: line[name] for name in ("label", "labels") if name in line}}
         return list(line.get("answers") or [own])
 
     def said(self, row: Mapping[str, object], by: str) -> Answer:
@@ -314,7 +314,7 @@ class LabelFile(AnswerFile):
 
     def keep(self, row: Mapping[str, object], said: Answer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""
-        said = {name: value for name, value in said.items() if value not in ("", {}, False)}
+        said = {n: v for n, v in said.items() if v not in ("", {}) and v is not False}
         said = {"by": "", **said}
         people = [each for each in self.people(row) if each["by"] != said["by"]]
         if len(said) > 1:

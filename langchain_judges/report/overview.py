@@ -202,7 +202,7 @@ def _label(report: Measured, number: int) -> NextStep:
     why = f" {missing}" if missing and not any(u.labels for u in report.uses.values()) else ""
     return NextStep(
         f"Label {counted(number, 'row')}, {which}.{why}",
-        f"langchain-judges label {source} -o labels.jsonl --budget {number}",
+        f"langchain-judges label {source} -o labels.jsonl --max-rows {number}",
     )
 
 
