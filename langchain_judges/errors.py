@@ -19,7 +19,7 @@ A reply that cannot be used is not an exception: it is a `Failure` in the verdic
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires
@@ -136,7 +136,17 @@ def needs(extra: str, what: str, otherwise: str = "") -> Iterator[None]:
         raise missing_extra(extra, what, exc.name or str(exc), otherwise) from exc
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a question that offers the nearest name, with a space behind it, or nothing."""
-    near = get_close_matches(name, list(names), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
+def did_you_mean(
+    name: str, names: Iterable[str], other: Mapping[str, str] | None = None
+) -> str:
+    """Return a question that offers the nearest name, with a space behind it, or nothing.
+
+    Args:
+        name: What was written.
+        names: What there is.
+        other: What else people call them, each with the name here.
+    """
+    known = {**dict(zip(names := list(names), names, strict=True)), **(other or {})}
+    # Half of a long name in common is chance; in a short one a letter is a third.
+    near = get_close_matches(name, known, n=1, cutoff=0.6 if len(name) < 6 else 0.75)
+    return f"did you mean {known[near[0]]!r}? " if near else ""

@@ -80,6 +80,21 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
     assert "shown 1 remembered example" in judged.stdout
 
 
+def test_an_audit_stops_at_its_budget_and_a_higher_one_pays_for_the_rest_alone(auditing):
+    limited = auditing("", "--auditor", "labels", "--max-calls", "3", "--concurrency", "1")
+    assert (limited.exit_code, len(auditing.server.calls)) == (3, 3)
+    assert "budget of 3 calls is spent; the same command with a higher" in limited.stderr
+    whole = auditing("", "--auditor", "labels")
+    assert whole.exit_code == 0, whole.output
+    assert len(auditing.server.calls) == 12
+
+
+def test_an_audit_of_a_budget_in_dollars_needs_prices(auditing):
+    result = auditing("", "--auditor", "labels", "--max-dollars", "1")
+    assert (result.exit_code, "--max-dollars needs --prices" in result.stderr) == (2, True)
+    assert not auditing.server.calls
+
+
 def test_labels_modes_and_notes_are_edited(auditing):
     result = auditing("nMind the order.\nl1\nmown mode\nm5\na")
     assert result.exit_code == 0, result.output

@@ -172,7 +172,6 @@ REFUSED = {
     "judge right.jsonl --method allure --model gpt-m --memory no": "there is no memory at no",
     "trust pairs.jsonl --verdicts pairs.jsonl --baseline none.json": "none.json cannot be read",
     "compare pairs.jsonl --model m": "--systems must name two columns or more",
-    "audit right.jsonl --model m --memory m --prices p.json": "--prices of an audit is for",
     "compare nowhere --systems a,b --model m": "there is no file nowhere",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",
     "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--out of more than two systems",

@@ -15,7 +15,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations.feedback import Span
-from langchain_judges.methods.rubric import Criterion
+from langchain_judges.methods.rubric import Criterion, criteria
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.replies import parse_label, subscore
 from tests.cases import for_each
@@ -250,6 +250,31 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():
 def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
     with pytest.raises(OptionError, match=hint):
         create_rubric_judge(says(1), rubric=rubric)
+
+
+@for_each(
+    ("name", "meant"),
+    [
+        ("faithfulness", "groundedness"),
+        ("politness", "tone"),
+        ("answer_relevancy", "answer_relevance"),
+        ("helpfullness", "helpfulness"),
+        ("pii", "personal_data"),
+    ],
+)
+def test_a_rubric_of_another_name_or_spelling_is_offered_by_what_it_means(name, meant):
+    with pytest.raises(OptionError, match=f"did you mean '{meant}'"):
+        create_rubric_judge(says(1), rubric=name)
+
+
+def test_every_other_name_of_a_rubric_leads_to_one_that_is_there():
+    assert set(criteria._OTHER_NAMES.values()) <= set(criteria.ready_names())
+    assert not criteria._OTHER_NAMES.keys() & set(criteria.ready_names())
+
+
+def test_a_word_that_is_like_none_of_the_rubrics_is_offered_none():
+    with pytest.raises(OptionError, match="no rubric 'sincerity'; there are"):
+        create_rubric_judge(says(1), rubric="sincerity")
 
 
 @pytest.mark.parametrize("name", ["criteria", "prompt"])

@@ -314,6 +314,13 @@ def test_a_data_frame_comes_back_with_its_own_index_and_types(pd):
     assert "invalid_input" in scored.loc["q", "failures"]
 
 
+def test_a_frame_of_a_run_can_be_followed_by_its_file(pd, tmp_path):
+    run = judge_many(polite(), pd.DataFrame(REPLIES), progress=False)
+    frame = run.to_pandas()
+    run.to_csv(tmp_path / "t.csv")
+    assert list(pd.read_csv(tmp_path / "t.csv")["label"]) == list(frame["label"]) == [1, 1, 1]
+
+
 @for_each("read", [next, list])
 def test_a_run_of_which_rows_were_read_makes_no_table_without_them(pd, read, tmp_path):
     run = judge_many(polite(), pd.DataFrame(REPLIES), progress=False)

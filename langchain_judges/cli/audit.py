@@ -107,7 +107,8 @@ def audit(
 ) -> None:
     """Audit a judge's labels, one doubtful label at a time; the same command resumes.
 
-    Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 130 Ctrl-C.
+    Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 3 budget spent,
+    130 Ctrl-C.
 
     Examples:
         langchain-judges audit items.jsonl --model openai:gpt-5-mini --memory memory
@@ -119,8 +120,6 @@ def audit(
 
     is_queue = str(items).startswith(_QUEUE)
     with refusals_as_exits(), ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
-        if flags.prices and not flags.dry_run:
-            raise OptionError("--prices of an audit is for --dry-run")
         check_not_read([items], [flags.out])
         if flags.out:
             check_file("--out", flags.out)
@@ -146,8 +145,9 @@ def audit(
         if on_page := settings["auditor"] == "page":
             settings["auditor"] = "human"
         marks = [flags.check, of_check, settings]
-        options = {**settings, "check": check, "max_concurrency": flags.max_concurrency}
-        result = _run(spec, judge.memory, list(good), options, marks, on_page=on_page)
+        options = {**settings, "check": check}
+        budget = flags.options()
+        result = _run(spec, judge.memory, list(good), options, marks, budget, on_page=on_page)
         if result is not None:
             _show(result, flags.out)
 
@@ -206,12 +206,13 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
         say(f"{auditor} is asked once about each doubted label, at most once an item a round.")
 
 
-def _run(
+def _run(  # noqa: PLR0913 - what a command was told, part by part
     spec: Mapping[str, Any],
     path: Path,
     items: list[dict[str, object]],
     options: dict[str, Any],
     marks: object,
+    budget: Mapping[str, Any],
     *,
     on_page: bool,
 ) -> dict[str, Any] | None:
@@ -223,6 +224,7 @@ def _run(
         items: The items.
         options: Of the audit.
         marks: What of them decides; a slower run resumes the same audit.
+        budget: Its calls in flight, calls, dollars and prices, as of a run over rows.
         on_page: Whether people decide in a browser.
 
     Returns:
@@ -232,20 +234,24 @@ def _run(
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.types import Command
 
+    from langchain_judges.asking.account import within_run
+    from langchain_judges.asking.limiter import RowCost
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
     from langchain_judges.methods.graph import is_unfinished
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.runs.run_state import places_of
+    from langchain_judges.runs.options import RunOptions
+    from langchain_judges.runs.run_state import limiter_of
 
     memory = FailureMemory(path=path)
     judge = load_judge({**spec, "options": {**spec["options"], "memory": memory}})
-    options["max_concurrency"] = options["max_concurrency"] or places_of(judge)
+    limiter = limiter_of(judge, RunOptions(**budget))
+    options["max_concurrency"] = limiter.max_in_flight
     own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, own, marks], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
-    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    config = within_run({"configurable": {"thread_id": thread}}, RowCost(limiter, 0))
     with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
         state = loop.get_state(config)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import BoundedRunFlags, Outs, RowFlags, RunFlags, unfolded
+from langchain_judges.cli.flags import Outs, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
@@ -114,7 +114,7 @@ def compare(
     judge: JudgeFlags,
     output: PlaceFlags,
     rows: RowFlags,
-    run: BoundedRunFlags,
+    run: RunFlags,
     systems: Annotated[
         str | None,
         typer.Option(
@@ -181,7 +181,7 @@ def _compare(
     judge: JudgeFlags,
     systems: str | None,
     rows: RowFlags,
-    run: BoundedRunFlags,
+    run: RunFlags,
     output: PlaceFlags,
 ) -> None:
     from langchain_judges.methods.describe import estimate_calls

@@ -128,15 +128,23 @@ class OutputFlags(_OfRun):
 
 
 @dataclass(frozen=True)
-class PlanFlags(_OfRun):
+class BudgetFlags(_OfRun):
+    """Speed and limits of a command."""
+
+    max_concurrency: Concurrency = None
+    prices: Path | None = None
+    max_calls: int | None = None
+    max_dollars: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanFlags(BudgetFlags):
     """Speed and cost of a command.
 
     Attributes:
         dry_run: Check the rows, count calls and tokens, and stop.
     """
 
-    max_concurrency: Concurrency = None
-    prices: Path | None = None
     dry_run: bool = False
 
 
@@ -149,14 +157,6 @@ class RunFlags(PlanFlags):
     """
 
     strict: bool = False
-
-
-@dataclass(frozen=True)
-class BoundedRunFlags(RunFlags):
-    """The same, how far it goes, and what is kept of it."""
-
-    max_calls: int | None = None
-    max_dollars: float | None = None
     keep_requests: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.flags import BoundedRunFlags, OutputFlags, RowFlags, unfolded
+from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import (
     JudgeFlags,
     judge_spec,
@@ -32,7 +32,7 @@ _FIRST_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True)
-class LargeRunFlags(BoundedRunFlags):
+class LargeRunFlags(RunFlags):
     """Limits and speed of a run over many rows.
 
     Attributes:

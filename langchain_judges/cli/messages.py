@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError, OptionError, OutputError
+from langchain_judges.errors import JudgeError, OptionError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
 
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ def refusals_as_exits() -> Iterator[None]:
     """Print why a command is refused, and leave with the code for wrong use."""
     try:
         yield
+    except OverBudget as exc:
+        say(f"{str(exc).capitalize()}; the same command with a higher one goes on.", "red")
+        raise typer.Exit(SPENT) from exc
     except JudgeError as exc:
         say(_in_flags(exc), "red")
         raise typer.Exit(MISUSED) from exc

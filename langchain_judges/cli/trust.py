@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.flags import BoundedRunFlags, Outs, Paths, RowFlags, unfolded
+from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import write_first
 from langchain_judges.cli.messages import (
@@ -133,7 +133,7 @@ def trust(
     judge: VerdictFlags,
     report: ReportFlags,
     table: RowFlags,
-    run: BoundedRunFlags,
+    run: RunFlags,
     data: Annotated[
         str | None,
         typer.Argument(
@@ -260,7 +260,7 @@ def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
 
 
 def _labelled(
-    path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: BoundedRunFlags
+    path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
 ) -> list[dict[str, Any]]:
     """Return the rows to judge, of which some have labels, and say what that will ask."""
     from langchain_judges.methods.describe import estimate_calls
@@ -279,7 +279,7 @@ def _labelled(
 
 
 def _judged(
-    spec: Mapping[str, Any], table: Sequence[dict[str, Any]], out: Path, run: BoundedRunFlags
+    spec: Mapping[str, Any], table: Sequence[dict[str, Any]], out: Path, run: RunFlags
 ) -> tuple[Runs, bool]:
     """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge

@@ -7,12 +7,11 @@ import threading
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import Concurrency, unfolded
+from langchain_judges.cli.flags import BudgetFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.cli.messages import (
     FAILED,
@@ -64,21 +63,6 @@ class SampleFlags:
     column: Annotated[list[str] | None, typer.Option(metavar="source=PATH")] = None
     key: str | None = None
     queue: str | None = None
-
-
-@dataclass(frozen=True)
-class BudgetFlags:
-    """Budget of a look.
-
-    Attributes:
-        max_calls: Stop after this many replies; the next look judges the rest.
-        max_dollars: Stop after this many dollars; needs --prices.
-    """
-
-    max_calls: Annotated[int | None, typer.Option(min=1)] = None
-    max_dollars: float | None = None
-    prices: Path | None = None
-    max_concurrency: Concurrency = None
 
 
 @unfolded

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from langchain_judges.cli.flags import (
-    BoundedRunFlags,
     OutputFlags,
     RowFlags,
+    RunFlags,
     unfolded,
 )
 from langchain_judges.cli.judge_flags import (
@@ -45,7 +45,7 @@ def write(
     writer: WriterFlags,
     output: OutputFlags,
     rows: RowFlags,
-    run: BoundedRunFlags,
+    run: RunFlags,
 ) -> None:
     """Write a text that uses every concept of a list, for every list of a file.
 

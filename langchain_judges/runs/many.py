@@ -166,6 +166,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         """Prepare a run; no call is made before the first row is requested."""
         super().__init__(state)
         self._rows = _judged(state)
+        self._table: list[tuple[Mapping[str, object], ResultRow]] | None = None
 
     def __next__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
@@ -197,7 +198,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         """
         with needs("hub", "A DataFrame"):
             import pandas
-        rows = list(self._tabulated())
+        rows = self._tabulated()
         columns = {name: None for own, _ in rows for name in own}
         judged = pandas.DataFrame(
             [named_cells(columns, judged_cells(result, self.systems)) for _, result in rows]
@@ -224,14 +225,17 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
             for own, result in rows:
                 file.add(own, result, self.systems)
 
-    def _tabulated(self) -> Iterator[tuple[Mapping[str, object], ResultRow]]:
-        """Give the user's own cells of each row, and its result, as it is judged."""
+    def _tabulated(self) -> list[tuple[Mapping[str, object], ResultRow]]:
+        """The user's own cells of each row, and its result; kept for a second table."""
+        if self._table is not None:
+            return self._table
         if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
             raise JudgeError(
                 "rows of this run were read already, and a table would lack them: call "
                 "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
             )
-        return ((self._state.delivered, result) for result in self)
+        self._table = [(self._state.delivered, result) for result in self]
+        return self._table
 
     def __exit__(self, *_: object) -> None:
         """Close the run."""

@@ -62,9 +62,24 @@ BUSY = 2
 PLACES, LOCAL_PLACES = 16, 4
 
 
-def places_of(judge: object) -> int:
-    """Return the default number of calls in flight for a judge."""
-    return LOCAL_PLACES if is_local(judge) else PLACES
+def limiter_of(judge: object, options: RunOptions, prices: Prices | None = None) -> CallLimiter:
+    """What bounds the calls of a run: so many at a time, calls, tokens, dollars.
+
+    Raises:
+        OptionError: Dollars are bounded, and there are no prices.
+    """
+    if options.max_dollars is not None and options.prices is None:
+        raise OptionError("`max_dollars` needs `prices`")
+    if options.prices is not None:
+        prices = prices or Prices.read(options.prices)
+    return CallLimiter(
+        options.max_concurrency or (LOCAL_PLACES if is_local(judge) else PLACES),
+        max_calls=options.max_calls,
+        max_tokens=options.max_tokens,
+        max_dollars=options.max_dollars,
+        rate_limiter=options.rate_limiter,
+        price=prices.cost if prices else None,
+    )
 
 
 class FirstRows:
@@ -157,19 +172,9 @@ class RunState:
         self._judge = judge
         self._graph = unwrapped(judge)
         self._options = options
-        places = options.max_concurrency or places_of(judge)
-        self.open_rows = options.open_rows or BUSY * places
-        if options.max_dollars is not None and options.prices is None:
-            raise OptionError("`max_dollars` needs `prices`")
         prices = None if options.prices is None else Prices.read(options.prices)
-        self.limiter = CallLimiter(
-            places,
-            max_calls=options.max_calls,
-            max_tokens=options.max_tokens,
-            max_dollars=options.max_dollars,
-            rate_limiter=options.rate_limiter,
-            price=prices.cost if prices else None,
-        )
+        self.limiter = limiter_of(judge, options, prices)
+        self.open_rows = options.open_rows or BUSY * self.limiter.max_in_flight
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None

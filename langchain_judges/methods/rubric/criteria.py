@@ -391,6 +391,30 @@ def ready_text(name: str) -> str | None:
     return _text_of(name) if name in ready_names() else None
 
 
+_CALLED = {
+    "answer_relevance": "answer_relevancy relevance relevancy",
+    "code_correctness": "code code_quality",
+    "conciseness": "brevity concision verbosity length",
+    "context_precision": "contextual_precision",
+    "context_recall": "contextual_recall",
+    "context_relevance": "contextual_relevancy retrieval retrieval_relevance",
+    "correctness": "accuracy answer_correctness factuality qa",
+    "fairness": "bias stereotypes stereotyping",
+    "goal_reached": "goal_accuracy task_completion task_success",
+    "groundedness": "attribution consistency factual_consistency faithfulness grounding",
+    "hallucination": "confabulation hallucinations",
+    "harmfulness": "harm harmlessness maliciousness",
+    "helpfulness": "usefulness",
+    "personal_data": "pii pii_leakage privacy",
+    "plan_adherence": "plan_quality",
+    "prompt_injection": "jailbreak jailbreaking",
+    "tone": "civility courtesy politeness professionalism",
+    "tool_arguments": "argument_correctness",
+    "tool_use": "tool_call_accuracy tool_correctness tool_selection",
+    "toxicity": "hate hate_speech offensiveness toxic",
+}
+"""What other packages and papers call what a ready rubric judges."""
+_OTHER_NAMES = {other: name for name, others in _CALLED.items() for other in others.split()}
 # Where prompts of other packages put texts.
 _PLACES = re.compile(
     r"\{\{?\s*(?:inputs?|outputs?|reference(?:_outputs?)?|context|expected|question|answer)"
@@ -421,7 +445,8 @@ def check_name(text: str) -> None:
         )
     name = "_".join(text.split()).casefold()
     if text not in ready_names() and (name in ready_names() or _WORD.fullmatch(text)):
+        hint = did_you_mean(name, ready_names(), _OTHER_NAMES)
         raise OptionError(
-            f"there is no rubric {text!r}; {did_you_mean(name, ready_names())}there are "
-            f"{', '.join(ready_names())}; or say what is judged in a sentence"
+            f"there is no rubric {text!r}; {hint}there are {', '.join(ready_names())}; or say "
+            "what is judged in a sentence"
         )
