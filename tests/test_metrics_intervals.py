@@ -166,3 +166,13 @@ def test_intervals_hold_the_truth_as_often_as_the_standard_says(measure, setting
     share, none, _ = covered(measure, at, 150)
     # A share of .92 of 150 samples has a standard error of .022.
     assert none == 1 or share > STANDARD - 2.5 * 0.022
+
+
+def test_one_half_wrong_item_in_few_groups_does_not_widen_a_range_to_half() -> None:
+    groups = [place // 2 for place in range(20)]
+    none, half = (rate([first] + [0] * 19, groups=groups).interval for first in (0, 0.5))
+    # Of ten groups one holds it: no more than if both of its items were wrong.
+    assert half.high <= wilson_interval(1, 10).high + 1e-12
+    assert none.high < half.high
+    turned = rate([0.5] + [1] * 19, groups=groups).interval
+    assert turned.low == pytest.approx(1 - half.high)

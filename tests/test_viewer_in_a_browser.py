@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from langchain_judges import report
 from langchain_judges.report.labelling import sides
 from langchain_judges.viewer import view
 from tests.chromium import Chromium, needed
@@ -200,9 +201,32 @@ def test_controls_have_names_and_nothing_is_wider_than_the_screen(browser, servi
     assert [role for role, name in named if not name.strip()] == []
     names = {name for _, name in named}
     assert {"1 is better", "clear: a tie", "Your name", "Find", "Rows"} <= names or width == 390
+    # As they are seen: no answer looks like another one, and no name of a row is cut.
+    seen = browser.ask(
+        "[...document.querySelectorAll('fieldset[aria-current] button')].map(b => b.innerText)"
+    )
+    assert len({*seen}) == len(seen) == 4
+    name = "document.querySelector('#list span')"
+    assert browser.ask(f"{name}.scrollWidth <= {name}.clientWidth")
     browser.call("Accessibility.disable")
     browser.press("Tab")
     assert browser.ask("document.activeElement.tagName") != "BODY"
+
+
+def test_labels_given_by_keys_change_what_trust_answers(browser, serving):
+    data, run = data_of([None] * 24), run_of(["A", "A", "A", "B"] * 6)
+    opened(browser, serving(rows=data))
+    before = report.trust(run, data)
+    assert {each.word for each in before.uses.values()} == {"not measured"}
+    for number in range(1, 21):
+        own = browser.ask("rows[row.place].id")
+        browser.press(str(sides(next(r for r in data if r["id"] == own)).index("A") + 1))
+        answered(browser, number)
+    after = report.trust(run, lines(serving.out))
+    assert len(after.sample.rows) == 20
+    wrong = sum(row.answer == "B" for row in after.sample.rows)
+    assert after.uses["single"].number.result == wrong / 20
+    assert after.uses["single"].word == "not yet"
 
 
 def test_ten_thousand_rows_scroll_and_are_labelled(browser, serving):

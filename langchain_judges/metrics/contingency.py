@@ -138,6 +138,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     columns: Sequence[int],
     statistic: Callable[[Tables], Floats],
     *,
+    rare: int,
     spent: int | None = None,
     groups: GroupKeys = None,
     confidence: float = 0.95,
@@ -150,6 +151,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
         rows: The class of each by people, from 0.
         columns: By the judge.
         statistic: Of many tables at once.
+        rare: How many items have a label of the rarest class that it weighs.
         groups: The cluster of each item that was given.
         confidence: As for `table_interval`.
         spent: As for `table_interval`.
@@ -158,10 +160,8 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
     value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
-    # One or two items of the rarer classes: any range is that of what is lent to the cells.
-    rarer = cases.n - max(Counter(cases.columns[1]).values())
-    if rarer < LEAST_OF_A_CLASS:
-        few = f"fewer than {LEAST_OF_A_CLASS} labels off the commonest one"
+    if rare < LEAST_OF_A_CLASS:  # any range would be that of what is lent to the cells
+        few = f"fewer than {LEAST_OF_A_CLASS} items of a class"
         return Result(value, n=cases.n, n_failed=cases.failed, no_interval=few)
     interval = table_interval(
         tables,
@@ -254,7 +254,8 @@ def cohen_kappa(
     compute = _kappa(_distances(classes, weights))
     # Weights tie the cells together: near ones tell of each other.
     spent = 1 if weights else None
-    kappa = table_result(cases, rows, columns, compute, spent=spent, **options)
+    rare = cases.n - max(Counter(cases.columns[1]).values())
+    kappa = table_result(cases, rows, columns, compute, rare=rare, spent=spent, **options)
     if not weights or options.get("groups") is not None or kappa.interval is None:
         return kappa
     # What is lent to cells of few ratings draws weighted κ to 0: the outer ends count.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -184,7 +185,8 @@ def _with_interval(
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
     columns, rows = ([place[label] for label in column] for column in cases.columns)
-    return table_result(cases, rows, columns, statistic, **options)
+    rare = min(Counter(rows).values())
+    return table_result(cases, rows, columns, statistic, rare=rare, **options)
 
 
 def _f1(tables: Tables) -> Floats:

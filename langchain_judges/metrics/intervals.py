@@ -128,6 +128,8 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
     else:
         freedom = math.inf if groups is None else _telling(scores, clusters) - 1
         interval = _effective_wilson(scores, se, units, freedom, confidence)
+        if groups is not None:
+            interval = _at_most_whole_groups(interval, scores, clusters, confidence)
     error = se if units > 1 else None
     return Result(p, n=n, n_failed=cases.failed, interval=interval, se=error)
 
@@ -168,6 +170,24 @@ def _effective_wilson(
         variance = se**2 if se**2 >= alone else min(alone, se**2 + 0.5 / (n * units))
         effective = p * (1 - p) / variance
     return wilson(p, effective, student_quantile(level, freedom)).within(0.0, 1.0)
+
+
+def _at_most_whole_groups(
+    interval: Interval, scores: Floats, groups: Ints, level: float
+) -> Interval:
+    """Cut an interval where even whole groups of the rarer outcome would not take it.
+
+    Of few groups that hold it, their spread says next to nothing; but it is no more common
+    than if all items of these groups had it, with as many items as groups count for (Kish).
+    """
+    is_rare = scores.mean() < 0.5
+    rarer = scores if is_rare else 1 - scores
+    sizes = np.bincount(groups).astype(float)
+    held = np.bincount(groups, rarer) > 0
+    share, size = sizes[held].sum() / len(scores), sizes.sum() ** 2 / (sizes**2).sum()
+    most = wilson(float(share), float(size), normal_quantile(level)).high
+    low, high = interval
+    return Interval(low, min(high, most)) if is_rare else Interval(max(low, 1 - most), high)
 
 
 LEAST_APART = 8
