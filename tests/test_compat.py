@@ -172,6 +172,16 @@ def test_templates_functions_and_examples_are_sent():
     assert judge.prompts[1].startswith("x {'tone': 'mild'}")
 
 
+def test_a_mustache_template_is_no_html_and_its_fences_stay():
+    judge = model()
+    template = ChatPromptTemplate(
+        [("human", "{{outputs}}, {{{tone}}}")], template_format="mustache"
+    )
+    ours.create_llm_as_judge(prompt=template, judge=judge)(outputs='<b> & "x"', tone="mild")
+    assert '><b> & "x"</outputs-' in judge.prompts[0]
+    assert ">mild</tone-" in judge.prompts[0]
+
+
 def test_attachments_stand_where_the_prompt_names_them():
     judge = model()
     evaluate = ours.create_llm_as_judge(

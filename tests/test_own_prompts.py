@@ -48,6 +48,10 @@ TEMPLATES: dict[str, Any] = {
     "our names": "Is {response} polite, for {task}, beside {expected} and {source}, in {tone}?",
     "a template": ChatPromptTemplate([("system", "Be fair."), ("human", POLITE)]),
     "of one string": PromptTemplate.from_template(POLITE),
+    "of mustaches": ChatPromptTemplate(
+        [("system", "Be fair."), ("human", POLITE.replace("{", "{{").replace("}", "}}"))],
+        template_format="mustache",
+    ),
     "by step": {"evaluate": POLITE},
 }
 
@@ -61,7 +65,7 @@ def test_a_prompt_is_taken_as_it_is_without_a_rubric_and_what_it_shows_is_fenced
     for text in ("Hi {x}", "Hello!", "Hey.", "A letter.", "brief"):
         assert re.search(rf"\]\s*{re.escape(text)}", shown), text
     assert "The labels: 0: no" in shown
-    assert ("Be fair." in shown) == (form == "a template")
+    assert ("Be fair." in shown) == (form in ("a template", "of mustaches"))
     with pytest.raises(InputError, match="tone"):
         judge.invoke(ITEM)
 

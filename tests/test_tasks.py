@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, create_llm_score_judge
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.drpe.prompts import WANTED
 from langchain_judges.methods.tasks import TASKS, choose_task
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -127,3 +127,13 @@ def test_candidates_do_not_decide_the_task(create):
         judge = create(model, repairs=0, **options)
         judge.invoke({"input": ARTICLE, "output_a": side, "output_b": "It is closed."})
         assert all(TASKS["response"]["question"] in prompt for prompt in model.prompts)
+
+
+def test_a_caller_says_which_criterion_asks_what_is_right_and_other_keys_are_refused():
+    criteria = [{"name": "Truth", "asks_right": True}, {"name": "Tone", "description": "d"}]
+    _, prompts = asked(create_bsm_judge, "q", fitting_reply, criteria=criteria)
+    told = [each for each in prompts if "Work out first what is right" in each]
+    assert len(told) == 2
+    assert all("The criterion: Truth" in each for each in told)
+    with pytest.raises(OptionError, match=r"'asks_right'\}, got .*weight"):
+        create_bsm_judge("local", criteria=[{"name": "Tone", "weight": 2}])

@@ -4,10 +4,15 @@ Each line with an ignore is wrong on purpose: mypy reports an ignore that is not
 """
 
 from langchain_judges import create_bsm_judge, create_relative_judge, judge_many
+from langchain_judges.testing import FakeChatModel
 
 judge = create_bsm_judge("local", max_criteria=3, merge="model", scale=(1, 10), orders="none")
 create_relative_judge("local", shots=2, instructions="Answer in French.")
 judge_many(judge, [], records="verdicts.jsonl", max_concurrency=3)
+
+model = FakeChatModel(replies=["A"])
+create_relative_judge(model.with_retry())
+create_relative_judge(model.bind(stop=["."]).with_fallbacks([model]))
 
 create_bsm_judge(5)  # type: ignore[arg-type]
 create_bsm_judge("local", max_criteria="3")  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import models
 from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.failures import Complaint
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.traces import bound_exit
 from langchain_judges.errors import OptionError
@@ -183,7 +184,7 @@ class ModelAdapter:
             replies and 0.7 for sampled ones.
     """
 
-    def __init__(self, model: str | BaseChatModel, temperature: float | None = None) -> None:
+    def __init__(self, model: ModelLike, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):

@@ -83,8 +83,12 @@ class ModelSpec(TypedDict):
     settings: NotRequired[dict[str, Any]]
 
 
+# A chat model, also as `bind`, `with_retry` and the like return it, or its name.
+ModelLike = str | BaseChatModel | Runnable[Any, Any]
+
+
 def resolve_model(
-    model: str | BaseChatModel,
+    model: ModelLike,
     *,
     base_url: str | None = None,
     api_key: str | None = None,
@@ -249,7 +253,7 @@ def _named_model(
     return resolve_model(chat)
 
 
-def server_of(model: str | ModelSpec | BaseChatModel) -> str:
+def server_of(model: ModelSpec | ModelLike) -> str:
     """Return a short hash of the server that a model is asked at; empty where it is not known.
 
     A hash, for an address stands in no result.

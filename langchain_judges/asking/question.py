@@ -221,15 +221,13 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     prompt = question.prompt
     if isinstance(prompt, reading.FencedPrompt):
         variables = {**variables, **prompt.fenced(variables)}
-    try:
-        if prompt.partial_variables:
-            messages = prompt.format_messages(**variables)
-        else:
-            messages = [each for part in prompt.messages for each in _filled(part, variables)]
-    except KeyError as exc:
-        lacking = sorted(set(prompt.input_variables) - set(variables))
+    if lacking := sorted(set(prompt.input_variables) - set(variables)):
         what = f"the prompt {question.step!r} shows {lacking}, which this row does not have"
-        raise InputError(what) from exc
+        raise InputError(what)
+    if prompt.partial_variables:
+        messages = prompt.format_messages(**variables)
+    else:
+        messages = [each for part in prompt.messages for each in _filled(part, variables)]
     if not (shared := variables.get("shared")):
         return messages
     if not isinstance(first := messages[0], SystemMessage):

@@ -348,12 +348,30 @@ def read_prompts(value: Any) -> Any:
     return value
 
 
+# A variable of a mustache template that is put in as HTML.
+_AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
+
+
+def unescaped(template: Any) -> Any:
+    """A prompt whose mustache variables are put in as they are: its reader is no browser."""
+    if isinstance(template, list):
+        return [unescaped(part) for part in template]
+    text = getattr(template, "template", None)
+    if isinstance(text, str) and getattr(template, "template_format", None) == "mustache":
+        return template.model_copy(update={"template": _AS_HTML.sub(r"{{{\1}}}", text)})
+    for name in ("messages", "prompt"):
+        if inner := getattr(template, name, None):
+            return template.model_copy(update={name: unescaped(inner)})
+    return template
+
+
 def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     """Return the prompt of a step: a template, or one made of what a file says.
 
     Raises:
         OptionError: It is neither.
     """
+    prompt = unescaped(prompt)
     if isinstance(prompt, ChatPromptTemplate):
         return prompt
     if isinstance(prompt, str | StringPromptTemplate):

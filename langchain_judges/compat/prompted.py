@@ -27,7 +27,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
-from langchain_judges.asking.reading import Parse, as_text, in_fence
+from langchain_judges.asking.reading import Parse, as_text, in_fence, unescaped
 from langchain_judges.errors import NotJudgedError, OptionError
 from langchain_judges.integrations.framework_cases import attachment_blocks
 from langchain_judges.rows.fences import MATERIAL_RULE
@@ -130,7 +130,7 @@ class OwnPromptJudge:
             messages = [HumanMessage(_filled(self.prompt, texts, blocks))]
         elif isinstance(self.prompt, Runnable):
             fenced = {k: in_fence(k, v) if isinstance(v, str) else v for k, v in texts.items()}
-            messages = self.prompt.invoke(fenced).to_messages()
+            messages = unescaped(self.prompt).invoke(fenced).to_messages()
         else:
             messages = convert_to_messages(self.prompt(**{**dict.fromkeys(_TEXTS), **values}))
         if self.few_shot_examples:

@@ -33,7 +33,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph_sdk.runtime import ServerRuntime
 
-from langchain_judges.asking.models import resolve_model
+from langchain_judges.asking.models import ModelLike, resolve_model
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure.audit import create_allure_audit
@@ -81,7 +81,7 @@ def serve(
     return _entry(make, client, max_calls, several=name in COMBINATIONS)
 
 
-def _make_judge(name: str, model: str | BaseChatModel, **options: Any) -> JudgeGraph:
+def _make_judge(name: str, model: ModelLike, **options: Any) -> JudgeGraph:
     if name == "allure" or os.environ.get("JUDGES_MEMORY"):
         options["memory"] = _memory()
     return load_judge(name, model, **options)
@@ -132,7 +132,7 @@ class _Client:
         check_client(self._kind, values, self._names)
 
 
-def _make_audit(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
+def _make_audit(model: ModelLike, **options: Any) -> JudgeGraph:
     return create_allure_audit(model, _memory(), **options)
 
 

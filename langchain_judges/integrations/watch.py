@@ -268,9 +268,12 @@ class _Look:
         known: set[str] = set()
         for start in range(0, len(ids), _TOGETHER):
             which: Any = {"run_ids": ids[start : start + _TOGETHER], "feedback_key": [self.key]}
-            found = self.patiently(lambda which=which: [*self.client.list_feedback(**which)])
+            found = self.patiently(self._feedback, which)
             known |= {str(each.run_id) for each in found}
         return known
+
+    def _feedback(self, which: Any) -> list[Any]:
+        return list(self.client.list_feedback(**which))
 
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case) == 1:

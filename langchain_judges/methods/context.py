@@ -12,7 +12,6 @@ from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
 from pydantic import BaseModel
@@ -22,7 +21,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
-from langchain_judges.asking.models import model_name
+from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import (
     ONLY,
@@ -127,14 +126,12 @@ class JudgeContext:
     version: str
     adapters: Mapping[str, ModelAdapter]
     recaller: Recaller | None
-    model: str | BaseChatModel
+    model: ModelLike
     log: ReplyLog
     schema: StateSchema
 
     @classmethod
-    def of(
-        cls, options: GraphOptions, model: str | BaseChatModel, schema: StateSchema
-    ) -> JudgeContext:
+    def of(cls, options: GraphOptions, model: ModelLike, schema: StateSchema) -> JudgeContext:
         """Choose prompts and models.
 
         Args:
@@ -378,7 +375,7 @@ class RowSteps(ABC):
     source: ClassVar[type]
 
     @classmethod
-    def build(cls, options: Any, model: str | BaseChatModel) -> JudgeGraph:
+    def build(cls, options: Any, model: ModelLike) -> JudgeGraph:
         """Build the judge of checked options and a model."""
         results = ("id", "verdict", *options.results, "recalled")
         schema = StateSchema(cls.state, results, cls.source)

@@ -11,7 +11,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, NotRequired, Self, TypeAlias, get_origin, get_type_hints
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -30,7 +29,7 @@ from pydantic import BaseModel
 from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
-from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.models import ModelLike, ModelSpec
 from langchain_judges.asking.reading import FencedPrompt
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
@@ -242,7 +241,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """
 
     options: GraphOptions
-    model: str | ModelSpec | BaseChatModel
+    model: ModelSpec | ModelLike
 
     @classmethod
     def of(
@@ -280,7 +279,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self,
         *,
         options: GraphOptions,
-        model: str | BaseChatModel,
+        model: ModelLike,
         bounds: Bounds | None = None,
         log: ReplyLog | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,

@@ -80,7 +80,8 @@ class PlanLine(TypedDict):
 
     Attributes:
         order: Only where each order has a plan of its own (`reuse_plan=False`).
-        asks_right: Only where the model that planned it says that it asks what is right.
+        asks_right: Only where a caller, or the model that planned it, says that it asks what is
+            right.
     """
 
     name: str
@@ -126,11 +127,15 @@ def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ..
 def _criterion(criterion: PlanLineLike) -> PlanLine:
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
+        criterion = {}
     else:
         name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
-    return {"name": name.strip(), "description": description.strip()}
+    if unknown := set(criterion) - {*PlanLine.__annotations__}:
+        raise ValueError(f"a criterion has no {min(map(repr, unknown))}")
+    line = PlanLine(name=name.strip(), description=description.strip())
+    return {**line, "asks_right": True} if criterion.get("asks_right") is True else line
 
 
 @cache

@@ -15,6 +15,7 @@ from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Step, gather, running_config
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
@@ -159,9 +160,7 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
     return {"answer": "label", "label": nearest(item["label"], labels), **fields}
 
 
-def _question(
-    model: str | BaseChatModel, modes: Mapping[str, str], options: GraphOptions
-) -> Question:
+def _question(model: ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
     """The question that a model is asked of each proposal."""
     prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
     return Question(

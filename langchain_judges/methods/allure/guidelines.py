@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -19,6 +18,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
@@ -64,7 +64,7 @@ class Guidelines(TypedDict):
 
 
 def draw_guidelines(
-    model: str | BaseChatModel,
+    model: ModelLike,
     memory: FailureMemory,
     dev: Sequence[Mapping[str, Any]],
     *,
@@ -93,7 +93,7 @@ def draw_guidelines(
 
 
 async def _drawn(
-    model: str | BaseChatModel,
+    model: ModelLike,
     memory: FailureMemory,
     dev: Sequence[Mapping[str, Any]],
     most: int,
@@ -138,7 +138,7 @@ async def _drawn(
 
 
 async def _asked(
-    model: str | BaseChatModel,
+    model: ModelLike,
     options: ALLURE,
     examples: Sequence[Example],
     most: int,

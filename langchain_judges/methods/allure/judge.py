@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import model_validator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
 from langchain_judges.methods.rubric.judge import LabelSteps
@@ -134,7 +134,7 @@ class ALLURE(LabelOptions):
         return self.lookup_rounds + 1
 
 
-def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: ALLURE, model: ModelLike) -> JudgeGraph:
     """Build the judge."""
     return LabelSteps.build(options, model)
 

@@ -30,7 +30,8 @@ Criteria = Annotated[
     Sequence[PlanLineLike] | None,
     AfterValidator(read_criteria),
     Rule(
-        "a list with distinct names, of 'name', 'name: description' or {'name', 'description'}"
+        "a list with distinct names, of 'name', 'name: description' or {'name', 'description', "
+        "'asks_right'}"
     ),
 ]
 

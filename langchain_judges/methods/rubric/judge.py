@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each, gather
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
@@ -279,7 +279,7 @@ class LabelSteps(claims.RubricSteps):
         return length_of(example)
 
 
-def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: RubricOptions, model: ModelLike) -> JudgeGraph:
     """Build the judge."""
     return (claims.ClaimSteps if options.claims else LabelSteps).build(options, model)
 

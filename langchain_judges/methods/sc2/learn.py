@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
-from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import gather, run
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, OptionError
@@ -117,7 +117,7 @@ class LearnOptions(AskingOptions):
 
 @with_options(LearnOptions)
 def learn_aspects(
-    model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
+    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> aspects.AspectSet:
     """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
 
@@ -145,7 +145,7 @@ def learn_aspects(
 
 @with_options(LearnOptions)
 async def alearn_aspects(
-    model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
+    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> aspects.AspectSet:
     """Learn aspects in the running event loop; takes and raises what `learn_aspects` does.
 
@@ -158,7 +158,7 @@ async def alearn_aspects(
 
 
 async def _learn(
-    model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
+    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> aspects.AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
     prompts, version = prompt_set(texts_of.LEARN_PROMPTS, options.prompts)
