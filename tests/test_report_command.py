@@ -71,7 +71,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     assert result.exit_code == 0, result.output
     assert "two · recorded:s\nAgreement with the label" in result.stdout
     assert "Averages over many rows. No: " in result.stdout
-    assert "by Holm" in (tmp_path / "r.html").read_text()
+    assert "Which one is right more often" in (tmp_path / "r.html").read_text()
 
 
 def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
