@@ -93,7 +93,7 @@ def test_totals_of_several_criteria_have_a_mean():
         verdict = {"label": total, "score": total, "failures": [], "usage": no_usage()}
         row: Any = {"verdict": verdict, "judged": True, "subscores": [{}, {}]}
         summary.add(row)
-    assert conclusion(summary) == ["The mean total is 0.44, from 0 to 1, of 2 rows."]
+    assert conclusion(summary) == ["The mean total of 2 rows is 0.44 (0 to 1)."]
 
 
 def test_categories_that_may_be_alike_are_not_named():

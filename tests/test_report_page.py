@@ -112,6 +112,18 @@ def test_the_next_step_is_one_and_has_a_command(text):
     assert {word for word in words if word.startswith("-")} <= known
 
 
+def test_rows_labelled_by_criteria_are_not_to_be_labelled_again():
+    both = {"Tone": 1, "Help": 0}
+    data = [{"id": str(i), "input": "q", "output": "a", "labels": both} for i in range(20)]
+    rows = [
+        {**row, "verdict": item["verdict"], "subscores": [
+            {"criterion": name, "label": label} for name, label in both.items()
+        ]}
+        for row, item in zip(data, items_of([1] * 20), strict=True)
+    ]  # fmt: skip
+    assert "NEW-ROWS.jsonl" in next_step(report.trust(rows, data)).command
+
+
 def test_frame_csv_and_json_hold_every_number(tmp_path):
     rows, data = voted()
     trust_report = report.trust(rows, data, name="mine", data_name="the data")

@@ -282,7 +282,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     file = open_rows(path, check_known_of, flags)
     is_item = kind_of_columns(file.source.records, file.columns) == "item"
     method, what = (SINGLE_TEXTS, "single texts") if is_item else (PAIRS, "pairs")
-    say(f"{path} holds {what}, so the method is {method}; --method names another.")
+    say(f"{path} has {what}, so the method is {method}; --method chooses another.")
     return replace(judge, method=method)
 
 

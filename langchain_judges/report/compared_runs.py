@@ -225,4 +225,4 @@ def _check_report(earlier: object, name: str) -> None:
     if not isinstance(earlier, Mapping) or not all(
         isinstance(earlier.get(part), kind) for part, kind in parts.items()
     ):
-        raise InputError(f"{name} is not a report: create one with `trust --json`")
+        raise InputError(f"{name} is not a report: write one with `trust -o report.json`")

@@ -145,10 +145,10 @@ class TrustPolicy:
         margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
         points = f"{NO_BREAK}%", f"{NO_BREAK}points"
         return (
-            f"Right enough means: averages within {margin.replace(*points)} of people's and "
-            f"following them; at most {wrong} of single verdicts wrong; at most "
-            f"{below.replace(*points)} below one more person; {settled} of neighbouring "
-            "systems in people's order beyond chance, or of two texts the same one ahead in "
+            f"Good enough means: averages within {margin.replace(*points)} of people's and "
+            f"moving with them; at most {wrong} of single verdicts wrong; at most "
+            f"{below.replace(*points)} below another person; {settled} of neighbouring "
+            "systems in people's order beyond chance, or the same one of two texts ahead in "
             f"{order}."
         )
 
@@ -291,7 +291,7 @@ def settled(answer: UseAnswer) -> UseAnswer:
 
 def with_labels(answer: UseAnswer, labels: int | None) -> UseAnswer:
     """Return an open answer with how many labels would settle it; None: more than are given."""
-    missing = "" if labels else "It lies too near the limit for a number of labels"
+    missing = "" if labels else "It is too near the limit to say how many labels it takes"
     return replace(answer, labels=labels, missing=missing)
 
 

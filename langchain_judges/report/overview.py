@@ -44,7 +44,7 @@ class Measured:
     Attributes:
         sample: The judged rows.
         name: What the judge is called.
-        policy: What right enough means for each use.
+        policy: What is good enough for each use.
         numbers: Every number by its key, such as `agreement.label.wrong`.
         uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
         files: What commands call the rows and the verdicts.
@@ -165,7 +165,7 @@ def next_step(report: Measured) -> NextStep:
         return _label(report, 0)
     fine = [uses[use].title.lower() for use, word in words.items() if word == "yes"]
     return NextStep(
-        f"Stop here: it is right enough for {' and '.join(fine)}. Measure again when its model "
+        f"Stop here: it is good enough for {' and '.join(fine)}. Measure again when its model "
         "or prompt changes.",
         _trust(report, "--baseline", "last.json"),
     )
@@ -190,7 +190,7 @@ def _failures(report: Measured) -> NextStep | None:
 
 def _label(report: Measured, number: int) -> NextStep:
     rows, verdicts = report.files
-    free = [row for row in report.sample.rows if not row.target]
+    free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
     source = shlex.join([rows, "--verdicts", verdicts]) if free else "NEW-ROWS.jsonl"

@@ -46,7 +46,7 @@ def answers_of(
     Args:
         sample: The judged rows.
         numbers: What else was measured, by key.
-        policy: What right enough means.
+        policy: What is good enough.
     """
     if sample.by_criteria:
         parts = {name: sample.by_criterion(name) for name in sample.criteria}
@@ -189,7 +189,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         step = 10 if scale == 1 else rounded(scale / 10, 1)
         unit = f"{NO_BREAK}points" if scale == 1 else ""
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
-        mix += f"; where people's is {step}{unit} higher, its is about {moved} higher"
+        mix += f"; where people's is {step}{unit} higher, the judge's is about {moved} higher"
     return (
         f"{what} is {shown(mine)} by the judge and {shown(right)} by {sample.whom}, "
         f"{difference_text(gap)}; up to {allowed} either way are allowed. For {mix}"

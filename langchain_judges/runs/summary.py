@@ -409,7 +409,7 @@ def _of_labels(summary: Summary) -> list[str]:
     counts, total = summary.preferences, summary.preferences.total()
     if summary.totals:
         mean = sum(float(score) * number for score, number in counts.items()) / total
-        return [f"The mean total is {mean:.2f}, from 0 to 1, of {counted(total, 'row')}."]
+        return [f"The mean total of {counted(total, 'row')} is {mean:.2f} (0 to 1)."]
     rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
     top = max(sorted(counts), key=lambda name: counts[name])
     return [
