@@ -154,7 +154,11 @@ NO_ROW = "has no good row; nothing was asked."
         ("in.jsonl", b'{"frage": "q", "output_a": "a", "output_b": "b"}', NO_ROW),
         ("in.jsonl", b'{"frage": "q", "output_a": "a"}', "--column input=question"),
         ("in.csv", b"frage,output_a,output_b\nq,a,b\n", "name it by --column input=COLUMN"),
-        ("in.csv", b"question,reply\nq,a\n", "so the method is rubric; --method chooses another"),
+        (
+            "in.csv",
+            b"question,reply\nq,a\n",
+            "so the method is rubric; --method chooses another",
+        ),
         ("in.jsonl", b"", "has no pair to judge"),
         ("in.jsonl.gz", b"no gzip", "does not match its suffix (Not a gzipped file"),
         ("in.txt", b"hello", "must end in one of"),
