@@ -81,6 +81,20 @@ def test_annotators_are_tested_as_scipy_does() -> None:
     assert _shortfall_p(lead, -0.2) == pytest.approx(theirs)
 
 
+def test_annotators_are_tested_at_once_however_they_hang_together() -> None:
+    # Each p-value is .0456: below .05, and above .05 · 6 / 11 of Benjamini and Yekutieli.
+    people = {name: [1] * 50 for name in "abc"}
+    found = alt_test([0] * 6 + [1] * 44, people)
+    assert [round(each.p, 4) for each in found.annotators.values()] == [0.0456] * 3
+    assert found.winning_rate == 0
+    assert alt_test([0] * 5 + [1] * 45, people).winning_rate == 1
+
+
+def test_equal_confidences_are_in_one_bin() -> None:
+    found = confidence_calibration(["A"] * 60, ["A"] * 60, [0.9] * 60)
+    assert [(each.confidence, each.agreement.n) for each in found.bins] == [(0.9, 60)]
+
+
 def test_annotators_with_few_items_are_not_tested() -> None:
     people: dict[str, Sequence[Any]] = {
         "a": [1] * 40,

@@ -374,3 +374,27 @@ def test_a_page_of_twelve_rows_is_read_in_a_minute():
     for title in TITLES.values():
         assert text.count(title) == 1
     assert text.count("two people") == 1
+
+
+def test_two_uses_share_the_chance_that_luck_is_taken_for_knowledge() -> None:
+    # κ is 23 / 500 = .046 with an error of .0223: above 0 at 95 %, and not at 97.5 %.
+    both = [("A", "A"), ("B", "B")] * 523 + [("A", "B"), ("B", "A")] * 477
+    rows = [{"judge": said, "label": right} for said, right in both]
+    answer = report.trust_columns(rows, "judge", "label").uses["averages"]
+    assert answer.limit[0] < answer.number.result.interval.low
+    assert answer.word == "not yet"
+    assert "not shown to go with the label beyond chance" in answer.reason
+
+
+@for_each("settled, word", [(0.5, "yes"), (0.6, "not yet")])
+def test_a_ranking_is_one_where_the_stated_share_of_its_steps_is_settled(settled, word) -> None:
+    # Of two steps x before y is settled and y before z is open, by either side.
+    wins = {("x", "y"): 48, ("x", "z"): 60, ("y", "z"): 31}
+    rows = [
+        {"judge": side, "label": side, "systems": pair}
+        for pair, won in wins.items()
+        for side in "A" * won + "B" * (60 - won)
+    ]
+    policy = report.TrustPolicy(settled=settled)
+    answer = report.trust_columns(rows, "judge", "label", policy=policy).uses["ordering"]
+    assert (answer.brief, answer.word) == ("1 of 2 steps", word)
