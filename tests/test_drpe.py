@@ -55,9 +55,9 @@ def respond(prompt, vote=vote_of):
             )
         half = READERS[:4] if "by occupation" in prompt else READERS[4:]
         return json.dumps({"readers": readers(half)})
-    seated = re.findall(r"^(\d+)\. ([^:\n]+): ", prompt.split("judges are:")[-1], re.M)
-    if "You are this judge" in prompt:
-        name = re.search(r"You are this judge:\n([^:]+):", prompt)[1]
+    seated = re.findall(r"^role_(\d+), ([^:\n]+): ", prompt.split("judges are:")[-1], re.M)
+    if "You are:\n" in prompt:
+        name = re.search(r"You are:\n([^:]+):", prompt)[1]
         return json.dumps({"reason": f"{name} says so", "vote": vote(prompt, name)})
     return json.dumps(
         {
@@ -418,7 +418,7 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
         pair = {**PAIR, "input": f"Why {number}?"}
         voting = {"confidence": "none"}
         result, model = judged(pair, vote, panel={"dynamic": 0}, voting=voting)
-        names = re.findall(r"^\d+\. ([^:\n]+): ", model.prompts[-1], re.M)
+        names = re.findall(r"^role_\d+, ([^:\n]+): ", model.prompts[-1], re.M)
         orders.add(tuple(names))
         by_role = {vote["role"]: vote["preference"] for vote in result["votes"]}
         assert by_role == {"General Public": "B", "Critic": "A", "News Author": "B"}

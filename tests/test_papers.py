@@ -59,6 +59,11 @@ def test_every_paper_has_its_prompts_on_its_page():
     assert {page for page, _ in PROMPTS} == set(PARTS)
 
 
+def test_every_page_says_where_we_differ_and_what_does_not_agree_in_print():
+    title = "### Where we differ, and what does not agree in print"
+    assert all(part.partition(title)[2].strip() for part in PARTS.values())
+
+
 def spelt_out(span):
     """Return `["7", "8", "9"]` for "7 to 9"."""
     first, _, last = span.partition(" to ")

@@ -20,7 +20,7 @@ BUDGETS = {
     "bsm": {"branch": 135, "solve": 147},
     # Of these the names and descriptions of seven roles are about a hundred.
     "drpe": {"roles": 105, "vote": 215},
-    "sc2": {"aspects": 95, "table": 130, "match": 250, "preference": 155},
+    "sc2": {"aspects": 100, "table": 130, "match": 258, "preference": 155},
     "relative": {"judge": 127},
     "absolute": {"judge": 137},
     "direct": {"judge": 125},

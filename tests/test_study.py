@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cookbook.study import allure, bsm, drpe, form, runner, sc2
 from cookbook.study.__main__ import PAPERS, main, with_rows
@@ -16,6 +19,7 @@ from cookbook.study.runner import Cell, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
+from langchain_judges.writing.registry import load_writer
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
 from tests.schema_models import Recorder
@@ -202,8 +206,13 @@ def test_every_figure_of_the_map_has_its_columns(
     (tmp_path / "modes.json").write_text(json.dumps(modes))
     extra = {"self": "gpt-4", "modes": str(tmp_path / "modes.json")}
     given = file_of(voted_pairs() if paper == "sc2" else rows, tmp_path)
-    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, extra=extra, rows=given)
-    cells = runner.run_table(paper, number, with_rows(PAPERS[paper][number], given), bench)
+    table, asked = with_rows(PAPERS[paper][number], given), Recorder()
+    bench = runner.Bench(model_of(asked), "fake", tmp_path, extra=extra, rows=given)
+    plans = runner.planned(table, replace(bench, dry=True))
+    assert not asked.calls
+    cells = runner.run_table(paper, number, table, bench)
+    # What is announced is enough.
+    assert len(asked.calls) <= sum(plan["calls"] * len(plan["rows"]) for plan in plans)
     for figure, (_, arm, columns) in wanted.items():
         found = {cell["column"] for cell in cells if cell["arm"] == arm}
         assert set(columns) <= found, (figure, sorted(found), {cell["arm"] for cell in cells})
@@ -213,6 +222,62 @@ def test_every_figure_of_the_map_has_its_columns(
         assert (
             not {(arm, c) for arms in parts.values() for arm in arms for c in arms[arm]} - made
         )
+
+
+@pytest.mark.parametrize("paper", ["bsm", "drpe", "sc2"])
+def test_every_arm_of_a_study_asks_as_its_paper_does(paper, tmp_path, letter_encoder):
+    given = file_of(voted_pairs(), tmp_path)
+    extra = {"self": "gpt-4"}
+    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, None, rows=given, extra=extra)
+    bench.dry = True
+    judged = 0
+    for name, own in PAPERS[paper].items():
+        for part in own.parts:
+            for arm in own.arms(bench, part):
+                if arm.score is not None or name == "6":
+                    continue  # by overlap of words, or writers, whose wording is below
+                options = arm.judge(bench, part).options
+                judged += 1
+                if paper == "drpe" and options.method == "drpe":
+                    assert not options.poll.common_ground, arm.name
+                else:
+                    assert options.wording == "paper", (name, arm.name)
+    assert judged
+
+
+def test_every_writer_of_the_stories_asks_as_its_paper_does():
+    for method, options in bsm.STORIES.values():
+        writer = load_writer(method, model_of(Recorder()), **options)
+        assert writer.options.wording == "paper"
+
+
+def test_only_the_table_with_references_shows_one(tmp_path):
+    given = file_of(voted_pairs(), tmp_path)
+    bench = runner.Bench(None, "fake", tmp_path, rows=given, extra={"self": "gpt-4"})
+    shows = {
+        number
+        for number, table in PAPERS["bsm"].items()
+        if number not in ("6", "plans")
+        for read in table.parts.values()
+        if any("reference" in row for row in read(bench))
+    }
+    assert shows == {"4"}
+
+
+def test_a_limit_is_of_groups_with_all_their_rows():
+    rows = [{"id": str(n), "group": str(n // 3)} for n in range(9)]
+    assert [row["id"] for row in runner.first_groups(rows, 2)] == list("012345")
+
+
+def test_the_screen_says_whose_figures_stand_in_brackets():
+    cell = {"table": "3", "model": "m", "part": "writing", "arm": "BSM", "column": "Ag"}
+    printed = {"GPT-4": 0.62, "Vicuna-33B": 0.56}
+    own = {**cell, **Cell(0.5, 9).__dict__, "paper": printed, "not_judged": 0}
+    console = Console(width=100, record=True, file=io.StringIO())
+    runner.show(console, "3", PAPERS["bsm"]["3"], [own])
+    text = console.export_text()
+    assert "[0.62]" in text
+    assert "In brackets: the paper's cell, of GPT-4." in text
 
 
 def test_every_table_of_a_study_is_in_the_map():

@@ -82,7 +82,7 @@ def test_the_same_pair_in_any_language_gets_the_panel_that_the_model_says(wanted
     results, prompts = zip(*told, strict=True)
     # A coin draws in which order a panel is shown: its lines are compared without numbers.
     lines = [
-        sorted(re.sub(r"^\d\. ", "", "\n".join(p), flags=re.M).split("\n")) for p in prompts
+        sorted(re.sub(r"^role_\d, ", "", "\n".join(p), flags=re.M).split("\n")) for p in prompts
     ]
     assert lines == [lines[0]] * 4
     assert {each["task"] for each in results} == {wanted}

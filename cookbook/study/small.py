@@ -51,7 +51,11 @@ ASKED = yaml.safe_load(
 def asked(method: str) -> dict[str, ChatPromptTemplate]:
     """Return the prompts that the studies asked instead of a method's defaults."""
     return {
-        step: ChatPromptTemplate.from_messages(list(prompt.items()))
+        step: ChatPromptTemplate.from_messages(
+            list(prompt.items()),
+            # Jinja where a variable is shown in the form of that time.
+            template_format="jinja2" if "{{" in prompt["human"] else "f-string",
+        )
         for step, prompt in ASKED[method].items()
     }
 

@@ -104,7 +104,7 @@ TASKS: dict[str, Task] = {
         "says nothing false about it.",
         "about": "Each {noun} was written for the text above: where the text asks for "
         "something, go by that.",
-        "sought": "an answer to this text or a text about it",
+        "sought": "a response to this text",
         "everyone": "Where only one final answer is right, every judge votes for it; elsewhere "
         "each goes by what they look for, and false statements weigh against a response.",
         "panel": "question_answering",

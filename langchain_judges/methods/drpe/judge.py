@@ -106,7 +106,8 @@ class VoteSteps(RoleSteps):
         """The variables of the prompt that asks for votes."""
         material, (_, task) = self.prompt_variables(pair, order), self.task(pair)
         described = [f"{role['type']}: {role['description']}" for role in voters]
-        lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
+        # Named as in the reply: a bare number would be taken for a vote.
+        lines = [f"role_{number}, {line}" for number, line in enumerate(described, 1)]
         return {
             **material,
             "fence_text": material["fence_request"],

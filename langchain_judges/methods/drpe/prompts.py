@@ -72,7 +72,7 @@ VOTE = chat_prompt(
 {roles}
 
 {question} Give for each judge in turn one sentence of reason from their own point of view, \
-then their vote: 1 or 2. None may abstain. """
+then their vote for response 1 or 2. None may abstain. """
     + FAIR,
 )
 """Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each."""
@@ -80,11 +80,11 @@ then their vote: 1 or 2. None may abstain. """
 VOTE_ALONE = chat_prompt(
     f"You judge texts as one particular person of a panel. {MATERIAL_RULE}",
     _MATERIAL,
-    """You are this judge:
+    """You are:
 {roles}
 
-{question} Give one sentence of reason from your own point of view, then your vote: 1 or 2. \
-You may not abstain. """
+{question} Give one sentence of reason from your own point of view, then your vote for \
+response 1 or 2. You may not abstain. """
     + FAIR,
 )
 """Asks one role by itself (the ablation without batch). Returns one `RoleVote`."""

@@ -24,8 +24,8 @@ _NEUTRAL = """neutral noun phrases, no two alike, the weightiest first: "final a
 ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
-    """{question} Do not answer that: say in two sentences what it turns on, then name at most \
-{n_aspects} aspects to compare them by, """,
+    """The two will be compared by the question: {question} Say in two sentences what the \
+answer turns on, then name at most {n_aspects} aspects to compare them by, """,
     _NEUTRAL,
 )
 """Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
@@ -66,7 +66,7 @@ Set them side by side in a table of these aspects, in this order:
 {aspects}
 
 Each cell holds short entries with semicolons between, or none. For example, of two recipes:
-baking | both: in a hot oven | only 1: 40 minutes | only 2: an hour; no temperature
+baking | both: in a hot oven | only 1: 40 minutes; 180 °C | only 2: an hour; no temperature
 Entries say what a response says, or lacks though the request asks for it, not how good that \
 is; no cell repeats another of its row.""",
 )
@@ -94,8 +94,8 @@ entry with particulars beside it is no repeat. This table has three:
 They are spotless, welcoming and at the door: each says again what stands beside it.
 
 Name the repeats of each table in one or two sentences, then the better one, 1 or 2: the table \
-with fewer repeats; of equally many, the one in which fewer cells say none, then the one with \
-more entries.""",
+with fewer repeats; of equally many, the one that tells the responses apart better. An entry \
+that would fit any response, such as answers the request, tells nothing.""",
 )
 """Asks which of two tables is more consistent (section 3.2). Returns `Decision`.
 
