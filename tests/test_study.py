@@ -19,7 +19,7 @@ from cookbook.study.runner import Cell, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
-from langchain_judges.writing.registry import load_writer
+from langchain_judges.writing.writers import load_writer
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
 from tests.schema_models import Recorder
