@@ -1,0 +1,40 @@
+"""The list of ready rubrics on docs/one-text.md: what the best label of each means."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+from langchain_judges.methods.rubric.criteria import Rubric, ready_rubrics
+
+PAGE = Path(__file__).parents[1] / "docs/one-text.md"
+PLACE = r"(?s)(## Ready rubrics\n.*?\n\n)- .*?\n\n"
+
+
+def needed(rubric: Rubric) -> str:
+    """Return what a row must bring, as the list says it."""
+    fields = ["documents, no output"] * (rubric.judges == "source")
+    return ", ".join([*fields, *(f"`{need}`" for need in rubric.needs)]) or "nothing more"
+
+
+def meaning(rubric: Rubric) -> str:
+    """Return the best label of a rubric, if it is not 1, and what it means."""
+    parts = {f"{c.names[-1]}: {c.meanings[c.names[-1]]}" for c in rubric.criteria}
+    return "; ".join(sorted(parts)).replace("1: ", "")
+
+
+def listed() -> str:
+    """Return the rubrics by what they need of a row."""
+    rubrics = sorted(ready_rubrics().items(), key=lambda each: needed(each[1]))
+    return "".join(
+        f"- {need}: "
+        + "; ".join(f"`{name}` ({meaning(rubric)})" for name, rubric in group)
+        + "\n"
+        for need, group in groupby(rubrics, lambda each: needed(each[1]))
+    )
+
+
+def page() -> str:
+    """Return the page with the list as the rubrics are now."""
+    return re.sub(PLACE, lambda place: f"{place[1]}{listed()}\n", PAGE.read_text(), count=1)
