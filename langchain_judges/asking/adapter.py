@@ -46,7 +46,7 @@ _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
 _LOG = logging.getLogger(__name__)
-Rung = Literal["response_format", "structured_output", "tools", "text"]
+Rung = Literal["response_format", "structured_output", "tools", "text", "calls"]
 # What a model's profile says of each kind of content.
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
 _AS_JSON = (
@@ -212,6 +212,8 @@ class ModelAdapter:
         ]
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
+        # Whether it calls tools of a caller's, as far as is known.
+        self.calls_tools = "tools" in self.rungs
         # Settings that the model does not take, by its profile or by what it has said.
         self.refused: set[str] = set()
         if profile.get("temperature") is False:  # a reasoning model
@@ -268,11 +270,36 @@ class ModelAdapter:
         key = (shape, rung, unseeded, *sorted(sampling.items()))
         if key not in place.requests:
             place.requests[key] = self._prepared(place.model, shape, sampling, unseeded)
-        request, name = place.requests[key], "prompt_cache_key"
+        return self._named(place.requests[key], cache_key)
+
+    def calling(
+        self, tools: Sequence[dict[str, Any]], sampling: Sampling, cache_key: str = ""
+    ) -> ReplyRequest:
+        """Request in which the model may call some tools, where it can."""
+        model, settings = self._set(self._place().model, sampling, {})
+        calling = model.bind_tools(tools, **settings)
+        request = ReplyRequest(calling, {}, "calls", None, None, tuple(sampling))
+        return self._named(request, cache_key)
+
+    def _named(self, request: ReplyRequest, cache_key: str) -> ReplyRequest:
+        name = "prompt_cache_key"
         if not cache_key or not self._names_caches or name in self.refused:
             return request
         settings = {**request.settings, name: cache_key}
         return request._replace(settings=settings, sent=(*request.sent, name))
+
+    def _set(
+        self, model: BaseChatModel, sampling: Sampling, changes: dict[str, object]
+    ) -> tuple[BaseChatModel, dict[str, Any]]:
+        """The model with the parameters that are its fields, and the keywords of a call.
+
+        ChatOpenAI takes any sampling parameter as a keyword of the call. Other classes differ,
+        but those that declare a field honour it.
+        """
+        fields = () if self.openai_compatible else type(model).model_fields
+        changes |= {key: value for key, value in sampling.items() if key in fields}
+        settings = {k: v for k, v in sampling.items() if k not in fields}
+        return model.model_copy(update=changes) if changes else model, settings
 
     def dropped_settings(
         self, request: ReplyRequest, *, seed: bool, logprobs: bool
@@ -286,7 +313,8 @@ class ModelAdapter:
         """
         needed = {"temperature", *(["seed"] if seed else [])}
         needed |= {"logprobs", "top_logprobs"} if logprobs else set()
-        lower = {"structured output"} if request.rung != self._best else set()
+        best = self._best, "calls"
+        lower = {"structured output"} if request.rung not in best else set()
         return (self.refused & needed - set(request.sent)) | lower
 
     def _place(self) -> _Place:
@@ -311,17 +339,9 @@ class ModelAdapter:
         sampling: Sampling,
         unseeded: bool,
     ) -> ReplyRequest:
-        """Return a request on the model's rung.
-
-        ChatOpenAI takes any sampling parameter as a keyword of the call. Other classes differ,
-        but those that declare a field honour it.
-        """
+        """A request on the model's rung."""
         # Without a seed LangChain's cache would answer every sample with the first.
-        changes: dict[str, object] = {"cache": False} if unseeded else {}
-        fields = () if self.openai_compatible else type(model).model_fields
-        changes |= {key: value for key, value in sampling.items() if key in fields}
-        settings: dict[str, Any] = {k: v for k, v in sampling.items() if k not in fields}
-        model = model.model_copy(update=changes) if changes else model
+        model, settings = self._set(model, sampling, {"cache": False} if unseeded else {})
         sent = tuple(sampling)
         rung, name = self.rungs[0], shape.__name__
         schema = json_schema(shape, self.text_limit)
@@ -354,6 +374,9 @@ class ModelAdapter:
             return True
         if not complaint.format_rejected:
             return False
+        if request.rung == "calls":
+            self.calls_tools = False
+            return True
         with self._lock:
             if self.rungs[0] == request.rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]

@@ -178,6 +178,8 @@ async def _checked(asking: Asking) -> Reply:
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
     def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
+        if sent.request.rung == "calls":
+            return reading.read_calls(message, shape)
         return reading.read(message, shape, question.parse, sent.request.tool, material)
 
     while True:

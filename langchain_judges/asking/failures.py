@@ -85,7 +85,8 @@ _REFUSING = re.compile(
 )
 _FORMAT_REJECTED = re.compile(
     r"response_format|json_schema|json schema|structured outputs?|tool_choice"
-    r"|fail\w* to (?:parse|initialize) \w*\s*grammar|(?:tool|function)s?\b(?=.*\bsupport)",
+    r"|fail\w* to (?:parse|initialize) \w*\s*grammar|(?:tool|function)s?\b(?=.*\bsupport)"
+    r"|support\w* (?:\w+ ){0,2}(?:tool|function)",
     re.IGNORECASE,
 )
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}

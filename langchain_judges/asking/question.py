@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,8 @@ class Question:
         cache: A LangChain cache for good replies.
         is_shared: Whether all rows with an equal call share one reply, as they do a plan.
         log: Where every good reply is written before the graph uses it.
+        tools: What may be called instead of a reply, as OpenAI writes tools; a model that
+            cannot call any replies by the schema.
     """
 
     method: str
@@ -88,6 +90,7 @@ class Question:
     cache: BaseCache | None = None
     is_shared: bool = False
     log: ReplyLog = field(default_factory=ReplyLog)
+    tools: Sequence[dict[str, Any]] = ()
 
 
 @dataclass
@@ -262,6 +265,8 @@ def call_key(asking: Asking) -> tuple[str, str]:
         # A reply that was kept without log-probabilities is no answer where they are wanted.
         "measured": [question.logprobs, question.measured_as],
     }
+    if question.tools:
+        call["tools"] = question.tools
     return prompt, json.dumps(call, sort_keys=True, default=str)
 
 

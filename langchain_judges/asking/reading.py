@@ -145,6 +145,22 @@ def _called(
         return _unread(f"a call without an object: {exc}")
 
 
+def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
+    """The calls of tools that a message makes, as a reply by the schema would list them.
+
+    What it says beside them counts for nothing; without any, a list in its text does.
+    """
+    if problem := _ending(message):
+        return None, problem
+    calls: list[tuple[Any, Any]]
+    calls = [(call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+    calls += [(call["name"], call["args"]) for call in message.invalid_tool_calls]
+    if not calls and (text := message.text.strip()):
+        return _read_answer(text, shape, lambda _: {"calls": []})
+    wanted = [{"tool": name or "", "arguments": written or ""} for name, written in calls]
+    return check({"calls": wanted}, shape)
+
+
 def _ending(message: AIMessage) -> Problem | None:
     """Return why a reply is none of the model's full replies, if its provider says so."""
     # The Responses API puts a refusal among the blocks of a content.

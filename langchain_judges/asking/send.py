@@ -123,9 +123,12 @@ async def _call(
 
 def _request(asking: Asking) -> ReplyRequest:
     question, adapter = asking.question, asking.question.adapter
+    sampling = adapter.sampling(question.sampled, asking.seed)
+    if question.tools and adapter.calls_tools:
+        return adapter.calling(question.tools, sampling, asking.cache_key)
     return adapter.request(
         question.reply_schema,
-        adapter.sampling(question.sampled, asking.seed),
+        sampling,
         logprobs=question.logprobs,
         alternatives=question.alternatives,
         sampled=asking.seed is not None,

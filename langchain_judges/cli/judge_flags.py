@@ -191,6 +191,11 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
     )
     if plan.is_local:
         warn_local()
+    if run.dry_run and plan.more:
+        say(
+            f"Each {plan.kind} without room in the model's context takes up to {plan.more} "
+            "more."
+        )
     if run.dry_run:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():
             check_model(model)

@@ -386,11 +386,12 @@ class RowSteps(ABC):
         """Make the graph: what each judgment begins with, then its phases."""
         context, options, fingerprint = self.context, self.options, self.fingerprint()
         phases = self.phases()
-        if isinstance(options, LookupOptions) and options.looks_up:
+        if isinstance(options, LookupOptions):
             question = context.lookup_question()
-            phases = consulted(question, options, self.lookup_variables, phases)
-            tools = [[each.name, each.description] for each in options.loaded_tools]
-            fingerprint = {**fingerprint, "tools": tools}
+            cut: Any = lambda row: context.fitted(row)[1]  # noqa: E731
+            phases = consulted(question, options, self.lookup_variables, cut, phases)
+            if tools := [[each.name, each.description] for each in options.loaded_tools]:
+                fingerprint = {**fingerprint, "tools": tools}
         recall = [self.recall] if context.recaller else []
         return context.compile(self.begin, [*recall, *phases], **fingerprint)
 

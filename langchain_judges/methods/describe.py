@@ -111,10 +111,15 @@ def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
 
 
 class Asked(NamedTuple):
-    """A model, and how often it is asked about a row."""
+    """A model, and how often it is asked about a row.
+
+    Attributes:
+        more: How often more about a row that has no room in the model's context.
+    """
 
     calls: int
     model: ModelSpec
+    more: int = 0
 
 
 class CallEstimate(NamedTuple):
@@ -128,6 +133,11 @@ class CallEstimate(NamedTuple):
     def calls(self) -> int:
         """The most calls for a row, excluding retries."""
         return sum(each.calls for each in self.asked)
+
+    @property
+    def more(self) -> int:
+        """The most calls more for a row that has no room in the model's context."""
+        return sum(each.more for each in self.asked)
 
     @property
     def is_local(self) -> bool:
@@ -152,9 +162,9 @@ def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
     if method not in COMBINATIONS:
         judge_options = cast("JudgeOptions", options)
         model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
-        return CallEstimate(
-            method, judge_options.takes, (Asked(judge_options.calls(), model_spec),)
-        )
+        more = getattr(options, "rounds_without_room", 0)
+        asked = Asked(judge_options.calls(), model_spec, more)
+        return CallEstimate(method, judge_options.takes, (asked,))
     members = [estimate_calls(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
     cast("Combination", options).check_size(len(members))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial, wraps
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt
 from langchain_core.prompts import ChatPromptTemplate
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
@@ -31,6 +32,7 @@ from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Options, Owner, Rule
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import READ, plain, steps_of
+from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -46,11 +48,18 @@ CONSULT: ChatPromptTemplate = chat_prompt(
     f"You collect evidence for a judgment that is made afterwards. {RULE}",
     "{material}\n\nThe judgment: {judgment}\n\nTools:\n{tools}{findings}\n\n",
     "Name the calls whose results could change the judgment, at most {left}; name none where "
-    "nothing is left to check. `arguments` is one JSON object, written as text.",
+    "nothing is left to check.",
 )
 # Put behind the material where something was looked up.
-EVIDENCE = "\n\nLooked up before this judgment:\n{findings}"
-_FINDING = "<finding-{token}>\n{name}({arguments}): {status}{cut}\n{text}\n</finding-{token}>"
+EVIDENCE = """
+
+Looked up before this judgment; a reason names what decides as [look-up 1]:
+{findings}"""
+_FINDING = """<finding-{token}>
+Look-up {number}: {name}({arguments}): {status}{cut}
+{text}
+</finding-{token}>"""
+_CITED = re.compile(r"\[look-up (\d{1,3})\]", re.IGNORECASE)
 # Characters of a result that a verdict tells.
 _TOLD = 200
 
@@ -104,7 +113,7 @@ class LookupOptions(JudgeOptions):
         tools: LangChain tools that the judge may call before it judges: `BaseTool`, functions
             with a docstring, or `"module:name"`. A row then costs one call more at least.
         evidence: `"auto"` offers look-ups in the row itself (`read_step`, `read_file`,
-            `search`) where it has no room in the model's context.
+            `search`) where it has no room in the model's context; `"shown"` shows what has.
         tool_limits: How much it may look up for one row.
     """
 
@@ -114,7 +123,7 @@ class LookupOptions(JudgeOptions):
         Rule("a list of LangChain tools, functions with a docstring, or 'module:name'"),
         Owner(),
     ] = ()
-    evidence: Literal["auto", "shown"] = "shown"
+    evidence: Literal["auto", "shown"] = "auto"
     tool_limits: ToolLimits = ToolLimits()
 
     @cached_property
@@ -123,14 +132,14 @@ class LookupOptions(JudgeOptions):
         return _loaded(self.tools)
 
     @property
-    def looks_up(self) -> bool:
-        """Whether a row may be looked into."""
-        return bool(self.tools) or self.evidence == "auto"
+    def lookup_rounds(self) -> int:
+        """The most calls of the model for a row that only look things up."""
+        return self.tool_limits.rounds if self.tools else 0
 
     @property
-    def lookup_rounds(self) -> int:
-        """The most calls of the model that only look things up."""
-        return self.tool_limits.rounds if self.looks_up else 0
+    def rounds_without_room(self) -> int:
+        """The most calls more for a row that has no room in the model's context."""
+        return 0 if self.tools or self.evidence == "shown" else self.tool_limits.rounds
 
 
 class Lookup(TypedDict):
@@ -164,7 +173,7 @@ class ToolRequest(BaseModel):
     """One call that a model wants."""
 
     tool: str
-    arguments: str
+    arguments: str = Field(description="One JSON object, written as text.")
 
 
 class Wanted(BaseModel):
@@ -190,13 +199,14 @@ def told(lookups: Sequence[Lookup]) -> list[Lookup]:
 def findings(lookups: Sequence[Lookup]) -> str:
     """The results of look-ups, each in a fence of its own; empty without any."""
     lines = []
-    for each in lookups:
+    for number, each in enumerate(lookups, 1):
         arguments = json.dumps(each["arguments"], ensure_ascii=False)
         shown, whole = len(each["text"]), each["characters"]
         cut = f", {shown:,} of {whole:,} characters shown" if shown < whole else ""
         lines.append(
             _FINDING.format(
                 token=fence(arguments, each["text"]),
+                number=number,
                 name=each["tool"],
                 arguments=arguments,
                 status=each["status"],
@@ -211,68 +221,98 @@ def consulted(
     question: Question,
     options: LookupOptions,
     material: Callable[[Any], Mapping[str, Any]],
+    cut: Callable[[Mapping[str, Any]], Sequence[Failure]],
     phases: Sequence[Phase],
 ) -> list[Phase]:
     """The phases of a judge, behind one that looks things up; their verdict tells what.
+
+    Where only a row without room may be looked into, the first phase does so: no other row has
+    a node more.
 
     Args:
         question: By `CONSULT`, in the shape `Wanted`.
         options: Its tools and limits.
         material: From the state to `material` and `judgment` of the prompt.
+        cut: From a row to what says that it is shown in part.
         phases: Without looking things up.
     """
-    return [_consulting(question, options, material), *map(_telling, phases)]
+
+    async def consult(state: Any, account: Account) -> Update:
+        tools = {each.name: each for each in options.loaded_tools}
+        whole = state.get("whole") if options.evidence == "auto" else None
+        if whole:
+            own = row_tools(whole, options.tool_limits.characters)
+            tools |= {each.name: each for each in own}
+        shown = material(state)
+        lookups = await _gathered(question, tools, options.tool_limits, shown, account)
+        if whole and not lookups:
+            account.fail(cut(whole))
+        return {"lookups": lookups}
+
+    first, *others = (_telling(each, options) for each in phases)
+
+    @wraps(first)
+    async def looking(state: Any, account: Account) -> Update:
+        if not state.get("whole"):
+            return await first(state, account)
+        found = await consult(state, account)
+        return {**found, **await first({**state, **found}, account)}
+
+    return [consult, first, *others] if options.tools else [looking, *others]
 
 
-def _telling(phase: Phase) -> Phase:
+def _telling(phase: Phase, options: LookupOptions) -> Phase:
     @wraps(phase)
     async def telling(state: Any, account: Account) -> Update:
         update = await phase(state, account)
-        if not update.get("verdict"):
-            return update
         lookups = told(state.get("lookups") or [])
+        if not (lookups or options.tools) or not update.get("verdict"):
+            return update
         verdict = {**update["verdict"], "lookups": lookups}
         if lookups:
-            names = dict.fromkeys(each["tool"] for each in lookups)
-            verdict["rationale"] = f"{verdict['rationale']} Looked up: {', '.join(names)}."
+            verdict["rationale"] = f"{verdict['rationale']} {_deciding(verdict, lookups)}"
         return {**update, "verdict": verdict}
 
     return telling
 
 
-def _consulting(
-    question: Question, options: LookupOptions, material: Callable[[Any], Mapping[str, Any]]
-) -> Phase:
-    limits = options.tool_limits
+def _deciding(verdict: Mapping[str, Any], lookups: Sequence[Lookup]) -> str:
+    """The look-ups that the judge's reason names; where it names none, all by their tool."""
+    numbers = sorted({int(each) for each in _CITED.findall(verdict["rationale"])})
+    named = [(n, lookups[n - 1]) for n in numbers if 0 < n <= len(lookups)]
+    cited = [f"{n} {each['tool']}({json.dumps(each['arguments'])})" for n, each in named]
+    if cited:
+        return f"Look-ups that decided: {'; '.join(cited)}."
+    return f"Looked up: {', '.join(dict.fromkeys(each['tool'] for each in lookups))}."
 
-    async def consult(state: Any, account: Account) -> Update:
-        tools = {each.name: each for each in options.loaded_tools}
-        if options.evidence == "auto" and state.get("whole"):
-            tools |= {each.name: each for each in row_tools(state["whole"], limits.characters)}
-        lookups: list[Lookup] = []
-        rounds = limits.rounds if tools else 0
-        for number in range(1, rounds + 1):
-            left = limits.calls - len(lookups)
-            shown = {
-                **material(state),
-                "tools": "\n".join(map(_described, tools.values())),
-                "findings": findings(lookups),
-                "left": left,
-            }
-            reply = await ask(question, shown, account, unit=f"round {number}")
-            calls = _wanted(reply.data or {}, lookups)[:left]
-            if not calls:
-                break
-            asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
-            room = limits.total - sum(len(each["text"]) for each in lookups)
-            found = _within(room, await gather(asked))
-            emit_each("lookup", "consult", told(found))
-            lookups += found
-            if len(lookups) >= limits.calls:
-                break
-        return {"lookups": lookups}
 
-    return consult
+async def _gathered(
+    question: Question,
+    tools: Mapping[str, BaseTool],
+    limits: ToolLimits,
+    material: Mapping[str, Any],
+    account: Account,
+) -> list[Lookup]:
+    """What the calls find that a model wants, asked round by round."""
+    # Loaded on use: a judge without tools needs none of it.
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    question = replace(question, tools=[convert_to_openai_tool(t) for t in tools.values()])
+    described = "\n".join(map(_described, tools.values()))
+    lookups: list[Lookup] = []
+    for number in range(1, limits.rounds + 1 if tools else 1):
+        left = limits.calls - len(lookups)
+        shown = {"tools": described, "findings": findings(lookups), "left": left}
+        reply = await ask(question, {**material, **shown}, account, unit=f"round {number}")
+        calls = _wanted(reply.data or {}, lookups)[:left]
+        asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
+        room = limits.total - sum(len(each["text"]) for each in lookups)
+        found = _within(room, await gather(asked))
+        emit_each("lookup", "consult", told(found))
+        lookups += found
+        if not calls or len(lookups) >= limits.calls:
+            break
+    return lookups
 
 
 def _described(tool: BaseTool) -> str:
@@ -378,45 +418,38 @@ def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
     """
     from langchain_core.tools import StructuredTool
 
-    parts = _parts(row)
+    parts, page = _parts(row), characters - 100
     files = {part.name: part.text for part in parts if part.is_file}
-    page = characters - 100
-
-    def paged(text: str, start: int) -> str:
-        start = max(0, min(start, len(text)))
-        end = min(len(text), start + page)
-        return f"{text[start:end]}\n[characters {start} to {end} of {len(text)}]"
 
     def read_step(number: int, start: int = 0) -> str:
         if not 1 <= number <= len(parts):
             return f"there is no step {number}; there are 1 to {len(parts)}"
-        return paged(parts[number - 1].text, start)
+        return _page(parts[number - 1].text, start, page)
 
     def read_file(path: str, start: int = 0) -> str:
         if path not in files:
             return f"there is no file {path!r}; there are {', '.join(files) or 'none'}"
-        return paged(files[path], start)
+        return _page(files[path], start, page)
 
     def search(text: str) -> str:
         return _found(parts, text, page) or f"{text!r} stands nowhere"
 
-    contents = "; ".join(
-        f"{number} {part.name} ({len(part.text):,})" for number, part in enumerate(parts, 1)
-    )
-    tools = [
-        StructuredTool.from_function(
-            read_step,
-            description=f"Read a step of the record from a character on. Steps with their "
-            f"length: {_middle_cut(contents, 1500)}.",
-        ),
-        StructuredTool.from_function(
-            search, description="Find a text in all steps, with what stands around it."
-        ),
-    ]
-    if files:
-        about = f"Read a file from a character on. Files: {_middle_cut(', '.join(files), 500)}."
-        tools.append(StructuredTool.from_function(read_file, description=about))
-    return list(tools)
+    steps = (f"{n} {part.name} ({len(part.text):,})" for n, part in enumerate(parts, 1))
+    said: dict[Any, str] = {
+        read_step: "Read a step of the record from a character on. Steps with their length: "
+        f"{_middle_cut('; '.join(steps), 1500)}.",
+        search: "Find a text in all steps, with what stands around it.",
+        read_file: "Read a file from a character on. Files: "
+        f"{_middle_cut(', '.join(files), 500)}.",
+    }
+    known: list[Any] = [read_step, search, *([read_file] if files else [])]
+    return [StructuredTool.from_function(each, description=said[each]) for each in known]
+
+
+def _page(text: str, start: int, size: int) -> str:
+    start = max(0, min(start, len(text)))
+    end = min(len(text), start + size)
+    return f"{text[start:end]}\n[characters {start} to {end} of {len(text)}]"
 
 
 def _found(parts: Sequence[_Part], text: str, room: int) -> str:

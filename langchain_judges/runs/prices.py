@@ -248,7 +248,7 @@ def _tier(model: _Model) -> str | None:
 def _models_of(judge: object) -> list[tuple[int, _Model]]:
     """Return the calls for a row and the model, of a judge or of each of its members."""
     if isinstance(judge, CallEstimate):
-        return list(judge.asked)
+        return [(each.calls, each.model) for each in judge.asked]
     models = [(each, unwrapped(each).model) for each in leaves_of(judge)]
     return [
         (metadata_of(each)["calls"], ModelSpec(name=own) if isinstance(own, str) else own)
