@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
@@ -135,11 +136,14 @@ def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     path.write_text("\n".join(map(json.dumps, rows)))
     words = ["compare", path, "--model", "fake", "--base-url", server.url, "-o", out]
     words += ["--systems", "x,y,z", "--column", "input=question"]
-    words += ["--records", tmp_path / "v.jsonl"]
+    words += ["--records", tmp_path / "v.jsonl", "-o", tmp_path / "r.xlsx"]
     result = CliRunner().invoke(app, list(map(str, words)))
     assert result.exit_code == 0, result.output
     assert "x before" in result.stdout
     assert out.read_text().count("\n| ") == 3
+    sheet = openpyxl.load_workbook(tmp_path / "r.xlsx")["ranking"]
+    assert [cell.value for cell in sheet["A"]][:2] == ["system", "x"]
+    assert sheet.max_row == 4
     calls = len(server.calls)
     assert CliRunner().invoke(app, list(map(str, words))).stdout == result.stdout
     assert len(server.calls) == calls

@@ -380,7 +380,8 @@ def test_two_uses_share_the_chance_that_luck_is_taken_for_knowledge() -> None:
     # κ is 23 / 500 = .046 with an error of .0223: above 0 at 95 %, and not at 97.5 %.
     both = [("A", "A"), ("B", "B")] * 523 + [("A", "B"), ("B", "A")] * 477
     rows = [{"judge": said, "label": right} for said, right in both]
-    answer = report.trust_columns(rows, "judge", "label").uses["averages"]
+    found: Any = report.trust_columns(rows, "judge", "label")
+    answer = found.uses["averages"]
     assert answer.limit[0] < answer.number.result.interval.low
     assert answer.word == "not yet"
     assert "not shown to go with the label beyond chance" in answer.reason
@@ -396,5 +397,6 @@ def test_a_ranking_is_one_where_the_stated_share_of_its_steps_is_settled(settled
         for side in "A" * won + "B" * (60 - won)
     ]
     policy = report.TrustPolicy(settled=settled)
-    answer = report.trust_columns(rows, "judge", "label", policy=policy).uses["ordering"]
+    found: Any = report.trust_columns(rows, "judge", "label", policy=policy)
+    answer = found.uses["ordering"]
     assert (answer.brief, answer.word) == ("1 of 2 steps", word)

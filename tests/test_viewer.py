@@ -25,6 +25,9 @@ from langchain_judges.viewer.items import Collection, collected, of_run, read
 from langchain_judges.viewer.render import markdown, placed, texts
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
+from tests.memories import memory_of
+from tests.planners import planning
+from tests.test_allure_audit import loop
 from tests.test_cli_audit import proposal
 from tests.test_cli_label import first_where_both_are_bad
 
@@ -326,6 +329,24 @@ def test_it_reads_tables_results_reports_and_folders(tmp_path):
     bad.write_text('{"a": 1}')
     with pytest.raises(InputError, match="no table, report, audit or comparison"):
         read([bad])
+
+
+def test_a_comparison_and_the_result_of_an_audit_are_read_with_their_tables(tmp_path):
+    data, run = pairs_and_run()
+    both = report.compare({"mine": run, "yours": run[::-1]}, data)
+    both.to_json(tmp_path / "comparison.json")
+    result = loop(memory_of(), max_rounds=1).invoke({"items": planning(2)})
+    (tmp_path / "audit.json").write_text(json.dumps(result, default=str))
+    found = read([tmp_path / "comparison.json", tmp_path / "audit.json"])
+    compared, *judges, audited = found.reports
+    assert compared.lines == both.sentence.splitlines()
+    assert [each.title for each in judges] == [each.name for each in both.reports]
+    assert all(each.tables[0].title == "Numbers" for each in judges)
+    [decisions] = audited.tables
+    assert (decisions.title, len(decisions.rows)) == ("Decisions", 2)
+    page = client_of(Page(found)).get("/", params={"t": "secret"}).text
+    assert "Stopped: max_rounds." in page
+    assert decisions.rows[0][0] in page
 
 
 def test_a_judged_table_is_both_rows_and_verdicts_and_no_label_of_the_judge_is_a_persons(
