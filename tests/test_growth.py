@@ -4,11 +4,14 @@ import asyncio
 import hashlib
 import sys
 
+from langchain_judges import create_allure_audit
 from langchain_judges.rows import fences
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import steps_of
 from tests.cases import for_each
 from tests.judges import PAIR, of_method
+from tests.memories import memory_of
+from tests.planners import fooled_model, planning
 
 
 def work(do):
@@ -112,6 +115,24 @@ def test_judging_is_linear_in_criteria_and_in_replies():
         return lambda: asyncio.run(judge.ainvoke(PAIR))
 
     assert growth(criteria, 20) <= 2.5
+
+
+def test_an_audit_is_linear_in_its_items():
+    model = fooled_model()
+
+    def audited(many, dev=None):
+        settings = {"auditor": "labels", "dev": dev, "max_rounds": 1}
+        audit = create_allure_audit(model, memory_of(), **settings)
+        return lambda: asyncio.run(audit.ainvoke({"items": planning(many)}))
+
+    def calls(many):
+        before = len(model.prompts)
+        audited(many, 1 / 3)()
+        return len(model.prompts) - before
+
+    assert growth(audited, 8) <= 2.5
+    # An example is left out on twenty items at most, which are many of a small dev.
+    assert calls(96) <= 2 * calls(48)
 
 
 def test_results_find_their_calls_in_whatever_order_they_come():
