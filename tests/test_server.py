@@ -11,9 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
+from mcp import Client as MCPClient
 
 from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.integrations import serve
@@ -80,16 +80,14 @@ def client(url):
 
 
 @pytest.mark.system
-def test_every_assistant_is_a_tool_for_clients_of_mcp(url):
-    def ask(method, **params):
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        headers = {"Accept": "application/json, text/event-stream"}
-        return httpx.post(f"{url}/mcp", json=body, headers=headers, timeout=60).json()["result"]
-
-    told = {tool["name"]: tool["description"] for tool in ask("tools/list")["tools"]}
-    assert told == {name: graph["description"] for name, graph in CONFIG["graphs"].items()}
-    result = ask("tools/call", name="relative", arguments=PAIR)
-    assert "'preference': 'A'" in result["content"][0]["text"]
+async def test_every_assistant_is_a_tool_for_clients_of_mcp(url):
+    async with MCPClient(f"{url}/mcp") as agent:
+        listed = await agent.list_tools()
+        result = await agent.call_tool("relative", PAIR)
+    assert {tool.name: tool.description for tool in listed.tools} == {
+        name: graph["description"] for name, graph in CONFIG["graphs"].items()
+    }
+    assert "'preference': 'A'" in result.content[0].text
 
 
 @pytest.mark.system
