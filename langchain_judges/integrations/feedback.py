@@ -46,7 +46,7 @@ def in_openevals_form(results: Sequence[EvaluationResult]) -> Feedback:
 
 
 class Span(NamedTuple):
-    """The scores of the worst and of the best label."""
+    """How scores are given, and the worst and the best label where labels are numbers."""
 
     scale: ScoreScale = "unit"
     low: float = 0.0
@@ -54,18 +54,25 @@ class Span(NamedTuple):
 
     def score(self, unit: float | None) -> float | None:
         """Return a score from 0 to 1 on this scale."""
-        is_unit = unit is None or self.scale == "unit"
-        return unit if is_unit else self.low + unit * (self.high - self.low)  # type: ignore[operator]
+        if unit is None or self.scale == "unit":
+            return unit
+        return (self.low + unit * (self.high - self.low)) / self._whole
+
+    @property
+    def _whole(self) -> float:
+        return self.high if self.scale == "share" else 1.0
 
     @property
     def config(self) -> dict[str, object]:
-        """Configuration of the feedback in LangSmith."""
-        return {"type": "continuous", "min": self.low, "max": self.high}
+        """How LangSmith is told to draw it."""
+        ends = {"min": self.low / self._whole, "max": self.high / self._whole}
+        return {"type": "continuous", **ends}
 
     @property
     def said(self) -> dict[str, object]:
-        """Metadata of the feedback."""
-        return {"scale": self.scale, "direction": f"{self.high:g} is good"}
+        """What the metadata of feedback say of it."""
+        best = self.high / self._whole
+        return {"scale": self.scale, "direction": f"{best:g} is good"}
 
 
 def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
@@ -91,10 +98,7 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
             f"`scale={scale!r}` needs a judge by a rubric whose labels are numbers, the best "
             "above 0"
         )
-    spans = {
-        name: Span(scale, *((low, high) if scale == "raw" else (low / high, 1.0)))
-        for name, (low, high) in ends.items()
-    }
+    spans = {name: Span(scale, *own) for name, own in ends.items()}
     return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
 
 

@@ -1,0 +1,190 @@
+"""Evaluations as public repositories have them: one import changed, or what each shape sends.
+
+The forms are those of needle-in-a-haystack, deepagents' evals, a RAG comparison with openevals,
+open_deep_research and agents-from-scratch; their code is not copied.
+"""
+
+import json
+from typing import Any
+
+import langchain_classic.evaluation
+import openevals.llm
+import pytest
+from langchain_openai import ChatOpenAI
+
+from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
+from langchain_judges.compat import langchain
+from langchain_judges.compat import openevals as ours
+from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.testing import FakeChatModel, FakeModelServer
+from tests.cases import for_each
+from tests.judges import bsm
+
+SCALE = {"accuracy": "Score 1: unrelated. Score 7: close. Score 10: the same. A number alone."}
+
+
+def model_at(server):
+    return ChatOpenAI(model="m", base_url=server.url, api_key="none", temperature=0)
+
+
+def needle_score(load_evaluator, model, response):
+    """The score of a haystack's answer, as such tests read it."""
+    evaluator = load_evaluator("labeled_score_string", criteria=SCALE, llm=model)
+    texts = {"prediction": response, "reference": "Eat a sandwich.", "input": "What to do?"}
+    return int(evaluator.evaluate_strings(**texts)["score"])
+
+
+@for_each("reply, score", [("Near enough. Rating: [[7]]", 7), ("[[10]]", 10), ("[[1]]", 1)])
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
+def test_a_needles_score_is_the_same_number_behind_one_import(reply, score):
+    for room in (langchain_classic.evaluation, langchain):
+        with FakeModelServer([reply]) as server:
+            assert needle_score(room.load_evaluator, model_at(server), "A sandwich.") == score
+            assert "Score 7: close" in json.dumps(server.calls[0].body)
+
+
+def all_met(create_llm_as_judge, model, criteria, said):
+    """Each criterion judged by itself, and which of them failed for what reason."""
+    prompt = "Do the responses meet it?\n\n{criterion}\n\nThe responses:\n\n{outputs}"
+    judge = create_llm_as_judge(prompt=prompt, feedback_key="criterion", judge=model)
+    results = [judge(outputs=said, criterion=each) for each in criteria]
+    return [(each["key"], each["score"], each["comment"]) for each in results]
+
+
+def met(call):
+    asked = json.dumps(call.body)
+    return json.dumps({"reasoning": "as it is", "score": "It is polite" in asked})
+
+
+def test_criteria_one_by_one_pass_and_fail_as_they_did_behind_one_import():
+    told = []
+    for room in (openevals.llm, ours):
+        with FakeModelServer(met) as server:
+            criteria = ("It is polite", "It names a day")
+            told.append(all_met(room.create_llm_as_judge, model_at(server), criteria, "Hi."))
+    assert told[0] == told[1]
+    assert [score for _, score, _ in told[0]] == [True, False]
+
+
+METRICS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "helpfulness": ("Does {outputs} help with {inputs}?", ("inputs", "outputs")),
+    "groundedness": ("Does {outputs} follow from {context}?", ("context", "outputs")),
+    "retrieval": ("Does {context} bear on {inputs}?", ("inputs", "context")),
+    "correctness": (
+        "Is {outputs} right for {inputs}, beside {reference_outputs}?",
+        ("inputs", "outputs", "reference_outputs"),
+    ),
+}
+ANSWERED = {
+    "inputs": "What was the revenue of 2025?",
+    "outputs": "12.4 million.",
+    "context": "Revenue: 12.4 (2025), 11.0 (2024), in millions.",
+    "reference_outputs": "",
+}
+
+
+def rag_scores(create_llm_as_judge, model):
+    """Four numbers on one answer, each evaluator with the fields that it is about."""
+    scores = {}
+    for key, (prompt, names) in METRICS.items():
+        judge = create_llm_as_judge(
+            prompt=prompt, feedback_key=key, judge=model, continuous=True
+        )
+        result = judge(**{name: ANSWERED[name] for name in names})
+        scores[result["key"]] = result["score"]
+    return scores
+
+
+def test_a_rag_comparison_has_the_same_four_numbers_behind_one_import():
+    told = []
+    replies = [{"reasoning": "r", "score": score} for score in (0.25, 1.0, 0.0, 0.5)]
+    for room in (openevals.llm, ours):
+        with FakeModelServer(replies) as server:
+            told.append(rag_scores(room.create_llm_as_judge, model_at(server)))
+            sent = [json.dumps(call.body) for call in server.calls]
+        assert ["Revenue: 12.4 (2025)" in each for each in sent] == [False, True, True, False]
+    assert told[0] == told[1] == dict(zip(METRICS, (0.25, 1.0, 0.0, 0.5), strict=True))
+
+
+# A research agent: a question of two turns, notes of any length, a report.
+RESEARCH: dict[str, Any] = {
+    "inputs": {
+        "messages": [
+            {"role": "user", "content": "Compare heat pumps."},
+            {"role": "assistant", "content": "For which climate?"},
+            {"role": "user", "content": "For Oslo."},
+        ]
+    },
+    "outputs": {
+        "final_report": "# Heat pumps in Oslo\n\nGround source lasts longer [1].",
+        "raw_notes": ["note " * 2_000 + "needle of the notes", "[1] a survey of 2024"],
+        "research_brief": "Which heat pump suits Oslo?",
+    },
+}
+QUALITIES = ["research_depth_score", "source_quality_score", "writing_quality_score"]
+
+
+def test_scores_of_a_research_report_are_shares_of_five_under_its_keys():
+    reply = {f"criterion_{n}": {"explanation": "so", "label": "3"} for n in (1, 2, 3)}
+    model = FakeChatModel(replies=[reply])
+    judge = create_rubric_judge(model, rubric=QUALITIES, labels=[1, 2, 3, 4, 5], name="report")
+    result = as_evaluator(judge, output="final_report", scale="share")(**RESEARCH)
+    parts = {each["key"]: each["score"] for each in result["results"]}
+    assert parts == {"report": 0.6, **dict.fromkeys(QUALITIES, 0.6)}
+    [sent] = model.prompts
+    places = [sent.index(text) for text in ("Compare heat pumps.", "For Oslo.", "lasts longer")]
+    assert places == sorted(places)
+    assert "needle of the notes" not in sent
+
+
+def test_notes_of_a_research_agent_are_the_whole_source_of_its_report():
+    model = FakeChatModel(replies=[{"explanation": "so", "label": "1"}])
+    judge = create_rubric_judge(model, rubric="Is each claim in the source?", needs=("source",))
+    evaluator = as_evaluator(judge, output="final_report", context="raw_notes", key="grounded")
+    result = evaluator(**RESEARCH)
+    assert (result["key"], result["score"]) == ("grounded", 1.0)
+    assert "needle of the notes" in model.prompts[0]
+    assert "a survey of 2024" in model.prompts[0]
+
+
+def test_two_reports_for_one_question_have_a_score_each():
+    reports = [{"final_report": text} for text in ("good", "x")]
+    compare = as_comparative_evaluator(bsm(), output="final_report")
+    result = compare(inputs=RESEARCH["inputs"], outputs=reports)
+    assert result["scores"][0] > 0.5 > result["scores"][1]
+
+
+# An assistant for mail: what it did, and what one test asks of it.
+DONE = [
+    {"role": "user", "content": "Respond to the email: is the API documented?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"name": "write_email", "args": {"content": "I will check."}, "id": "1"},
+            {"name": "done", "args": {"done": True}, "id": "2"},
+        ],
+    },
+    {"role": "tool", "content": "Email sent", "tool_call_id": "1"},
+    {"role": "tool", "content": "", "tool_call_id": "2"},
+]
+CRITERIA = "\n• Send an email that acknowledges the question\n• Ask for nothing\n"
+
+
+def test_the_criteria_of_one_test_are_sent_as_they_are_beside_what_was_done():
+    model = FakeChatModel(replies=[{"explanation": "so", "label": "1"}])
+    evaluator = as_evaluator(create_rubric_judge(model), rubric="criteria", key="grade")
+    result = evaluator(
+        inputs={"criteria": CRITERIA}, outputs={"messages": DONE}, reference_outputs=None
+    )
+    assert (result["key"], result["score"]) == ("grade", 1.0), result["comment"]
+    for text in ("• Send an email that acknowledges", "I will check.", "Email sent"):
+        assert text in model.prompts[0]
+
+
+@for_each(
+    "wanted, score", [(["write_email", "done"], 1.0), (["schedule_meeting", "done"], 0.0)]
+)
+def test_the_tools_that_a_test_expects_are_names_among_those_called(wanted, score):
+    evaluator = trajectory_evaluator("superset")
+    assert evaluator(outputs={"messages": DONE}, reference_outputs=wanted)["score"] == score
