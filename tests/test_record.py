@@ -175,7 +175,8 @@ def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
     [failure] = [each for each in verdict["failures"] if each["step"] == "begin"]
     assert (failure["reason"], failure["unit"]) == ("input_cut", [*sides(method, "")][1])
     assert f"Note: {failure['unit']} shown without" in comment_of(verdict)
-    whole = [prompt for prompt in model.prompts if " characters left out …]" in prompt]
+    # Tables of SC² show their cells, in which this model repeats the text.
+    whole = [each for each in model.prompts if each.count(" characters left out …]") == 1]
     assert whole
     assert all(len(each) - 3000 < 9100 for each in whole)
 

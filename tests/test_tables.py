@@ -468,7 +468,7 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
 ):
     first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(41)))
     second = lines_of(tmp_path / "v2.jsonl", reversed(answers("v2", range(40))))
-    out = [tmp_path / name for name in ("s.csv", "pr.md", "pr.svg")]
+    out = [tmp_path / name for name in ("s.csv", "pr.md")]
     words = [word for path in out for word in ("-o", path)]
     server = serve(over_the_wire)
     done = comparing(server, first, second, *words)
@@ -487,7 +487,6 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     assert note.startswith(f"{better}\n{apart}\n\n| | v2 better | v1 better |\n|---|---|---|\n")
     assert "| billing | 0 of 10 (0 %, 0–28 %) | 10 |\n" in note
     assert note.count("\n- q") == 6
-    assert "<svg" in out[2].read_text()
     calls = len(server.calls)
     comparing(server, first, second, "-o", out[0])
     assert len(server.calls) == calls
@@ -499,14 +498,13 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
         for n in range(12)
     ]
     out = tmp_path / "pr.md"
-    words = ("--systems", "v1,v2,v3", "-o", out, "-o", tmp_path / "pr.svg")
+    words = ("--systems", "v1,v2,v3", "-o", out)
     more = ("--records", tmp_path / "r.jsonl", "--set", "orders=lenient")
     server = serve(over_the_wire)
     done = comparing(server, written(tmp_path / "r.csv", rows), *words, *more)
     assert re.search(r"v2 before v\d: settled", done.stdout)
     assert "not settled" in done.stdout
     assert out.read_text().count("\n| v") == 3
-    assert "<svg" in (tmp_path / "pr.svg").read_text()
     calls = len(server.calls)
     assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
@@ -630,5 +628,5 @@ def test_a_hundred_thousand_rows_of_parquet_come_back_in_flat_memory(tmp_path):
     table = parquet.read_table(out)
     assert table.select(own.column_names).equals(own)
     assert table["label"].to_pylist() == [1] * count
-    # Of each row eight bytes of its key are kept.
-    assert sizes[1] - sizes[0] < 8
+    # A key's hash in a set is about a hundred bytes; rows that are kept would be 100 MB.
+    assert sizes[1] - sizes[0] < 32
