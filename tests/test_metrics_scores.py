@@ -72,9 +72,10 @@ def test_a_rating_that_most_texts_share_leaves_few_that_tell_how_the_others_vary
 
 def test_the_standard_error_of_kappa_is_the_same_at_any_level() -> None:
     answers, labels = [0, 1] * 6 + [1, 0, 0], [0, 1] * 6 + [0, 1, 0]
-    rest = {"groups": [place // 3 for place in range(15)]}
+    groups = [place // 3 for place in range(15)]
     errors = [
-        cohen_kappa(answers, labels, confidence=level, **rest).se for level in (0.6, 0.95)
+        cohen_kappa(answers, labels, confidence=level, groups=groups).se
+        for level in (0.6, 0.95)
     ]
     assert errors[0] == pytest.approx(errors[1], rel=0.06)
 

@@ -184,7 +184,10 @@ def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
 @for_each("field, method", [("reference", "relative"), ("expected", "allure")])
 def test_a_cut_result_of_a_known_trajectory_is_reported(field, method):
     case = {**item_of(method), field: LONG}
-    [failure] = of_method(method, context=1000).invoke(case)["verdict"]["failures"]
+    failures = of_method(method, context=1000).invoke(case)["verdict"]["failures"]
+    # The model was offered the whole text to look into, too, and knows no tools.
+    *looking, failure = failures
+    assert {each["step"] for each in looking} == {"consult"}
     assert (failure["reason"], failure["unit"]) == ("input_cut", field)
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -19,6 +19,7 @@ from cookbook.study.runner import Cell, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
+from langchain_judges.writing.steps import WriterOptions
 from langchain_judges.writing.writers import load_writer
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
@@ -248,7 +249,7 @@ def test_every_arm_of_a_study_asks_as_its_paper_does(paper, tmp_path, letter_enc
 def test_every_writer_of_the_stories_asks_as_its_paper_does():
     for method, options in bsm.STORIES.values():
         writer = load_writer(method, model_of(Recorder()), **options)
-        assert writer.options.wording == "paper"
+        assert cast(WriterOptions, writer.options).wording == "paper"
 
 
 def test_only_the_table_with_references_shows_one(tmp_path):

@@ -283,7 +283,8 @@ class LabelFile(AnswerFile):
         line = self.answers.get(mark_of(row))
         if line is None:
             return []
-        own = {"by": "", **{name: line[name] for name in ("label", "labels") if name in line}}
+        own: Answer = {"by": ""}
+        own.update({name: line[name] for name in ("label", "labels") if name in line})
         return list(line.get("answers") or [own])
 
     def said(self, row: Mapping[str, object], by: str) -> Answer:
