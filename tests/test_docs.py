@@ -146,11 +146,6 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
         **{"rows": judged(10), "others": judged(10), "data": many(10)},
         "judge": create_relative_judge(FakeChatModel(replies=answer)),
         "questions": list(map(str, range(10))),
-        "table": [
-            {"id": str(n), "output": "x", "gpt": n % 2, "ann": n % 2, "label": n % 2}
-            for n in range(20)
-        ],
-        "evaluator": lambda outputs: {"score": len(outputs)},
     },
 }
 """What a page says that its reader has: rows of their own, and a judge of an earlier block."""

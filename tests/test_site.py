@@ -61,14 +61,6 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.figures
-def test_llms_txt_names_every_page_with_what_it_is(site):
-    text = (site / "llms.txt").read_text()
-    assert text.startswith("# langchain-judges\n\n> ")
-    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "cookbook").glob("*.ipynb")]
-    assert text.count("\n- [") == len(pages)
-
-
-@pytest.mark.figures
 def test_the_reference_shows_every_public_name(site):
     text = (site / "reference.html").read_text()
     for package in PACKAGES:

@@ -1,10 +1,9 @@
-"""What the site adds to the pages of docs/: notebooks, links into the repository, llms.txt."""
+"""What the site adds to the pages of docs/: notebooks, and links into the repository."""
 
 from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -12,17 +11,10 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]*)(#[^)]*)?\)")
 """A link, its text and its target; a picture's link is one too."""
-
-
-def repository() -> str:
-    """Public address of the repository, from pyproject.toml; "": none yet."""
-    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
-    return str(settings["tool"]["langchain-judges"]["repository"])
 
 
 def outside(link: re.Match[str], page: str, address: str) -> str:
@@ -37,9 +29,6 @@ def outside(link: re.Match[str], page: str, address: str) -> str:
     if place.startswith("docs/"):
         return link[0]
     return f"[{text}]({address}/blob/main/{place}{anchor})" if address else text
-
-
-NOTEBOOKS = Path(__file__).parents[1] / "cookbook"
 
 
 def notebook(path: Path) -> str:
@@ -62,32 +51,14 @@ def _cells(cells: list[dict[str, Any]]) -> Iterator[str]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the notebooks as pages."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        name = f"notebooks/{path.stem}.md"
-        files.append(File.generated(config, name, content=notebook(path)))
+    for path in sorted(Path(__file__).parents[1].glob("cookbook/*.ipynb")):
+        files.append(
+            File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path))
+        )
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links that leave docs/ into the repository."""
-    address, source = repository(), page.file.src_uri
+    source, address = page.file.src_uri, config.repo_url or ""
     return LINK.sub(lambda link: outside(link, source, address), markdown)
-
-
-def summary(page: Page) -> str:
-    """First line of a page under its title, which says what it is."""
-    lines = page.file.content_string.splitlines()
-    return next(line for line in lines[1:] if line)
-
-
-def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:
-    """Keep the pages in their order: only here it is known."""
-    config.extra["pages"] = nav.pages
-
-
-def on_post_build(config: MkDocsConfig) -> None:
-    """Write llms.txt: every page with what it is."""
-    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
-    for page in config.extra["pages"]:
-        lines.append(f"- [{page.title}]({config.site_url or ''}{page.url}): {summary(page)}")
-    Path(config.site_dir, "llms.txt").write_text("\n".join([*lines, ""]))

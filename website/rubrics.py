@@ -13,19 +13,19 @@ PLACE = r"(?s)(## Ready rubrics\n.*?\n\n)- .*?\n\n"
 
 
 def needed(rubric: Rubric) -> str:
-    """Return what a row must bring, as the list says it."""
-    fields = ["documents, no output"] * (rubric.judges == "source")
-    return ", ".join([*fields, *(f"`{need}`" for need in rubric.needs)]) or "nothing more"
+    """Fields that a row must have."""
+    documents = ["documents, no output"] * (rubric.judges == "source")
+    return ", ".join(documents + [f"`{need}`" for need in rubric.needs]) or "nothing more"
 
 
 def meaning(rubric: Rubric) -> str:
-    """Return the best label of a rubric, if it is not 1, and what it means."""
+    """Best label of a rubric, if it is not 1, and its meaning."""
     parts = {f"{c.names[-1]}: {c.meanings[c.names[-1]]}" for c in rubric.criteria}
     return "; ".join(sorted(parts)).replace("1: ", "")
 
 
 def listed() -> str:
-    """Return the rubrics by what they need of a row."""
+    """Rubrics by what they need of a row."""
     rubrics = sorted(ready_rubrics().items(), key=lambda each: needed(each[1]))
     return "".join(
         f"- {need}: "
@@ -36,5 +36,5 @@ def listed() -> str:
 
 
 def page() -> str:
-    """Return the page with the list as the rubrics are now."""
+    """Page with the list written anew."""
     return re.sub(PLACE, lambda place: f"{place[1]}{listed()}\n", PAGE.read_text(), count=1)

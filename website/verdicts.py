@@ -22,9 +22,8 @@ from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.testing import ReplayChatModel
 
 ROOT = Path(__file__).parents[1]
-README, GALLERY, MONEY = (
-    ROOT / name for name in ("README.md", "docs/verdict.md", "docs/money.md")
-)
+README, GALLERY = ROOT / "README.md", ROOT / "docs/verdict.md"
+MONEY = ROOT / "docs/money.md"
 EXAMPLE = r"(?ms)^### {}\n.*?^```python\n(.*?)^```\n\n^```text\n(.*?)^```\n"
 """An example of the gallery: its code, and the verdict that the code prints."""
 ANNOTATIONS = {"label", "category", "group", "family", "id"}
