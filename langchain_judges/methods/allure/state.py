@@ -97,24 +97,8 @@ class AuditDecision(TypedDict):
     check: str
 
 
-class AuditedExample(TypedDict):
-    """The example that a decision makes of a proposal, as a memory takes it."""
-
-    family: str | None
-    input: str
-    output: str
-    expected: str | list[str] | None
-    wrong: Label
-    corrected: Label | None
-    mode: str | None
-    mode_meaning: str | None
-    source: str
-    group: str | None
-    round: int
-    auditor: str
-    note: str
-
-
+# The example that a decision makes of a proposal, as a memory takes it.
+AuditedExample = dict[str, Any]
 # `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 # The items that are held out, or their share.

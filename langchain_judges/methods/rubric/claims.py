@@ -22,8 +22,8 @@ from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.items import ItemState, ItemSteps, item_of, prompt_variables
-from langchain_judges.methods.lookups import LookupState, findings
+from langchain_judges.methods.items import ItemSteps, item_of, prompt_variables
+from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
@@ -80,7 +80,7 @@ class Claim(TypedDict):
     reason: str
 
 
-class ClaimState(ItemState, LookupState, total=False):
+class ClaimState(replies.RubricState, total=False):
     """State of the graph; every value is plain JSON.
 
     Attributes:
@@ -88,7 +88,6 @@ class ClaimState(ItemState, LookupState, total=False):
     """
 
     claims: list[Claim]
-    subscores: list[replies.CriterionScore]
 
 
 @dataclass(frozen=True)
