@@ -400,3 +400,28 @@ def test_a_ranking_is_one_where_the_stated_share_of_its_steps_is_settled(settled
     found: Any = report.trust_columns(rows, "judge", "label", policy=policy)
     answer = found.uses["ordering"]
     assert (answer.brief, answer.word) == ("1 of 2 steps", word)
+
+
+def test_the_averages_of_parts_hold_at_once() -> None:
+    said, right = ["A", "A", "B", "B"] * 10, ["A", "B", "B", "B"] * 10
+    rows = [
+        {"judge": a, "label": b, "category": name}
+        for name in "xy"
+        for a, b in zip(said, right, strict=True)
+    ]
+    found: Any = report.trust_columns(rows, "judge", "label")
+    sides = [[float(each == "A") for each in column] for column in (said, right)]
+    alone = metrics.paired_difference(*sides, spread=1.0, confidence=0.975)
+    assert [part.result.interval for part in found.uses["averages"].parts] == [
+        pytest.approx(alone.interval)
+    ] * 2
+
+
+def test_rows_on_which_people_differ_count_where_labels_weigh_alike() -> None:
+    votes = [("0", "0"), ("1", "1")] * 20 + [("0", "1")] * 10
+    rows = [{"judge": a, "ann": a, "bob": b} for a, b in votes]
+    found: Any = report.trust_columns(rows, "judge", ["ann", "bob"])
+    balanced = next(p for p in found.uses["single"].parts if p.key == "single.balanced")
+    # Of 25 rows of each label, ten halves among them, all but five halves of 1 are right.
+    assert balanced.result.n == 50
+    assert balanced.result == pytest.approx(5 / 25 / 2)
