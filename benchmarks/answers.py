@@ -145,7 +145,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
     options = parser.parse_args()
     sizes = ", ".join(map(str, SIZES))
-    lines = [f"| judge | most of n = {sizes} |", "|---|---|"]
+    head = f"judge ({options.trials} samples a cell)"
+    lines = [f"| {head} | most of n = {sizes} |", "|---|---|"]
     for world in WORLDS:
         shares = [yes(world, n, options.trials) for n in SIZES]
         lines.append(f"| {world} | {max(shares):.1%} |")
