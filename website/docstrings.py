@@ -12,9 +12,7 @@ from langchain_judges.options import described
 
 SHARED = "|".join({*GraphOptions.model_fields, *JudgeOptions.model_fields})
 OPTION = re.compile(rf"(?m)^    (?:{SHARED}): .*\n(?: {{5,}}.*\n)*")
-LINK = (
-    "Takes the [options of every judge][langchain_judges.methods.JudgeOptions] too.\n\nArgs:\n"
-)
+LINK = "Also takes [every judge's options][langchain_judges.methods.JudgeOptions].\n\nArgs:\n"
 
 
 def shortened(text: str) -> str:
