@@ -71,7 +71,7 @@ class ModelAccessError(ModelSetupError):
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
-        """Keep the HTTP status beside the message."""
+        """Keep the HTTP status with the message."""
         super().__init__(message)
         self.status = status
 

@@ -86,7 +86,7 @@ class Rule:
 class NotSerialisable:
     """Marks an option that holds a live object: it exists in this process alone.
 
-    Such an option stands in no JSON, no preset, no command line and no server's context.
+    Such an option cannot be set in JSON, a preset, a command line or a server's context.
     """
 
 
@@ -434,7 +434,7 @@ def with_options(
     """Let a function of two arguments and a set of options take each option by name.
 
     Type checkers see every option of the kind, with its type and default; `help()` and the
-    signature show them too. In the docstring a line `options:` stands for all of them.
+    signature show them too. In the docstring, a line `options:` is replaced by all of them.
 
     Args:
         kind: The class that declares the options.

@@ -109,7 +109,7 @@ class Item(TypedDict):
     rubric: NotRequired[str | list[Any] | dict[str, Any]]
     """Criteria for this item alone, in place of the judge's, as `rubric=` has them."""
     media: NotRequired[list[dict[str, Any]]]
-    """Images, audio and files of the source, whose marks stand in it."""
+    """Images, audio and files of the source, whose marks are in it."""
     family: NotRequired[str]
     group: NotRequired[str]
     id: NotRequired[str]

@@ -62,7 +62,7 @@ class Account:
         return part
 
     def fail(self, failures: Sequence[Failure]) -> None:
-        """Book what went wrong beside the questions."""
+        """Book failures apart from the questions."""
         self.open().failures.extend(failures)
 
     @property

@@ -114,7 +114,7 @@ def usage_despite(error: Exception) -> TokenUsage | None:
 
 
 def status_of(error: Exception) -> int | None:
-    """Return the HTTP status that an error carries or stands for, if any.
+    """HTTP status of an error, if it has one or means one.
 
     OpenAI, Anthropic and others have a `status_code`, Google a number `code`, boto a
     response that is a dictionary.

@@ -429,7 +429,7 @@ def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Beside:
-    """Something that a few attributes stand in front of."""
+    """An object hidden behind a few attributes."""
 
     def __init__(self, behind: Any, **attributes: Any) -> None:
         self._behind = behind

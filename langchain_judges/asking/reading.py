@@ -128,7 +128,7 @@ def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Re
 def _called(
     message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
 ) -> Reading:
-    """Data of the one call of a tool, with nothing beside it."""
+    """Data of the one call of a tool, alone."""
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     if len(calls) > 1 or not is_alone:
         return _unread("a call of a tool and more beside it")

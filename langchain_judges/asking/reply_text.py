@@ -194,7 +194,7 @@ SLOTS = LabelForms(
 
 
 class SpokenLabel(NamedTuple):
-    """A label in plain words, and where it stands."""
+    """A label in plain words, and its position."""
 
     label: str
     span: tuple[int, int]

@@ -289,11 +289,11 @@ class LabelFlags:
     """Choice of rows, and the answers that a person may give.
 
     Attributes:
-        verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
+        verdicts: Results of a judge: doubtful rows come first; repeatable.
         labels: Labels of single texts: digits such as 12345, or words, as in rude,polite;
-            default 01. With a criterion, as in tone=rude,polite or tone=, rows are asked by it;
-            repeat it for several.
-        name: Your name: what several people say of a row is kept apart.
+            default 01. With a criterion, as in tone=rude,polite or tone=, rows are labelled by
+            criterion; repeatable.
+        name: Your name: the answers of several people are kept apart.
     """
 
     verdicts: Paths = None

@@ -59,7 +59,7 @@ class RowFile:
         path: The table, or the name or folder of the set.
         source: Its records, with the check of a row.
         columns: Columns by field, as flags named them.
-        takes: Which rows the judge takes, if they are to be understood by it.
+        takes: Kind of rows that the judge takes, if they are read for it.
 
     Attributes:
         number: How many rows are good, found by `count`.
@@ -162,7 +162,7 @@ class RowFile:
                 yield cast("Mapping[str, object]", record), row
 
     def _cell(self, record: object, problem: str) -> str:
-        """Return the name of the cell that a problem is about, to stand behind it."""
+        """Name of the cell that a problem is about, to append."""
         named = re.match(r"(?:the field )?`([\w.]+)`", problem)
         if not named or not isinstance(record, SheetRecord):
             return ""

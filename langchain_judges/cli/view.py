@@ -26,7 +26,7 @@ class LabelFlags:
     Attributes:
         labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
             those that judges and people gave. With a criterion, as in tone=rude,polite or
-            tone=, rows are asked by it; repeat it for several.
+            tone=, rows are labelled by criterion; repeatable.
         name: Your name; you can change it on the page.
     """
 

@@ -181,11 +181,11 @@ class ClassicEvaluator:
         )
 
     def evaluate_strings(self, **fields: Any) -> dict[str, Any]:
-        """Judge `prediction` for `input`, beside `reference`."""
+        """Judge `prediction` for `input`, given `reference`."""
         return self._evaluate.invoke(*self._given(fields))
 
     async def aevaluate_strings(self, **fields: Any) -> dict[str, Any]:
-        """Judge `prediction` for `input`, beside `reference`."""
+        """Judge `prediction` for `input`, given `reference`."""
         return await self._evaluate.ainvoke(*self._given(fields))
 
     evaluate_string_pairs, aevaluate_string_pairs = evaluate_strings, aevaluate_strings

@@ -246,7 +246,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     returned unchanged, also if the judge raises an error, and the feedback says why.
 
     A run of the agent may bring a `rubric`, as for deepagents' `RubricMiddleware`: a judge of
-    one text then judges by it. One without a rubric, a reference or a context judges only such
+    one text then uses it. One without a rubric, a reference or a context judges only such
     runs.
 
     Args:

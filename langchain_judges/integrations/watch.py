@@ -118,7 +118,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
 
     The same run is always in the sample or always out of it. A run that has the feedback is not
     judged again, and feedback is posted under an id that follows from the run and the key: a
-    second look, or one after a kill, posts nothing twice. Runs of judges themselves are left
+    second look, or one after a kill, posts no feedback again. Runs of judges themselves are
+    left
     out: their traces may go to the same project.
 
     Args:

@@ -80,7 +80,7 @@ def block(
         examples: The recalled examples.
         order: For pairs, the order in which the call shows the texts.
         noun: What the prompt calls a judged text.
-        head: What stands around them.
+        head: Text around them.
     """
     if not examples:
         return ""

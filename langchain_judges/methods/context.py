@@ -253,7 +253,7 @@ class JudgeContext:
         Args:
             begin: What a run begins with.
             phases: What it does, in order; a node is called as its function is.
-            **fingerprint: More plain data that decides verdicts, beside the options.
+            **fingerprint: More plain data that decides verdicts, besides the options.
         """
         # Loaded on use: to check options and count calls takes no graph.
         from langchain_judges.methods.graph import JudgeGraph, chain
@@ -400,7 +400,7 @@ class RowSteps(ABC):
         """The phases in order; a node of the graph is called as its function is."""
 
     def fingerprint(self) -> dict[str, object]:
-        """Plain data that decides verdicts, beside the options."""
+        """Plain data that decides verdicts, besides the options."""
         return {}
 
     async def ask(

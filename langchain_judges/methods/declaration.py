@@ -119,7 +119,7 @@ class AskingOptions(Options):
         instructions: Your rubric, or the language to answer in; shown to every step.
         temperature: Overrides the model's own.
         repairs: Turns in which a model may correct an unusable reply.
-        prompts: Prompts of your own, by step or, for the one that judges, alone: each a text, a
+        prompts: Your own prompts, by step, or only the one that judges: each a text, a
             template, or a mapping with `prompt` and `system`; or a YAML file.
         cache: LangChain cache for checked replies.
     """
@@ -151,14 +151,14 @@ class GraphOptions(AskingOptions):
         summary: One line for lists of methods.
         presets: Options by name; a preset is data, not another code path.
         few: Options with which a judgment takes few calls, for examples and tests.
-        result_tables: Which results a page shows as tables beside the verdict, with titles.
+        result_tables: Results that a page shows as tables next to the verdict, with titles.
         templates: Its prompts by name; mostly a step asks by the one of its name.
-        results: What it returns beside the verdict: keys of its state.
+        results: What it returns besides the verdict: keys of its state.
         name: Name of the graph in traces; default the method's.
         checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver`
             for `ainvoke`.
-        cache_first: Send the first of several calls that begin alike ahead, for providers'
-            prompt caches.
+        cache_first: Send the first of several calls with a common beginning ahead, for
+            providers' prompt caches.
     """
 
     method: ClassVar[str]
@@ -224,11 +224,11 @@ class JudgeOptions(GraphOptions):
     Attributes:
         takes: What it judges: two texts, or one.
         examples_in: The steps whose prompts show remembered examples.
-        memory: Audited mistakes; the judge sees those that resemble the row.
+        memory: Audited mistakes; the judge sees those similar to the row.
         recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
         allow_leak: Allow examples of the row itself and of its group.
-        context: Tokens of a prompt that the model takes; default what its profile says. Longer
-            rows lose the middle of their longest parts, and the verdict says so.
+        context: Tokens that fit in a prompt; default: from the model's profile. Longer rows
+            lose the middle of their longest parts, and the verdict says so.
     """
 
     takes: ClassVar[Kind] = "pair"

@@ -56,7 +56,7 @@ def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
 
 
 class Combination(JudgeOptions):
-    """The options of every judge made of judges, beside its members.
+    """The options of every judge made of judges, apart from its members.
 
     Attributes:
         default_methods: How a single model judges, where no method is named.
@@ -81,7 +81,7 @@ class Combination(JudgeOptions):
         """
 
     def without_shared(self) -> Self:
-        """The options without those of its members, in whose specs they stand."""
+        """The options without those of its members, which are in their specs."""
         return self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
 
     def shared(self) -> dict[str, object]:

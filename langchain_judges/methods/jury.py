@@ -51,7 +51,7 @@ class Jury(Combination):
         combine: `"majority"`: what more than half of all members say. `"mean"`: the mean score.
             `"median"`: the middle of labels that are numbers, the lower of two.
         weights: How much each member counts in a majority or a mean.
-        min_valid: Members that must have judged the row; None: more than half.
+        min_valid: Members that must have judged the row; default: more than half.
 
     Returns:
         A compiled graph to `{"verdict", "members"}`: `members` holds what each one said.

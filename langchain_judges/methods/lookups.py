@@ -111,10 +111,10 @@ class LookupOptions(JudgeOptions):
 
     Attributes:
         tools: LangChain tools that the judge may call before it judges: `BaseTool`, functions
-            with a docstring, or `"module:name"`. A row then costs one call more at least.
+            with a docstring, or `"module:name"`. Each row then costs at least one more call.
         evidence: `"auto"` offers look-ups in the row itself (`read_step`, `read_file`,
             `search`) where it has no room in the model's context; `"shown"` shows what has.
-        tool_limits: How much it may look up for one row.
+        tool_limits: Limits of look-ups for one row.
     """
 
     tools: Annotated[

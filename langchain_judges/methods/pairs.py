@@ -444,7 +444,7 @@ BARELY = 0.001
 
 
 def beside(preference: Preference, score: float) -> float:
-    """A score that stands on the side of the preference; 0.5 for a tie."""
+    """A score on the side of the preference; 0.5 for a tie."""
     if preference == "tie":
         return 0.5
     return max(score, 0.5 + BARELY) if preference == "A" else min(score, 0.5 - BARELY)

@@ -241,7 +241,7 @@ def vote_agreement(
 ) -> Result:
     """Return the share of people's votes that the judge's verdict matches, each on its own.
 
-    Not beside `people_agreement` where items have different numbers of votes: see
+    Not comparable with `people_agreement` if items have different numbers of votes: see
     `beside_people`.
 
     Args:

@@ -1,4 +1,4 @@
-"""The judge beside people: how often they agree, and whether it may replace one of them."""
+"""The judge compared with people: agreement, and whether it may replace one of them."""
 
 from __future__ import annotations
 

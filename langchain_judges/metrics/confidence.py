@@ -107,7 +107,7 @@ def confidence_calibration(
 ) -> Calibration:
     """Hold a judge's confidence against how often it is right.
 
-    Not with fewer than some hundred items: read the distance beside `ece_by_chance`.
+    With fewer than some hundred items, compare the distance with `ece_by_chance`.
 
     Args:
         answers: The judge's answer to each item, or verdicts or rows.

@@ -188,7 +188,8 @@ class CascadeFindings(Findings):
     shares: list[float]
     """The share of the items that each judge decides."""
     cost: float | None
-    """The mean cost of an item beside asking the last judge always; None without `costs`."""
+    """The mean cost of an item relative to always asking the last judge; None without
+    `costs`."""
 
     def decide(
         self, verdicts: Sequence[tuple[Label | None, float | None]]

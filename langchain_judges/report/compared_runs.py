@@ -120,7 +120,7 @@ def _contest(first: tuple[str, Sample], second: tuple[str, Sample]) -> dict[str,
 
 @dataclass(frozen=True)
 class Drift(Findings):
-    """A report beside an earlier one, on the rows that both have.
+    """Comparison of a report with an earlier one, on the rows that both have.
 
     Attributes:
         since: When the earlier report was made.

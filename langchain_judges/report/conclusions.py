@@ -164,7 +164,7 @@ class UseAnswer:
     """Whether a judge may be used for one thing.
 
     Attributes:
-        reason: What was found, beside what is asked for.
+        reason: The finding, and the limit.
         number: The number that decides, with its interval.
         limit: Between which values the number has to lie.
         labels: How many more labels would settle it, if it goes on as here; None: not known, or

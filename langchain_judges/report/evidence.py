@@ -173,7 +173,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def evidence(row: VerdictRow) -> list[TextTable]:
-    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
+    """Return the evidence for a verdict: votes, tables, scores, orders, failures."""
     tables = own_evidence(row)
     verdict = row.get("verdict") or {}
     if verdict.get("recalled"):

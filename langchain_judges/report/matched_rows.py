@@ -1,4 +1,4 @@
-"""The rows of a run, each put beside the row of the data that it judged."""
+"""The rows of a run, each matched with the row of the data that it judged."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ _DATA_FIELDS = (*ANNOTATIONS, "family")
 
 @dataclass(frozen=True)
 class Joined:
-    """The rows of a run beside the data that they judged, and how many have none there.
+    """The rows of a run matched with the data that they judged, and how many have no match.
 
     Attributes:
         stale: Verdicts on an older text of a row that is in the data.
@@ -244,7 +244,7 @@ class Joined:
 
 
 def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | None) -> Joined:
-    """Put each row of a run beside the row of the data that it judged.
+    """Match each row of a run with the row of the data that it judged.
 
     Rows belong together by the texts that were judged, as the run keeps hashes of them; where
     either side has none, by their `id`; without ids, or with repeated ones, by their `index`.

@@ -268,7 +268,7 @@ def gates(
     """Check a report against limits, which change nothing in it; an unknown number fails.
 
     Args:
-        report: The report; with an earlier one beside it (`report.drift`) it must not be
+        report: The report; with an earlier one to compare (`report.drift`) it must not be
             clearly worse.
         min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
             ratings the lowest rank correlation, by several criteria of the worst of them.

@@ -219,7 +219,7 @@ def proposal_screen(
 
     Args:
         proposal: A `Proposal`.
-        place: Where it stands among the others, as people read it: `2 of 7`.
+        place: Its position among the others, as people read it: `2 of 7`.
         note: What was noted of it so far.
         whole: Show long texts in full.
     """

@@ -76,7 +76,7 @@ def _is_pair(value: object) -> bool:
 
 
 def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
-    """Return the task that stands in the work of a row, if it is the same on each side."""
+    """Task found in the work of a row, if it is the same on each side."""
     first, *others = (asked_in(side) for side in sides)
     return first if all(other == first for other in others) else None
 
@@ -93,7 +93,7 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def media_of(source: object) -> list[Mapping[str, object]]:
-    """Return the images, audio and files in a source, whose marks stand in its text."""
+    """Images, audio and files in a source, whose marks are in its text."""
     return list(media_in(messages_in(source) or source))
 
 
@@ -141,7 +141,7 @@ def _is_words(value: object) -> bool:
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
-    """Return the work in a field of a row; of documents, what stands beside them."""
+    """Return the work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
     is_named = bool(value) and context_of(value) is None
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
@@ -184,7 +184,7 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
 
 
 def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
-    """Return the task that stands in an application's outputs: what the user says first.
+    """Task found in an application's outputs: what the user says first.
 
     Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
     """
@@ -363,7 +363,7 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
 
 
 def source_in(inputs: object, outputs: object, source: TextSource = None) -> object:
-    """Return the source that an application used, as it stands in its inputs or its outputs.
+    """Source that an application used, from its inputs or its outputs.
 
     Args:
         inputs: The application's inputs.

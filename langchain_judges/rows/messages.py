@@ -45,7 +45,7 @@ def messages_in(value: object) -> list[Message]:
 
 
 def _read(value: object) -> Iterator[Message]:
-    """Yield the messages that one value stands for; nothing if it is no message."""
+    """Yield the messages of one value; nothing if it is no message."""
     fields = message_fields(_of_tuple(value) if isinstance(value, tuple) else value)
     if items := list(_response_item(fields)):
         yield from items

@@ -129,7 +129,7 @@ class Step(NamedTuple):
 
 
 def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> list[Step]:
-    """Return messages as the steps that they stand for, each with its mark.
+    """Messages as steps, each with its mark.
 
     The result of a call has the number of the call, by its id, where there is more than one.
 

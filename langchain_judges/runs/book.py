@@ -34,7 +34,7 @@ class Book:
     """A workbook that is being written, row by row: it takes no memory by its size.
 
     Args:
-        raw: Leave texts as they came, formulas too.
+        raw: Leave texts unchanged, formulas too.
 
     Raises:
         MissingExtraError: openpyxl is not installed.

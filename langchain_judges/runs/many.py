@@ -190,7 +190,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         return conclusion(self.summary, self.systems)
 
     def to_pandas(self) -> DataFrame:
-        """Judge to the end; return your own columns as they came, then those of the judge.
+        """Judge to the end; return your own columns unchanged, then those of the judge.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -215,7 +215,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
 
         Args:
             path: The table.
-            raw: Leave your own cells as they came, formulas too.
+            raw: Leave your own cells unchanged, formulas too.
 
         Raises:
             JudgeError: Rows of this run were read already; the table would lack them.

@@ -62,7 +62,7 @@ class RunFiles:
         records: The file of results, with a shard the folder; None: as the table keeps them.
         shard: The share of the rows that is judged.
         keep_requests: Whether requests and replies are kept for people to read.
-        raw: Whether the table has one's own cells as they came.
+        raw: Whether the table has your own cells unchanged.
 
     Attributes:
         records: The results, where any are stored.

@@ -143,7 +143,7 @@ class RunRow:
     Attributes:
         data: The row itself, as plain JSON.
         problem: Why it cannot be judged at all; empty for a good row.
-        own: The user's own columns, as they came.
+        own: The user's own columns, unchanged.
     """
 
     index: int

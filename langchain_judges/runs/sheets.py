@@ -117,7 +117,7 @@ class TableFile:
 
     Args:
         path: The table; its ending says its form.
-        raw: Leave one's own cells and names as they came.
+        raw: Leave your own cells and names unchanged.
     """
 
     def __init__(self, path: Path, *, raw: bool = False) -> None:
@@ -158,7 +158,7 @@ class TableFile:
         if self._altered:
             _LOG.warning(
                 "%s: %d of your own cells would run in a spreadsheet or steer a terminal, and "
-                "were made inert; `raw=True` or --raw leaves them as they came",
+                "were made inert; `raw=True` or --raw leaves them unchanged",
                 self._path.name.removeprefix("draft."),
                 self._altered,
             )

@@ -1,4 +1,4 @@
-"""A run as a table: the user's own columns as they came, then those of the judge."""
+"""A run as a table: the user's own columns unchanged, then those of the judge."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TableOut:
 
     Args:
         path: The table.
-        raw: Leave one's own cells as they came, formulas too.
+        raw: Leave your own cells unchanged, formulas too.
 
     Attributes:
         records: The whole results, unless they are kept elsewhere.

@@ -91,7 +91,7 @@ class Page:
         return desk is not None and len(desk.answered(place, by)) == len(desk.questions(place))
 
     def row(self, place: int, by: str, *, marked: bool = False, opened: bool = False) -> Any:
-        """A row as the page shows it; what judges and people say only beside an answer."""
+        """A row as the page shows it; verdicts and people's answers only after an answer."""
         desk, is_done = self.desk, self.is_done(place, by)
         text = render.texts(self.found.rows[place], blind=desk is not None, marked=marked)
         shown = {"place": place, "text": text, **self.listed(place), "verdict": None}

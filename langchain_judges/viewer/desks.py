@@ -94,7 +94,7 @@ class LabelDesk:
         self.file.take_back(self.found.rows[place], by, name)
 
     def note(self, place: int, by: str, text: str) -> None:
-        """Write a note beside the labels."""
+        """Write a note along with the labels."""
         row = self.found.rows[place]
         self.file.keep(row, {**self.file.said(row, by), "note": text})
 
@@ -215,7 +215,7 @@ class ProposalDesk:
         self.file.drop(str(self.proposals[place]["id"]))
 
     def note(self, place: int, by: str, text: str) -> None:
-        """Write a note beside a decision, once that is there."""
+        """Write a note on a decision, once that is there."""
         answer = self._answer(place)
         self.notes[answer["id"]] = text
         if "answer" in answer:

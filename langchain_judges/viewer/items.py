@@ -118,7 +118,7 @@ def read(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
 
 
 def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Collection:
-    """Put runs beside the rows that they judged; without rows, beside what the run kept."""
+    """Match runs with the rows that they judged; without rows, with what the run kept."""
     by_mark: dict[str, Row] = {}
     for row in found.rows:  # a later file may know more of a row
         by_mark[mark_of(row)] = {**by_mark.get(mark_of(row), {}), **row}

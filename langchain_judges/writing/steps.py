@@ -198,7 +198,7 @@ class Writer(Generic[Own]):
         Args:
             about: Holds `concepts`, and `instruction` and `topic` where there are any.
             parts: Texts, each with the concepts that it has to use.
-            **more: Texts that stand in fences of their own.
+            **more: Texts in fences of their own.
         """
         texts_in = {"concepts": "\n".join(about["concepts"]), **more}
         token = fence(*texts_in.values(), *(part["text"] for part in parts))

@@ -73,7 +73,7 @@ class Audited:
     """The judge that is audited.
 
     Attributes:
-        mark: What decides its verdicts beside the memory.
+        mark: What decides its verdicts besides the memory.
         paid: Its verdicts, against a kill.
     """
 
@@ -337,7 +337,7 @@ def example_of(
 
 
 def right_beside(mistakes: int, share: float) -> int:
-    """The most right cases beside some mistakes that are no larger share of all."""
+    """The largest number of right cases for some mistakes that keeps their share."""
     # Three mistakes at a share of a tenth are .33 right cases; nine are one, not .9999.
     return int(mistakes * share / (1 - share) + 1e-9)
 
@@ -348,7 +348,7 @@ def drawn_beside(
     share: float,
     seed: int,
 ) -> list[AuditProposal]:
-    """Undoubted labels to audit beside doubted ones.
+    """Undoubted labels to audit in addition to doubted ones.
 
     Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
     right is 0" they show where 1 is right. The rest is chance.

@@ -82,7 +82,7 @@ def draw_guidelines(
         memory: The audited mistakes, of which there must be one.
         dev: Items with their true `label`, of other tasks and groups than the mistakes.
         most: Most guidelines.
-        options: Of `create_allure_judge`; guidelines stand behind your own `instructions`.
+        options: Of `create_allure_judge`; guidelines follow your own `instructions`.
 
     Raises:
         InputError: The memory is empty or one of pairs, or an item of dev has no label or

@@ -102,7 +102,7 @@ def cases_of(
     verdicts: Mapping[str, LabelVerdict],
     labels: Sequence[Label] = (0, 1),
 ) -> list[Case]:
-    """The labels of a judge beside the true ones.
+    """The labels of a judge with the true ones.
 
     Args:
         items: Items with `id` and their true label.
@@ -134,7 +134,7 @@ def accuracy(cases: Sequence[Case]) -> float:
 
 
 def measure(cases: Sequence[Case]) -> Measured:
-    """The worth of a judge on some cases, with the baseline beside it."""
+    """Accuracy of a judge on some cases, and the baseline's."""
     # Loaded on use, because the metrics load scipy.
     from langchain_judges.metrics import rate
 

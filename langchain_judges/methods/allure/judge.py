@@ -114,7 +114,7 @@ class ALLURE(LabelOptions):
 
     @property
     def shown(self) -> frozenset[str]:
-        """The parts of a prompt beside the response."""
+        """The parts of a prompt besides the response."""
         parts = {"bare": (), "criteria": ("criteria",), "steps": ("criteria", "steps")}
         return frozenset([*parts[self.instruct], *["task"] * self.show_task])
 
@@ -126,7 +126,7 @@ class ALLURE(LabelOptions):
         return super().recaller(contexts) if self.memory is not None else None
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain data that decides verdicts, beside the options."""
+        """Plain data that decides verdicts, besides the options."""
         return {"labels": list(self.labels)}
 
     def calls(self) -> int:

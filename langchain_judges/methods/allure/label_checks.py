@@ -373,7 +373,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
 
 
 def resolve_check(check: CheckLike) -> Check:
-    """The check that a name or a function stands for.
+    """Check by its name or function.
 
     Raises:
         OptionError: It is none of them.

@@ -52,8 +52,8 @@ class BSM(LookupOptions, Worded):
     Attributes:
         criteria: Your own plan (2K calls): names, `"name: description"`, or `{"name",
             "description"}`.
-        reference_model: Writes a reference answer if a pair has none, once for each request
-            (one more call).
+        reference_model: Model that writes a reference answer if a pair has none, once for each
+            request (one more call).
         max_criteria: Most criteria in a plan (the paper's branching factor).
         scale: Lowest and highest score.
         merge: `"sum"` adds the scores; `"model"` asks a model for each order's verdict (one

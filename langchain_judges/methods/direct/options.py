@@ -113,7 +113,7 @@ class ByCriteria(Baseline):
     """A baseline that may be told by what to prefer.
 
     Attributes:
-        criteria: What alone counts: names, or names with what each asks.
+        criteria: The only criteria that count: names, or names with descriptions.
     """
 
     criteria: Annotated[
@@ -211,7 +211,7 @@ def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
 class Direct(AboutATask):
     """Create a judge that is asked once for the better text (direct prompting).
 
-    Yan et al. 2023 (SC², section 4), with or without aspects: one call, A stands first,
+    Yan et al. 2023 (SC², section 4), with or without aspects: one call, A first,
     and there is no tie. The question and what a good text is like are those of
     `create_sc2_judge` with the same `task`.
 
@@ -254,7 +254,7 @@ class ChainOfThought(FewShot, AboutATask):
     """Create a judge that thinks step by step and then names the better text.
 
     Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
-    and table 5): one call, A stands first, and there is no tie. The question is that of
+    and table 5): one call, A first, and there is no tie. The question is that of
     `create_sc2_judge` with the same `task`.
 
     Attributes:
@@ -280,7 +280,7 @@ class LLMScore(Baseline):
     """Create the judge without roles that DRPE is compared with (Wu et al. 2023).
 
     `LLMScore`, in the NLPCC version `GPT-D3`: one call names the better passage, with a
-    reason. A is the candidate; B is the reference and stands first, as for DRPE. Its score
+    reason. A is the candidate; B is the reference and comes first, as for DRPE. Its score
     is `1(A preferred) · P`, where P is the length-normalised probability of reason and
     choice (equation 3); without log-probabilities P is one, and a note says so.
 

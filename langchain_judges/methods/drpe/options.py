@@ -79,7 +79,8 @@ class Panel(Options):
         """The roles that always sit.
 
         Args:
-            task: Whose set sits where no roles are named, or beside the manual ones.
+            task: The task whose set of roles is used where none are named, or besides the
+                manual ones.
         """
         panel = (task or TASKS["summary"])["panel"]
         if self.static == "manual":
@@ -116,7 +117,7 @@ class Voting(Options):
         first: What comes first if a single order is asked: `"reference"`, which is B
             (NLPCC version), or either text, by a coin seeded by the pair (first version).
         common_ground: Tell the panel what counts for every judge, such as a wrong answer
-            (ours). Subjective judges become alike by it, so the presets of the papers leave it
+            (ours). It makes subjective judges alike, so the presets of the papers leave it
             out.
     """
 

@@ -97,7 +97,7 @@ class RubricSteps(ItemSteps):
     options: LabelOptions
 
     def fingerprint(self) -> dict[str, object]:
-        """The criteria that a name or a file stands for."""
+        """Criteria of a name or a file."""
         return self.options.fingerprint()
 
     def check(self, item: Item) -> None:

@@ -298,7 +298,7 @@ def _criterion(criterion: object) -> Criterion:
     )
 
 
-# What a row must bring beside task and output: one of them, or several.
+# What a row must have besides task and output: one of them, or several.
 Needs = Annotated[
     tuple[Need, ...],
     BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
@@ -314,7 +314,7 @@ class Rubric(Options):
         criteria: In the order in which they are asked.
         about: What it is for, in a line.
         steps: How to judge, step by step.
-        needs: What a row must bring beside task and output.
+        needs: What a row must have besides task and output.
         counts: Whether its scale counts documents: it ends where there are fewer.
         judges: What is judged: the row's output, or its source as the result of a search.
     """

@@ -249,7 +249,7 @@ class LabelSteps(claims.RubricSteps):
         return len(self.criteria(item)) > 1
 
     def _in_turns(self, item: Item) -> bool:
-        """Whether examples stand as earlier turns, as in the paper.
+        """Whether examples are shown as earlier turns, as in the paper.
 
         Where a reason is asked, what the audit found is said by the user: as a reply of the
         judge it would become the reason that the judge gives next.

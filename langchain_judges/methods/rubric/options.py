@@ -40,11 +40,11 @@ class LabelOptions(LookupOptions):
         labels: Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes).
         steps: How to judge, step by step; default the rubric's own steps.
         explain: When the reason is asked: `"first"`, before the label, or `"none"`.
-        abstain: Let the model say that the material does not suffice: no label, reason
+        abstain: Let the model say that the material is insufficient: no label, reason
             `cannot_assess`.
         last_turn: Judge only the last reply of a conversation.
         best: The better end of the labels, the first or the last of them; default the last.
-        needs: What a row must bring, beside what a ready rubric needs, or it is not judged
+        needs: What a row must have, besides what a ready rubric needs, or it is not judged
             (`lacking`): `"expected"`, `"source"`, `"calls"` of tools, `"image"`, `"audio"`,
             `"conversation"`.
     """
@@ -78,7 +78,7 @@ class LabelOptions(LookupOptions):
 
     @property
     def shown(self) -> frozenset[str]:
-        """The parts of a prompt beside the response; the paper's prompts show no task."""
+        """The parts of a prompt besides the response; the paper's prompts show no task."""
         return frozenset({"task", "criteria", "steps"})
 
     @property
@@ -103,7 +103,7 @@ class LabelOptions(LookupOptions):
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
-        """Plain data that decides verdicts, beside the options."""
+        """Plain data that decides verdicts, besides the options."""
 
     @property
     def needs_source(self) -> bool:
@@ -185,7 +185,7 @@ class LabelOptions(LookupOptions):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets beside its total, by name."""
+        """The sub-scores that every row gets besides its total, by name."""
         criteria = self.own_rubric.criteria if self.own_rubric else ()
         return tuple(criterion.name for criterion in criteria if len(criteria) > 1)
 
@@ -362,7 +362,7 @@ class RubricOptions(LabelOptions):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets beside its total, by name."""
+        """The sub-scores that every row gets besides its total, by name."""
         if not self.own_rubric or not self.claims:
             return super().parts
         return ("precision", "recall") if "expected" in self.own_rubric.needs else ()
@@ -389,7 +389,7 @@ class RubricOptions(LabelOptions):
         return self.lookup_rounds + (self._most if self.each else 1)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain data that decides verdicts, beside the options: what a name or a file says."""
+        """Plain data that decides verdicts, besides the options: what a name or a file says."""
         if self.own_rubric is None:
             return {}
         labels = self.human_labels or (0, 1)

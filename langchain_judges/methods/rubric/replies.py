@@ -26,7 +26,7 @@ class CriterionScore(TypedDict):
     """The finding by one criterion.
 
     Attributes:
-        label: None: not judged by it, see the verdict's failures.
+        label: None: not judged, see the verdict's failures.
         score: From 0, its lowest label, to 1, the highest; words are evenly spaced.
         holds: Whether the text meets the criterion, by its label.
     """
@@ -183,7 +183,7 @@ def parts_probabilities(
 
 
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
-    """The character at which the label stands in the reply; -1: nobody knows."""
+    """Position of the label in the reply; -1: unknown."""
     span = reply_text.json_spans(text).get((unit, "label") if unit else ("label",))
     reported = str((data[unit] if unit else data)["label"])
     if span:
