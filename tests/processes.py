@@ -104,7 +104,7 @@ def _order(order: dict[str, object], files: Sequence[int] = ()) -> int | None:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
-    """Effect for what is sure to come; the limit only ends a test that is broken."""
+    """Wait for what is sure to come; the limit only ends a test that is broken."""
     limit = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < limit, "nothing happened"

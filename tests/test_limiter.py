@@ -19,7 +19,7 @@ from tests.processes import wait_until
 
 
 def queued(limiter):
-    """Effect until somebody waits for a place."""
+    """Wait until somebody waits for a place."""
     wait_until(lambda: limiter._waiting)
 
 

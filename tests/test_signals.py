@@ -129,7 +129,7 @@ class Held:
 
 
 def wait_held(script, program):
-    """Effect until both lanes wait; a program that has ended will never ask."""
+    """Wait until both lanes wait; a program that has ended will never ask."""
     wait_until(lambda: script.held.is_set() or program.poll() is not None, 60)
     assert script.held.is_set(), program.communicate()
 

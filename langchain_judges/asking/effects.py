@@ -388,7 +388,7 @@ class StopSignal:
         self._came.set()
 
     def wait(self, seconds: float) -> None:
-        """Effect in this thread, until a signal comes at the latest."""
+        """Wait in this thread, until a signal comes at the latest."""
         self._came.wait(seconds)
 
 

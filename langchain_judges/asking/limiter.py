@@ -123,7 +123,7 @@ class CallLimiter:
             raise
 
     async def _turn(self, model: BaseChatModel) -> None:
-        """Effect until the rate allows a call of a model whose price is known if it must be."""
+        """Wait until the rate allows a call of a model whose price is known if it must be."""
         if self.max_dollars is not None and self.dollars(model, TokenUsage()) is None:
             raise OptionError(
                 f"`max_dollars` needs the price of {model_name(model)!r}; name a file of "
@@ -167,7 +167,7 @@ class CallLimiter:
                 self._stop.set_result(None)
 
     async def idle(self, seconds: float) -> None:
-        """Effect until every call has come back, but only some seconds."""
+        """Wait until every call has come back, but only some seconds."""
         end = time.monotonic() + seconds
         while self._in_flight and time.monotonic() < end:
             await Effect(lambda: time.sleep(_LOOK), lambda: asyncio.sleep(_LOOK))
@@ -230,14 +230,14 @@ class MinuteLimiter(BaseRateLimiter):
         self._lock = threading.Lock()
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Effect for the turn of a call; without `blocking`, say whether it is now."""
+        """Wait for the turn of a call; without `blocking`, say whether it is now."""
         wait = self.turn(blocking=blocking)
         if blocking:
             time.sleep(wait)
         return blocking or not wait
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Effect for the turn of a call; without `blocking`, say whether it is now."""
+        """Wait for the turn of a call; without `blocking`, say whether it is now."""
         wait = self.turn(blocking=blocking)
         if blocking:
             await asyncio.sleep(wait)  # in no thread: a loop has few of them

@@ -151,7 +151,7 @@ class _Contest:
         )
 
     def _judged_by(self, task: Text, known: Any, source: object, texts: Any) -> _Judged:
-        """What judges one answer or two of a task, beside what is known of it."""
+        """The judge of one answer or two of a task, beside what is known of it."""
 
         async def judged(number: int, a: int, b: int | None, place: str) -> AnswerMatch:
             name = f"answer {a + 1}"

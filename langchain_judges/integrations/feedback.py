@@ -70,7 +70,7 @@ class Span(NamedTuple):
 
     @property
     def said(self) -> dict[str, object]:
-        """What the metadata of feedback say of it."""
+        """The metadata of feedback on it."""
         best = self.high / self._whole
         return {"scale": self.scale, "direction": f"{best:g} is good"}
 

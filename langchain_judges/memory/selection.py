@@ -241,5 +241,5 @@ def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersio
 
 
 def aside(work: Callable[[], Any]) -> Effect:
-    """Effect for the disk: in an event loop, in a thread beside it."""
+    """Wait for the disk: in an event loop, in a thread beside it."""
     return Effect(work, lambda: asyncio.to_thread(work))

@@ -293,7 +293,7 @@ async def _gathered(
     material: Mapping[str, Any],
     account: Account,
 ) -> list[Lookup]:
-    """What the calls find that a model wants, asked round by round."""
+    """The findings of the calls that a model wants, asked round by round."""
     # Loaded on use: a judge without tools needs none of it.
     from langchain_core.utils.function_calling import convert_to_openai_tool
 

@@ -156,7 +156,7 @@ _NEEDED: Mapping[Need, str] = {
 
 
 def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
-    """Return what an item lacks of what its rubric needs, as a sentence; empty: nothing.
+    """The lack of an item that its rubric cannot do without, as a sentence; empty: none.
 
     >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"])
     'there are no tool calls in the output; it holds: text'

@@ -63,7 +63,7 @@ PLACES, LOCAL_PLACES = 16, 4
 
 
 def limiter_of(judge: object, options: RunOptions, prices: Prices | None = None) -> CallLimiter:
-    """What bounds the calls of a run: so many at a time, calls, tokens, dollars.
+    """The bounds on the calls of a run: so many at a time, calls, tokens, dollars.
 
     Raises:
         OptionError: Dollars are bounded, and there are no prices.

@@ -187,7 +187,7 @@ class FakeModelServer:
         return ChatOpenAI(base_url=self.url, **{**common, **settings})
 
     def wait_for_calls(self, count: int, timeout: float = 300.0) -> None:
-        """Effect until so many requests have come.
+        """Wait until so many requests have come.
 
         Raises:
             TimeoutError: They have not come in `timeout` seconds.

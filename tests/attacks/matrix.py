@@ -173,7 +173,7 @@ def _ended(case: Case, script: Script, process: Program) -> None:
 
 
 def _until_its_end(process: Program) -> str:
-    """Effect for a run, and return what it says; one that hangs shows where."""
+    """Wait for a run, and return what it says; one that hangs shows where."""
     alarm = threading.Timer(HANGS, process.send_signal, [signal.SIGABRT])
     alarm.start()
     try:

@@ -176,20 +176,7 @@ async def _learn(
     if options.path is not None:
         # What cannot be kept must not be paid for.
         aspects.check_savable(options.path)
-    asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
-    replies = await gather(asks, options.max_concurrency)
-    failures = [failure for reply in replies for failure in reply.failures]
-    failures += [
-        Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
-        for number, reply in enumerate(replies, 1)
-        if reply.data and not aspects.distinct(reply.data["aspects"])
-    ]
-    phrases = aspects.by_frequency([reply.data["aspects"] for reply in replies if reply.data])
-    if len(phrases) < options.n:
-        raise OptionError(
-            f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
-            + (f"; the first failure: {failures[0]['detail']}" if failures else "")
-        )
+    replies, phrases, failures = await _named(extract, corpus, options)
     consolidate = replace(
         extract,
         step="consolidate",
@@ -211,6 +198,27 @@ async def _learn(
         text = json.dumps(learned, indent=2, ensure_ascii=False) + "\n"
         Path(options.path).write_text(text, "utf-8")
     return learned
+
+
+async def _named(
+    extract: Question, corpus: Sequence[Passage], options: LearnOptions
+) -> tuple[list[Reply], list[str], list[Failure]]:
+    """The replies on each text, the aspects they name by frequency, and what failed."""
+    asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
+    replies = await gather(asks, options.max_concurrency)
+    failures = [failure for reply in replies for failure in reply.failures]
+    failures += [
+        Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
+        for number, reply in enumerate(replies, 1)
+        if reply.data and not aspects.distinct(reply.data["aspects"])
+    ]
+    phrases = aspects.by_frequency([reply.data["aspects"] for reply in replies if reply.data])
+    if len(phrases) < options.n:
+        raise OptionError(
+            f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
+            + (f"; the first failure: {failures[0]['detail']}" if failures else "")
+        )
+    return replies, phrases, failures
 
 
 async def _read(
