@@ -220,3 +220,60 @@ def test_show_prompt_of_a_row_is_plain_json_beside_the_words():
     judge, _ = judge_and_model()
     schema = json.loads(judge.show(ITEM).split("[the reply]\n")[1])
     assert schema["required"] == ["explanation", "label"]
+
+
+# ---- one table of fields and types on every path
+
+# What a field holds, and the text that is shown for it.
+VALUES: dict[str, tuple[Any, str]] = {
+    "a text": ("In Kyiv.", "In Kyiv."),
+    "a whole number": (4, "4"),
+    "a number": (4.5, "4.5"),
+    "a truth value": (True, "true"),
+    "texts": (["In Kyiv.", "Now."], "In Kyiv.\nNow."),
+    "data": ({"city": "Kyiv", "days": 2}, '{"city": "Kyiv", "days": 2}'),
+}
+# A table's columns hold one type each; CSV and workbooks hold texts and numbers.
+FLAT = {"a text", "a whole number", "a number"}
+
+
+def written(row, path):
+    frame = pd.DataFrame([row])
+    lines = {".json": [row], ".jsonl": row}
+    if path.suffix in lines:
+        path.write_text(json.dumps(lines[path.suffix]))
+    else:
+        write = {".csv": "to_csv", ".xlsx": "to_excel", ".parquet": "to_parquet"}[path.suffix]
+        getattr(frame, write)(path, index=False)
+    return path
+
+
+def sent(path, row, folder):
+    """The prompts for a row that comes by a path."""
+    judge, model = judge_and_model()
+    if path == "invoke":
+        judge.invoke(row)
+    elif path == "evaluator":
+        names = {"inputs": "input", "outputs": "output", "reference_outputs": "expected"}
+        as_evaluator(judge)(**{name: row.get(field) for name, field in names.items()})
+    else:
+        rows = {"rows": [row], "frame": pd.DataFrame([row])}
+        given = rows[path] if path in rows else written(row, folder / f"table{path}")
+        list(judge_many(judge, given))
+    return model.prompts
+
+
+@for_each(
+    "path", ["rows", "frame", ".jsonl", ".json", ".csv", ".xlsx", ".parquet", "evaluator"]
+)
+@for_each("field", ["input", "output", "expected"])
+def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_path):
+    for name, (value, text) in VALUES.items():
+        if path in (".csv", ".xlsx") and name not in FLAT:
+            continue
+        row = {**ITEM, field: value}
+        if (field, name) == ("expected", "texts"):  # each of them is a right answer
+            text = "Any of these is right:\n- In Kyiv.\n- Now."
+        [prompt] = sent(path, row, tmp_path)
+        assert f">{text}</" in prompt or f">\n{text}\n</" in prompt, (name, prompt)
+        assert [prompt] == sent("invoke", row, tmp_path), name
