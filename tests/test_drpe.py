@@ -135,6 +135,15 @@ def test_one_panel_serves_every_candidate_of_an_article():
     assert sum(cached) == 2 * 3  # whichever row asked first
 
 
+@for_each("batch", [True, False])
+def test_of_several_turns_voters_are_told_which_one_is_judged(batch):
+    turns = [{"role": "user", "content": text} for text in ("Name a prime.", "Another?")]
+    _, model = judged({**PAIR, "input": turns}, voting=Voting(batch=batch))
+    told = ["Only the responses to the last turn are judged" in each for each in model.prompts]
+    assert told == ["<response-1-" in each for each in model.prompts]
+    assert any(told)
+
+
 def test_a_reference_beside_the_two_texts_is_shown_to_voters_and_not_to_the_panel():
     _, model = judged({**PAIR, "reference": "the best of all"})
     mentions = ["the best of all" in each for each in model.prompts]
