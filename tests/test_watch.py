@@ -24,6 +24,7 @@ from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer, now
 from tests.processes import start, wait_until
+from tests.test_lookups import rubric, wants
 
 PROJECT = "production"
 
@@ -83,6 +84,13 @@ def test_each_run_gets_its_feedback_once(client, server):
     assert len(server.feedback) == 2
     # Another key is another feedback.
     assert watch_project(client, labels(), PROJECT, key="other").judged == 2
+
+
+def test_a_watched_run_is_judged_with_look_ups(client, server):
+    production(server, "7 euros.")
+    watch = watch_project(client, rubric(wants(("price", {"item": "bread"}))), PROJECT)
+    assert (watch.judged, watch.failed) == (1, 0)
+    assert ["Looked up: price." in each["comment"] for each in server.feedback] == [True]
 
 
 def test_what_was_posted_before_a_kill_is_posted_again_under_the_same_id(client, server):
