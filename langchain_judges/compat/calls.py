@@ -13,23 +13,22 @@ from langchain_judges.asking.effects import run
 from langchain_judges.integrations.feedback import logged_in_test
 
 P = ParamSpec("P")
-# An evaluator for event loops, and one for threads.
+# An evaluator for event loops.
 AsyncEvaluator = Callable[..., Coroutine[Any, Any, Any]]
-Evaluator = Callable[..., Any]
 
 
-def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Evaluator]:
+def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Callable[..., Any]]:
     """Return a factory of evaluators for threads, made of one for event loops."""
 
     @wraps(factory)
-    def create(*args: P.args, **options: P.kwargs) -> Evaluator:
+    def create(*args: P.args, **options: P.kwargs) -> Callable[..., Any]:
         return now(factory(*args, **options))
 
     create.__name__ = factory.__name__.replace("_async", "")
     return create
 
 
-def now(evaluator: AsyncEvaluator) -> Evaluator:
+def now(evaluator: AsyncEvaluator) -> Callable[..., Any]:
     """Return an evaluator for threads, made of one for event loops."""
 
     @wraps(evaluator)

@@ -324,16 +324,14 @@ def _strict(made: Sequence[Message], wanted: Sequence[Message], agree: Arguments
     )
 
 
-def _reversed(agree: ArgumentsMatch) -> ArgumentsMatch:
-    return lambda name, made, wanted: agree(name, wanted, made)
+def _within(made: Sequence[Message], wanted: Sequence[Message], agree: ArgumentsMatch) -> bool:
+    return has(wanted, made, lambda name, one, other: agree(name, other, one))
 
 
 MATCHES: Mapping[MatchMode, Callable[..., bool]] = {
     "strict": _strict,
-    "unordered": lambda made, wanted, agree: (
-        has(made, wanted, agree) and has(wanted, made, _reversed(agree))
-    ),
-    "subset": lambda made, wanted, agree: has(wanted, made, _reversed(agree)),
+    "unordered": lambda *given: has(*given) and _within(*given),
+    "subset": _within,
     "superset": has,
 }
 
