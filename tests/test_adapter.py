@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import httpx
+import openai
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
@@ -19,7 +21,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
-from langchain_judges.asking.failures import complaint_of
+from langchain_judges.asking.failures import complaint_of, in_a_line
 from langchain_judges.asking.question import Question
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
@@ -181,3 +183,9 @@ def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(
 ):
     complaint = complaint_of(Refused(message, param), ["So my json_schema fails again"])
     assert complaint.format_rejected == rejected
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password():
+    request = httpx.Request("POST", "http://me:secret@127.0.0.1:9/v1/chat/completions")
+    said = in_a_line(openai.APIConnectionError(request=request))
+    assert said == "APIConnectionError: Connection error. (http://127.0.0.1:9/v1)"

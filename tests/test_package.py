@@ -40,7 +40,7 @@ EXTRAS = {
 BROUGHT = set().union(*EXTRAS.values())
 IN_CORE = {
     "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests",
-    "threadpoolctl", "yaml",
+    "langgraph_sdk", "threadpoolctl", "yaml",
 }  # fmt: skip
 """What is imported though another package of the core brings it."""
 
