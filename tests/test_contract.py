@@ -343,7 +343,7 @@ def test_options_that_json_or_the_builder_loses_are_refused(page):
 
 
 def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
-    steps = import_module("langchain_judges.methods.rubric.judge")
+    steps = import_module("langchain_judges.methods.rubric.replies")
     one_verdict = steps.one_verdict
 
     def reversed_score(*args):
