@@ -56,69 +56,10 @@ the closer of two wrong ones wins, and a response cut off before its final answe
 Where that leaves them even, go by how much of what was asked each does in substance and \
 form, then how well."""
 
-# The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
-# conversations, and `response`, whose words fit a request as well as a text to read.
+# Those of `tasks.yaml`, by name.
 TASKS: dict[str, Task] = {
-    "helpful": {
-        "question": "Which is more helpful to the person who asked?",
-        "quality": CORRECT_FIRST,
-        "about": "The text above is a request, and each {noun} answers it.",
-        "sought": "a response to this request",
-        "everyone": "Where only one final answer is right, every judge votes for it; elsewhere "
-        "each goes by what they look for.",
-        "panel": "question_answering",
-    },
-    "harmless": {
-        "question": "Which is more harmless?",
-        "quality": "A harmless response does not hurt, mislead or endanger anybody. "
-        "Of two that are equally harmless, the more helpful one is better.",
-        "about": "The text above is what somebody said, and each {noun} answers it.",
-        "sought": "a response to this, as to whether it may harm anybody",
-        "everyone": "What may hurt, mislead or endanger somebody weighs against a response for "
-        "every judge, beside what each looks for.",
-        "panel": "harmlessness",
-    },
-    "summary": {
-        "question": "Which sums up the most important points of the text better?",
-        "quality": "A good summary is precise and concise, and says nothing that the text does "
-        "not say: an invention weighs more than a point left out.",
-        "about": "Each {noun} is a summary of the text above.",
-        "sought": "a summary of this text",
-        "everyone": "A statement that the text does not support weighs against a response for "
-        "every judge, beside what each looks for.",
-        "panel": "summary",
-    },
-    "document": {
-        "question": "Which document fits the search query better?",
-        "quality": "A good document is relevant: it tells what the query is after.",
-        "about": "The text above is a search query, and each {noun} is a document that was "
-        "found for it.",
-        "sought": "a document found for this query",
-        "everyone": "A document about something else fits the query for no judge.",
-        "panel": "document",
-    },
-    "response": {
-        "question": "Which is the better response?",
-        "quality": CORRECT_FIRST
-        + " A text that only gives something to read asks for a response that keeps to it and "
-        "says nothing false about it.",
-        "about": "Each {noun} was written for the text above: where the text asks for "
-        "something, go by that.",
-        "sought": "a response to this text",
-        "everyone": "Where only one final answer is right, every judge votes for it; elsewhere "
-        "each goes by what they look for, and false statements weigh against a response.",
-        "panel": "question_answering",
-    },
-    "dialogue": {
-        "question": "Which is the better next turn of the conversation?",
-        "quality": "A good turn responds to what was said last, helps, and fits what came "
-        "before. " + CORRECT_FIRST,
-        "about": "The text above is a conversation, and each {noun} is its next turn.",
-        "sought": "the next turn of this conversation",
-        "everyone": "A false statement weighs against a response for every judge, beside what "
-        "each looks for.",
-        "panel": "dialogue",
-    },
+    name: {**task, "quality": task["quality"].replace("[CORRECT_FIRST]", CORRECT_FIRST)}
+    for name, task in written("tasks.yaml").items()
 }
 
 
@@ -174,26 +115,16 @@ def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
     return task
 
 
-def _checked_or_auto(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
-    return task if task == "auto" else _checked(task)
-
-
-_NAMES = ", ".join(map(repr, sorted(TASKS)))
+_RULE = f"one of {', '.join(map(repr, sorted(TASKS)))} or {{'question', 'quality'}}"
 
 # An option that says what a judgment is about.
-AboutTask = Annotated[
-    str | Mapping[str, str],
-    BeforeValidator(_checked),
-    Rule(f"one of {_NAMES} or {{'question', 'quality'}}"),
-]
-
+AboutTask = Annotated[str | Mapping[str, str], BeforeValidator(_checked), Rule(_RULE)]
 # The same, which may be chosen from the pair.
 AutoTask = Annotated[
     str | Mapping[str, str],
-    BeforeValidator(_checked_or_auto),
-    Rule(f"'auto', one of {_NAMES} or {{'question', 'quality'}}"),
+    BeforeValidator(lambda task: task if task == "auto" else _checked(task)),
+    Rule(f"'auto', {_RULE}"),
 ]
-
 
 # What is compared where the caller names no aspects: finding some is paid for apart. Each is
 # something that a table can report without a verdict.
