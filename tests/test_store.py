@@ -133,6 +133,28 @@ def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
 
 
 @KINDS
+def test_a_kill_before_a_repair_costs_the_repair_alone(tmp_path, kind):
+    paid, good_key, answer = Counter[str](), [], judged_by(goods)
+
+    def respond(prompt):
+        is_repair = "That reply cannot be used" in prompt
+        if is_repair and not good_key:
+            return ModelAuthenticationError("revoked")
+        paid[prompt] += 1
+        return answer(prompt) if is_repair else "no"
+
+    judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth: how much Depth"])
+    settings = {"records": tmp_path / "o.jsonl", "max_concurrency": 1}
+    with pytest.raises(ModelAccessError):
+        collect(judge, pairs(1), kind, **settings)
+    good_key.append(1)
+    [row], _ = collect(judge, pairs(1), kind, **settings)
+    # One criterion in two orders, and a repair of each.
+    assert sorted(paid.values()) == [1] * 4
+    assert row["verdict"]["usage"]["calls"] == 4
+
+
+@KINDS
 def test_a_run_that_was_stopped_pays_for_no_reply_of_an_unfinished_row_again(tmp_path, kind):
     answered, answer = Counter[str](), judged_by(goods)
     good_key: list[int] = []

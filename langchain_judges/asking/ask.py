@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import Generation
@@ -31,7 +32,7 @@ from langchain_judges.asking.question import (
     call_key,
     rendered,
 )
-from langchain_judges.asking.reply_log import key_of
+from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
@@ -110,8 +111,8 @@ async def _logged(asking: Asking) -> Reply:
     key = key_of(question.method, question.step, asking.unit, *asking.key)
     row = run.replies if run else None
 
-    async def ask_now() -> StoredReply:
-        return (await _cached(asking) or await _checked(asking)).stored()
+    async def ask_now(draft: Draft) -> StoredReply:
+        return (await _cached(asking) or await _checked(asking, draft)).stored()
 
     if not question.is_shared:
         reply = Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
@@ -171,33 +172,33 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     return reply
 
 
-async def _checked(asking: Asking) -> Reply:
-    """Send the messages, check the reply, and ask for a repair where it cannot be used."""
+async def _checked(asking: Asking, draft: Draft) -> Reply:
+    """Send the messages, check the reply, and ask for a repair where it cannot be used.
+
+    An unusable reply is kept as a draft before its repair is asked for, so that a run that is
+    killed between them asks for the repair alone.
+    """
     question, variables = asking.question, asking.variables
-    repairs_to_go = question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
-
-    def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
-        if sent.request.rung == "calls":
-            return reading.read_calls(message, shape)
-        return reading.read(message, shape, question.parse, sent.request.tool, material)
-
+    prompt, kept = asking.messages, draft.find() or {"repairs": [], "cost": asking.cost}
+    repairs, asking.cost = kept["repairs"], kept["cost"]
     while True:
+        turns = [(AIMessage(text), HumanMessage(repair)) for text, repair in repairs]
+        asking.messages = [*prompt, *chain.from_iterable(turns)]
         sent = await send(asking)
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = read(sent, message, question.reply_schema)
+        data, problem = _read(sent, message, question, question.reply_schema, material)
         if problem and problem.reason not in _NO_REPAIR:
-            if repairs_to_go:
-                repairs_to_go -= 1
-                schema = json.dumps(reading.json_schema(question.reply_schema))
-                repair = _REPAIR.format(detail=problem.detail, schema=schema)
-                unusable = AIMessage(message.text.strip() or "(no text)")
-                asking.messages = [*asking.messages, unusable, HumanMessage(repair)]
+            if len(repairs) < question.repairs:
+                repairs.append(
+                    [message.text.strip() or "(no text)", _repair(question, problem)]
+                )
+                draft.keep({"repairs": repairs, "cost": asking.cost})
                 continue
             if question.partial:
-                data, _ = read(sent, message, question.partial)
+                data, _ = _read(sent, message, question, question.partial, material)
         if data is None:
             return asking.reply(None, problem)
         reply = asking.reply(data, None)
@@ -205,6 +206,23 @@ async def _checked(asking: Asking) -> Reply:
         if question.measure:
             reply.measured = question.measure(message, data)
         return reply
+
+
+def _read(
+    sent: Sent,
+    message: AIMessage,
+    question: Question,
+    shape: type[BaseModel],
+    material: list[str],
+) -> reading.Reading:
+    if sent.request.rung == "calls":
+        return reading.read_calls(message, shape)
+    return reading.read(message, shape, question.parse, sent.request.tool, material)
+
+
+def _repair(question: Question, problem: reading.Problem) -> str:
+    schema = json.dumps(reading.json_schema(question.reply_schema))
+    return _REPAIR.format(detail=problem.detail, schema=schema)
 
 
 def recorded(

@@ -19,6 +19,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize
@@ -283,6 +284,31 @@ class ScopeReplies:
             self.store.keep(scope, key, {"unit": unit, "messages": messages})
 
 
+class Draft(NamedTuple):
+    """Where a call that has no usable reply yet keeps what it has paid for.
+
+    Attributes:
+        scope: Of the call; None: nothing is kept.
+        key: Of the draft.
+    """
+
+    scope: ScopeReplies | None = None
+    key: str = ""
+
+    def find(self) -> Any:
+        """What was kept, by a run that was killed since; None without it."""
+        return self.scope.find(self.key) if self.scope else None
+
+    def keep(self, value: object) -> None:
+        """Write a value down.
+
+        Raises:
+            OutputError: The file cannot take it.
+        """
+        if self.scope:
+            self.scope.keep(self.key, value)
+
+
 class _Shared(NamedTuple):
     """A value that rows share, and the scope that paid for it; empty: none is kept."""
 
@@ -335,7 +361,7 @@ class ReplyLog:
     async def reply(
         self,
         key: str,
-        compute: Callable[[], Step[T]],
+        compute: Callable[[Draft], Step[T]],
         keep: Callable[[T], bool],
         row: ScopeReplies | None,
     ) -> T:
@@ -343,7 +369,7 @@ class ReplyLog:
 
         Args:
             key: Of the call.
-            compute: Asks; a reply must be plain data.
+            compute: Asks, and keeps drafts; a reply must be plain data.
             keep: Says whether a reply is one to write down.
             row: The scope of the row in a run that keeps its results.
 
@@ -352,13 +378,16 @@ class ReplyLog:
         """
         scopes = await self._scopes(row)
         if not scopes:
-            return await compute()
-        return await self._once(scopes, scopes[0].numbered(key), compute, keep)
+            return await compute(Draft())
+        key = scopes[0].numbered(key)
+        return await self._once(
+            scopes, key, partial(compute, Draft(scopes[0], f"{key} draft")), keep
+        )
 
     async def shared(
         self,
         key: str,
-        compute: Callable[[], Step[T]],
+        compute: Callable[[Draft], Step[T]],
         keep: Callable[[T], bool],
         row: ScopeReplies | None,
     ) -> Paid[T]:
@@ -381,7 +410,7 @@ class ReplyLog:
             stores = [scope.store.of(SHARED) for scope in scopes]
             if entry := next(filter(None, (store.find(key) for store in stores)), None):
                 return _Shared(**entry)
-            value = await compute()
+            value = await compute(Draft(stores[0], f"{key} draft") if stores else Draft())
             if stores and keep(value):
                 stores[0].keep(key, {"payer": own, "value": value})
             return _Shared(own, value)
