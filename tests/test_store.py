@@ -134,7 +134,8 @@ def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
 
 @KINDS
 def test_a_kill_before_a_repair_costs_the_repair_alone(tmp_path, kind):
-    paid, good_key, answer = Counter[str](), [], judged_by(goods)
+    paid, answer = Counter[str](), judged_by(goods)
+    good_key: list[int] = []
 
     def respond(prompt):
         is_repair = "That reply cannot be used" in prompt
