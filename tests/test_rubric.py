@@ -268,8 +268,8 @@ def test_a_rubric_of_another_name_or_spelling_is_offered_by_what_it_means(name, 
 
 
 def test_every_other_name_of_a_rubric_leads_to_one_that_is_there():
-    assert set(criteria._OTHER_NAMES.values()) <= set(criteria.ready_names())
-    assert not criteria._OTHER_NAMES.keys() & set(criteria.ready_names())
+    assert set(criteria.other_names().values()) <= set(criteria.ready_names())
+    assert not criteria.other_names().keys() & set(criteria.ready_names())
 
 
 def test_a_word_that_is_like_none_of_the_rubrics_is_offered_none():

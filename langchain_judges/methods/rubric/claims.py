@@ -29,11 +29,7 @@ from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
-from langchain_judges.verdict import (
-    Item,
-    LabelVerdict,
-    not_labelled,
-)
+from langchain_judges.verdict import Item, LabelVerdict, not_labelled
 
 # Claims of one text that are checked.
 MOST_CLAIMS = 50

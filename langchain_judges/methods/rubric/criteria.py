@@ -145,11 +145,7 @@ class Criterion(Options):
     name: Written
     description: str = ""
     weight: Annotated[float, Gt(0), Le(1000)] = 1
-    labels: Annotated[
-        LabelsLike | None,
-        BeforeValidator(lambda labels: labels and read_labels(labels)),
-        Rule(f"{_LABELS}, or None"),
-    ] = None
+    labels: Labels | None = None
     best: Label | None = None
     scale: Annotated[
         Scale | None,
@@ -304,7 +300,9 @@ Needs = Annotated[
     BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
     Rule(f"one or several of {', '.join(get_args(Need))}"),
 ]
+_WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
+_OTHER_NAMES = files("langchain_judges.methods.rubric") / "other_names.yaml"
 
 
 class Rubric(Options):
@@ -349,15 +347,9 @@ def load_rubric(path: str | PathLike[str]) -> Rubric:
         OptionError: It cannot be read, or holds no rubric.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise OptionError(f"`file`: {Path(path)} cannot be read: {exc}") from exc
-    try:
-        return _read(text)
-    except yaml.YAMLError as exc:
-        raise OptionError(f"`file`: {Path(path)} is neither YAML nor JSON: {exc}") from None
-    except OptionError as exc:
-        raise OptionError(f"{Path(path)}: {exc}") from None
+        return _read(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, OptionError) as exc:
+        raise OptionError(f"`file`: {path} holds no rubric that can be read: {exc}") from exc
 
 
 def _read(text: str) -> Rubric:
@@ -391,38 +383,18 @@ def ready_text(name: str) -> str | None:
     return _text_of(name) if name in ready_names() else None
 
 
-_CALLED = {
-    "answer_relevance": "answer_relevancy relevance relevancy",
-    "code_correctness": "code code_quality",
-    "conciseness": "brevity concision verbosity length",
-    "context_precision": "contextual_precision",
-    "context_recall": "contextual_recall",
-    "context_relevance": "contextual_relevancy retrieval retrieval_relevance",
-    "correctness": "accuracy answer_correctness factuality qa",
-    "fairness": "bias stereotypes stereotyping",
-    "goal_reached": "goal_accuracy task_completion task_success",
-    "groundedness": "attribution consistency factual_consistency faithfulness grounding",
-    "hallucination": "confabulation hallucinations",
-    "harmfulness": "harm harmlessness maliciousness",
-    "helpfulness": "usefulness",
-    "personal_data": "pii pii_leakage privacy",
-    "plan_adherence": "plan_quality",
-    "prompt_injection": "jailbreak jailbreaking",
-    "tone": "civility courtesy politeness professionalism",
-    "tool_arguments": "argument_correctness",
-    "tool_use": "tool_call_accuracy tool_correctness tool_selection",
-    "toxicity": "hate hate_speech offensiveness toxic",
-}
-"""What other packages and papers call what a ready rubric judges."""
-_OTHER_NAMES = {other: name for name, others in _CALLED.items() for other in others.split()}
+@cache
+def other_names() -> Mapping[str, str]:
+    """The ready rubrics by what other packages and papers call them."""
+    called = yaml.load(_OTHER_NAMES.read_text(encoding="utf-8"), _LOADER)  # noqa: S506
+    return {other: name for name, others in called.items() for other in others}
+
+
 # Where prompts of other packages put texts.
 _PLACES = re.compile(
     r"\{\{?\s*(?:inputs?|outputs?|reference(?:_outputs?)?|context|expected|question|answer)"
     r"\s*\}?\}"
 )
-
-
-_WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 
 
 def check_name(text: str) -> None:
@@ -445,7 +417,7 @@ def check_name(text: str) -> None:
         )
     name = "_".join(text.split()).casefold()
     if text not in ready_names() and (name in ready_names() or _WORD.fullmatch(text)):
-        hint = did_you_mean(name, ready_names(), _OTHER_NAMES)
+        hint = did_you_mean(name, ready_names(), other_names())
         raise OptionError(
             f"there is no rubric {text!r}; {hint}there are {', '.join(ready_names())}; or say "
             "what is judged in a sentence"
