@@ -125,19 +125,16 @@ def test_correlations_of_groups_and_of_systems() -> None:
 
 
 @for_each(
-    ("correlations", "t", "one_sided", "two_sided"),
+    ("correlations", "expected"),
     [
-        ((0.816, 0.713, 0.70, 162), 3.011491, 0.001513, 0.003025),
-        ((0.5, 0.4, 0.3, 100), 0.981849, 0.164308, 0.328617),
+        ((0.816, 0.713, 0.70, 162), (3.011491, 0.001513)),
+        ((0.5, 0.4, 0.3, 100), (0.981849, 0.164308)),
     ],
 )
 def test_williams_gives_the_figures_worked_out_beforehand(
-    correlations: tuple[float, float, float, int], t, one_sided, two_sided
+    correlations: tuple[float, float, float, int], expected
 ):
-    result = williams_test(*correlations)
-    assert result[:2] == pytest.approx((t, one_sided), abs=5e-7)
-    assert williams_test(*correlations, "two-sided").p == pytest.approx(two_sided, abs=5e-7)
-    assert williams_test(*correlations, "less").p == pytest.approx(1 - one_sided, abs=5e-7)
+    assert williams_test(*correlations)[:2] == pytest.approx(expected, abs=5e-7)
 
 
 def test_williams_turns_a_metric_that_runs_against_people_with_all_its_correlations() -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import labelled
@@ -46,14 +47,6 @@ PRIOR = 2.0
 """Items that all the cells share before any is seen: half an item each for two classes."""
 
 
-class TableInterval(TypedDict, total=False):
-    """Uncertainty of a table's statistic, by the names of `Result`."""
-
-    interval: Interval
-    se: float
-    no_interval: str
-
-
 def count_tables(
     rows: Sequence[int], columns: Sequence[int], size: int, groups: Ints | None
 ) -> Tables:
@@ -80,58 +73,6 @@ def mean_recall(tables: Tables, classes: int | None = None) -> Floats:
         return np.asarray(recalls.sum(axis=1) / (total > 0).sum(axis=1))
 
 
-def table_interval(  # noqa: PLR0913 - the table, its statistic, and knobs of the interval
-    tables: Tables,
-    statistic: Callable[[Tables], Floats],
-    value: float,
-    *,
-    clustered: bool,
-    confidence: float,
-    spent: int | None = None,
-    seed: int = 0,
-) -> TableInterval:
-    """Return `interval` and `se` of a statistic of a table of counts.
-
-    Args:
-        tables: One table for each group of items, or a single one of items on their own.
-        statistic: Of many tables at once; the scale of a table does not matter to it.
-        value: The statistic of the whole table; the interval holds it.
-        clustered: Whether each table is of a group.
-        confidence: The level of the interval.
-        spent: Degrees of freedom that items on their own lose; None: one for each cell off the
-            diagonal, which each weigh alike.
-        seed: Of the draws.
-
-    Returns:
-        Of groups the counts are shrunk by how much surer items on their own would be, by a
-        jackknife over groups, and by Student's t; fewer than five groups have no interval.
-
-    Source: Dirichlet draws after Agresti & Hitchcock 2005 (Stat. Methods Appl. 14) and Goutte &
-    Gaussier 2005; the design effect after Rao & Scott 1992.
-    """
-    check_confidence(confidence)
-    groups, size = len(tables), tables.shape[1]
-    if clustered and groups < LEAST_GROUPS:
-        return {"no_interval": "too few groups"}
-    total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size**2)
-    # Of few items, or of many classes, Student's t allows for what the counts do not show.
-    lost = size * (size - 1) if spent is None else spent
-    freedom = max(2.0, float(total.sum()) - lost)
-    wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
-    shrink = wider**2
-    if clustered:
-        alone = statistic(_draws(total + prior, seed)).var()
-        rest = statistic(total - tables + prior)
-        spread = float((groups - 1) / groups * ((rest - rest.mean()) ** 2).sum())
-        wider = student_quantile(confidence, groups - 1) / normal_quantile(confidence)
-        shrink = max(1.0, spread / float(alone)) * wider**2
-    draws = statistic(_draws(total / shrink + prior, seed))
-    tail = (1 - confidence) / 2
-    low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
-    interval = Interval(min(low, value), max(high, value))
-    return {"interval": interval, "se": float(draws.std()) / wider}
-
-
 def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the interval
     cases: Cases,
     rows: Sequence[int],
@@ -144,35 +85,53 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
-    """Return a statistic of what two sides say of some items, with its `table_interval`.
+    """Return a statistic of what two sides say of some items, with its interval.
 
     Args:
         cases: The items.
         rows: The class of each by people, from 0.
         columns: By the judge.
-        statistic: Of many tables at once.
+        statistic: Of many tables at once; the scale of a table does not matter to it.
         rare: How many items have a label of the rarest class that it weighs.
+        spent: Degrees of freedom that items on their own lose; None: one for each cell off the
+            diagonal, which each weigh alike.
         groups: The cluster of each item that was given.
-        confidence: As for `table_interval`.
-        spent: As for `table_interval`.
-        seed: As for `table_interval`.
+        confidence: The level of the interval, which holds the statistic.
+        seed: Of the draws.
+
+    Returns:
+        Of groups the counts are shrunk by how much surer items on their own would be, by a
+        jackknife over groups, and by Student's t; fewer than five groups have no interval.
+
+    Source: Dirichlet draws after Agresti & Hitchcock 2005 (Stat. Methods Appl. 14) and Goutte &
+    Gaussier 2005; the design effect after Rao & Scott 1992.
     """
+    check_confidence(confidence)
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
-    value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
+    count, size, total = len(tables), tables.shape[1], tables.sum(axis=0)
+    value = float(statistic(total[None])[0])
+    result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     if rare < LEAST_OF_A_CLASS:  # any range would be that of what is lent to the cells
-        few = f"fewer than {LEAST_OF_A_CLASS} items of a class"
-        return Result(value, n=cases.n, n_failed=cases.failed, no_interval=few)
-    interval = table_interval(
-        tables,
-        statistic,
-        value,
-        clustered=clusters is not None,
-        confidence=confidence,
-        spent=spent,
-        seed=seed,
-    )
-    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+        return result(no_interval=f"fewer than {LEAST_OF_A_CLASS} items of a class")
+    if clusters is not None and count < LEAST_GROUPS:
+        return result(no_interval="too few groups")
+    prior = np.full((size, size), PRIOR / size**2)
+    # Of few items, or of many classes, Student's t allows for what the counts do not show.
+    lost = size * (size - 1) if spent is None else spent
+    freedom = max(2.0, float(total.sum()) - lost) if clusters is None else count - 1
+    wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
+    shrink = wider**2
+    if clusters is not None:
+        alone = statistic(_draws(total + prior, seed)).var()
+        rest = statistic(total - tables + prior)
+        spread = float((count - 1) / count * ((rest - rest.mean()) ** 2).sum())
+        shrink *= max(1.0, spread / float(alone))
+    draws = statistic(_draws(total / shrink + prior, seed))
+    tail = (1 - confidence) / 2
+    low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
+    interval = Interval(min(low, value), max(high, value))
+    return result(interval=interval, se=float(draws.std()) / wider)
 
 
 def jackknife_interval(
@@ -241,7 +200,7 @@ def cohen_kappa(
     Raises:
         InputError: Weights are asked for labels that are no numbers.
 
-    Source: Cohen 1960, 1968; the interval as in `table_interval`, with weights at least
+    Source: Cohen 1960, 1968; the interval as in `table_result`, with weights at least
     that of `jackknife_interval`.
     """
     one_of("weights", weights, (None, "linear", "quadratic"))

@@ -41,7 +41,6 @@ from langchain_judges.verdict import Label
 
 Correlation = Literal["pearson", "spearman", "kendall"]
 Level = Literal["global", "group", "system"]
-Alternative = Literal["greater", "less", "two-sided"]
 
 
 def correlate(
@@ -166,7 +165,7 @@ def _within_groups(
 
 
 class Williams(NamedTuple):
-    """Williams' test: Student's t on `df` degrees of freedom, and p of the alternative."""
+    """Williams' test: Student's t on `df` degrees of freedom, and its one-sided p."""
 
     t: float
     p: float
@@ -175,9 +174,7 @@ class Williams(NamedTuple):
     """Why t and p are NaN; None if they are not."""
 
 
-def williams_test(
-    r12: float, r13: float, r23: float, n: int, alternative: Alternative = "greater"
-) -> Williams:
+def williams_test(r12: float, r13: float, r23: float, n: int) -> Williams:
     """Test whether one metric correlates better with people than another does.
 
     Not where several items share an article or question, for then p is too small.
@@ -193,17 +190,16 @@ def williams_test(
         r23: Correlation of the two metrics.
         n: Items all three were taken on. They must be independent; where several share an
             article p is too small.
-        alternative: `greater`: metric 1 is better; `less`; or `two-sided`.
 
     Returns:
-        t and p; NaN with a reason where K ≤ 0, for no three variables correlate so.
+        t and p of the alternative that metric 1 is better; NaN with a reason where K ≤ 0, for
+        no three variables correlate so.
 
     Raises:
         InputError: A correlation lies outside [−1, 1].
 
     Source: Williams 1959; Graham & Baldwin 2014.
     """
-    one_of("alternative", alternative, Alternative)
     if not all(abs(r) <= 1 for r in (r12, r13, r23)):
         raise InputError(f"correlations lie in [-1, 1], got {r12!r}, {r13!r}, {r23!r}")
     a, b = abs(r12), abs(r13)
@@ -216,8 +212,7 @@ def williams_test(
         return Williams(math.nan, math.nan, n - 3, why)
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
-    tail, sides = {"greater": (-t, 1), "less": (t, 1), "two-sided": (-abs(t), 2)}[alternative]
-    return Williams(t, float(sides * scipy.special.stdtr(n - 3, tail)), n - 3)
+    return Williams(t, float(scipy.special.stdtr(n - 3, -t)), n - 3)
 
 
 VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]

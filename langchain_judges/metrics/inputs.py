@@ -260,10 +260,6 @@ def complete(*columns: Judgments, field: str = "score") -> Cases:
     """
     lists = [as_list(column) for column in columns]
     same_length(**{f"column {number}": column for number, column in enumerate(lists, 1)})
-    arrays = [_bare_numbers(column) for column in lists]
-    numbers = [array for array in arrays if array is not None]
-    if len(numbers) == len(lists):
-        return _numeric_cases(numbers, [NOT_JUDGED] * len(numbers))
     return cases_of([[value_of(item, field) for item in column] for column in lists])
 
 
@@ -274,34 +270,10 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
     """
     answers, truths = as_list(judge), as_list(truth)
     same_length(judge=answers, truth=truths)
-    if field is not None:
-        ours, theirs = _bare_numbers(answers), _bare_numbers(truths)
-        if ours is not None and theirs is not None:
-            # Labels come first, for where both are missing the label counts as missing.
-            cases = _numeric_cases([theirs, ours], [NO_LABEL, NOT_JUDGED])
-            return replace(cases, columns=cases.columns[::-1])
+    # Labels come first, for where both are missing the label counts as missing.
     columns = [bare(truths, NO_LABEL), [value_of(item, field) for item in answers]]
     cases = cases_of(columns)
     return replace(cases, columns=cases.columns[::-1])
-
-
-def _bare_numbers(column: Sequence[Any]) -> Floats | None:
-    """Return numbers as an array, NaN where one is missing; None where some are no numbers."""
-    if str in set(map(type, column)):
-        return None  # NumPy would read a label such as "1"
-    try:
-        return np.asarray(column, dtype=float).reshape(len(column))
-    except (TypeError, ValueError):
-        return None
-
-
-def _numeric_cases(columns: Sequence[Floats], reasons: Sequence[str]) -> Cases:
-    """Return the `cases_of` bare numbers, with the reason that each column lacks one."""
-    missing: NDArray[np.bool_] = np.isnan(np.stack(columns))
-    incomplete = np.asarray(missing.any(axis=0))
-    failed = Counter(reasons[i] for i in missing.argmax(axis=0)[incomplete].tolist())
-    values: list[list[Label]] = [column[~incomplete].tolist() for column in columns]
-    return Cases(values, np.flatnonzero(~incomplete), failed, len(incomplete))
 
 
 def bare(values: Iterable[Label | None], reason: str) -> list[ValueOrReason]:
