@@ -139,8 +139,7 @@ async def _cached(asking: Asking) -> Reply | None:
     """The reply that the cache has, if it has one that fits."""
     if (cache := asking.question.cache) is None:
         return None
-    key = asking.key
-    found = await Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    found = await Effect.of(cache, "lookup", *asking.key)
     return _fitting(found[0].text, asking) if found else None
 
 
@@ -148,12 +147,11 @@ async def _cache(asking: Asking, reply: Reply) -> None:
     """Put a new reply that is usable as a whole into the cache."""
     if (cache := asking.question.cache) is None:
         return
-    key = asking.key
     entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
     if lacking := reply.usage.get("asked_without"):
         entry["asked_without"] = lacking
     value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
-    await Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
+    await Effect.of(cache, "update", *asking.key, value)
 
 
 def _fitting(text: str, asking: Asking) -> Reply | None:
@@ -247,4 +245,4 @@ def recorded(
     sampling = question.adapter.sampling(question.sampled, seed)
     config = Asking(question, {}, Account(), unit, order, seed).config(sampling)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
-    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
+    return Effect.of(task, "invoke", value, config)

@@ -62,6 +62,12 @@ class Effect(NamedTuple):
     now: Callable[[], object]
     later: Callable[[], Awaitable[object]]
 
+    @classmethod
+    def of(cls, owner: object, name: str, *given: Any, **named: Any) -> Effect:
+        """A call of a method that has a twin for event loops: `invoke` and `ainvoke`."""
+        now, later = getattr(owner, name), getattr(owner, f"a{name}")
+        return cls(lambda: now(*given, **named), lambda: later(*given, **named))
+
     def __await__(self) -> Generator[Any, Any, Any]:
         """Wait in the loop that awaits this, or hand it to `run`."""
         if getattr(_DRIVER, "by_run", False):

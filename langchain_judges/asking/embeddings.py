@@ -77,8 +77,7 @@ async def embedded(
     if not texts:
         return [], []
     try:
-        now, later = embeddings.embed_documents, embeddings.aembed_documents
-        rows: Any = await Effect(lambda: now(texts), lambda: later(texts))
+        rows: Any = await Effect.of(embeddings, "embed_documents", texts)
         vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")

@@ -133,7 +133,7 @@ class CallLimiter:
             # A wait of minutes must not outlive a run that is stopped.
             await self.pause(self.rate_limiter.turn())
         elif rate_limiter := self.rate_limiter:
-            await Effect(rate_limiter.acquire, rate_limiter.aacquire)
+            await Effect.of(rate_limiter, "acquire")
 
     def dollars(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
         """Dollars of a reply; None where they are not known."""

@@ -141,14 +141,10 @@ async def _outcome(
 ) -> AIMessage | Exception:
     question, adapter, row_cost = asking.question, asking.question.adapter, asking.account.run
     config = asking.config(adapter.sampling(question.sampled, asking.seed))
-    runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
     try:
         check_stop()
-        call = Effect(
-            lambda: runnable.invoke(prompt, config, **settings),
-            lambda: runnable.ainvoke(prompt, config, **settings),
-        )
+        call = Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
         message = _message(await with_timeout(adapter.deadline, call))
     except RunStopped:
         raise

@@ -153,7 +153,7 @@ def _compared(judge: Runnable[Any, Any]) -> _Evaluate:
     async def steps(fields: dict[str, Any]) -> dict[str, Any]:
         texts = {"output_a": fields["output"], "output_b": fields["other"]}
         pair = {"input": fields["input"], "reference": fields.get("reference"), **texts}
-        judged = await Effect(lambda: judge.invoke(pair), lambda: judge.ainvoke(pair))
+        judged = await Effect.of(judge, "invoke", pair)
         preference, why = judged["verdict"]["preference"], comment_of(judged["verdict"])
         if preference is None:
             raise NotJudgedError(why)

@@ -227,10 +227,7 @@ async def _sample(
             settings["temperature"] = 0.7
     own = patch_config(config, run_name=unit)
     try:
-        reply = await Effect(
-            lambda: writer.invoke(prompt, own, **settings),
-            lambda: writer.ainvoke(prompt, own, **settings),
-        )
+        reply = await Effect.of(writer, "invoke", prompt, own, **settings)
         return work_in(reply, task=prompt), []
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
         detail = f"{type(exc).__name__}: {exc}"[:500]

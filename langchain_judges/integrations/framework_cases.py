@@ -396,9 +396,7 @@ async def outcome_of(
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
     row = {name: value for name, value in case.items() if name != "notes"}
-    outcome: JudgmentResult = await Effect(
-        lambda: judge.invoke(row, config), lambda: judge.ainvoke(row, config)
-    )
+    outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
     if notes := case.get("notes"):
         verdict: Any = outcome["verdict"]
         failures = [*(verdict.get("failures") or []), *cast("list[Failure]", notes)]

@@ -142,11 +142,7 @@ class StoredExamples:
             if new:
                 documents = [record.document(self.name) for record in new]
                 keys = [record.key for record in new]
-                store = self.store
-                await Effect(
-                    lambda: store.add_documents(documents, ids=keys),
-                    lambda: store.aadd_documents(documents, ids=keys),
-                )
+                await Effect.of(self.store, "add_documents", documents, ids=keys)
                 self._changed(snapshot, new, [])
             return ids, len(new)
 
@@ -165,7 +161,7 @@ class StoredExamples:
             keys, store = [record.key for record in records], self.store
             # Where an earlier process died in a deletion, one of nothing ends it.
             if keys or isinstance(store, FaissStore):
-                await Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
+                await Effect.of(store, "delete", keys)
                 self._changed(snapshot, [], keys)
             return len({record.id for record in records})
 

@@ -197,10 +197,8 @@ class ExampleSearch:
         if not extra:
             return examples
         # Examples on trial stand among the nearest as the store would have placed them.
-        both, embed = [*examples, *extra], self.embeddings
-        own = await Effect(
-            lambda: embed.embed_query(query.text), lambda: embed.aembed_query(query.text)
-        )
+        both = [*examples, *extra]
+        own = await Effect.of(self.embeddings, "embed_query", query.text)
         vectors = unit(await self._vectors_of([each.last for each in both]))
         scores = (vectors @ unit([own])[0]).round(6)
         best = np.argsort(-scores, kind="stable")[:m]
@@ -213,19 +211,16 @@ class ExampleSearch:
             options = {"filter": wanted}
         elif isinstance(store, InMemoryVectorStore):
             options = {"filter": lambda each: wanted.items() <= each.metadata.items()}
-        documents: list[Document] = await Effect(
-            lambda: store.similarity_search(text, k=k, **options),
-            lambda: store.asimilarity_search(text, k=k, **options),
+        documents: list[Document] = await Effect.of(
+            store, "similarity_search", text, k=k, **options
         )
         return documents
 
     async def _vectors_of(self, records: Sequence[Record]) -> list[Sequence[float]]:
         """Return the vectors of records, each embedded once."""
         if missing := [record for record in records if record.vector is None]:
-            embed, texts = self.embeddings, [record.text for record in missing]
-            new = await Effect(
-                lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
-            )
+            texts = [record.text for record in missing]
+            new = await Effect.of(self.embeddings, "embed_documents", texts)
             for record, vector in zip(missing, new, strict=True):
                 record.vector = vector
         return [record.vector for record in records if record.vector is not None]

@@ -210,10 +210,8 @@ class Recaller:
     async def recall(self, item: Mapping[str, object]) -> Recalled:
         """Recall examples for an item, whether they fit or not."""
         query = {name: value for name, value in item.items() if value is not None}
-        memory, how, leak = self.memory, self.how, self.allow_leak
-        recalled: Recalled = await Effect(
-            lambda: memory.recall(query, how, allow_leak=leak),
-            lambda: memory.arecall(query, how, allow_leak=leak),
+        recalled: Recalled = await Effect.of(
+            self.memory, "recall", query, self.how, allow_leak=self.allow_leak
         )
         return recalled
 

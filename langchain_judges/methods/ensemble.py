@@ -147,10 +147,7 @@ async def ask_member(
     judge = member.judge
     field = "preference" if kind == "pair" else "label"
     try:
-        result = await Effect(
-            lambda: judge.invoke(row, {"run_name": member.name}),
-            lambda: judge.ainvoke(row, {"run_name": member.name}),
-        )
+        result = await Effect.of(judge, "invoke", row, {"run_name": member.name})
     except Exception as exc:  # a judge of any kind may raise anything: only it is lost
         if ends_the_run(exc) or is_bug(exc):
             raise

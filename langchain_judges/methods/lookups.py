@@ -375,8 +375,7 @@ async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits
         return _failed("error", f"there is no tool {call.tool!r}; there are {known}")
     request = {"name": call.tool, "args": call.arguments, "id": call.key, "type": "tool_call"}
     try:
-        effect = Effect(lambda: tool.invoke(request), lambda: tool.ainvoke(request))
-        message = await with_timeout(limits.seconds, effect)
+        message = await with_timeout(limits.seconds, Effect.of(tool, "invoke", request))
     except TimeoutError:
         return _failed("timeout", f"no result within {limits.seconds:g} seconds")
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails

@@ -357,9 +357,7 @@ class RunState:
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}
-            state = await Effect(
-                lambda: graph.get_state(config), lambda: graph.aget_state(config)
-            )
+            state = await Effect.of(graph, "get_state", config)
             if is_unfinished(state):
                 data = None
             elif judged_row(state.values):
@@ -369,9 +367,7 @@ class RunState:
         own = judge if isinstance(judge, JudgeGraph) else None
         if own and (phases := own.phases(config)):
             return await own.in_phases(data, config, phases)
-        outcome: Mapping[str, object] = await Effect(
-            lambda: judge.invoke(data, config), lambda: judge.ainvoke(data, config)
-        )
+        outcome: Mapping[str, object] = await Effect.of(judge, "invoke", data, config)
         return outcome
 
     @property

@@ -92,9 +92,7 @@ class Audited:
         judge = self.judge
 
         async def ask() -> LabelVerdict:
-            output: Mapping[str, Any] = await Effect(
-                lambda: judge.invoke(item), lambda: judge.ainvoke(item)
-            )
+            output: Mapping[str, Any] = await Effect.of(judge, "invoke", item)
             return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
 
         key = key_of("verdict", self.mark, version, item["id"], item)
@@ -291,9 +289,7 @@ class Admission:
     async def _remembered(self, batch: list[AuditedExample], state: AuditState) -> Update:
         """Remember a batch."""
         memory = self.memory
-        ids: list[str] = await Effect(
-            lambda: memory.remember(batch), lambda: memory.aremember(batch)
-        )
+        ids: list[str] = await Effect.of(memory, "remember", batch)
         return {
             "ids": list(ids),
             "learnt": [*state["learnt"], *batch],

@@ -192,9 +192,7 @@ async def _judged(
 ) -> tuple[list[held_out.Case], list[LabelVerdict]]:
     shown: list[Item] = [item_of(item) for item in items]
     config: RunnableConfig = {"max_concurrency": _AT_ONCE}
-    results = await Effect(
-        lambda: judge.batch(shown, config), lambda: judge.abatch(shown, config)
-    )
+    results = await Effect.of(judge, "batch", shown, config)
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
