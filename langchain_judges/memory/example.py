@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, cast
+from typing import Any, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -15,9 +15,6 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import whole_file
 from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
-
-_ATOMS = (str, int, float, type(None))
-
 
 # Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
@@ -82,15 +79,6 @@ class Example(ExampleFields):
     """
 
     version: int
-
-
-def copy_of(example: Example) -> Example:
-    """Return a copy of an example that can be changed safely."""
-    copy = {
-        name: value if isinstance(value, _ATOMS) else json.loads(json.dumps(value))
-        for name, value in example.items()
-    }
-    return cast("Example", copy)
 
 
 class Texts(NamedTuple):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, Token, copy_context
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -35,7 +36,6 @@ from langchain_judges.memory.example import (
     Example,
     NewExample,
     check_examples,
-    copy_of,
     read_lines,
     write_lines,
 )
@@ -274,7 +274,7 @@ class FailureMemory(BaseExampleSelector):
 
     def examples(self) -> list[Example]:
         """Return every example in its last version, in the order they were remembered."""
-        return [copy_of(each.example) for each in self._read().versions.values()]
+        return [deepcopy(each.example) for each in self._read().versions.values()]
 
     def refresh(self) -> None:
         """Read what other processes have written to the store."""
@@ -296,11 +296,12 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: An example is invalid; none is remembered then.
         """
-        return run(self._remember(examples))
+        return run(self.aremember(examples))
 
     async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember examples, as `remember` does."""
-        return await self._remember(examples)
+        ids, _ = await self._stored.add(check_examples(examples))
+        return ids
 
     def forget(
         self,
@@ -321,7 +322,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             OptionError: There is no argument.
         """
-        return run(self._forget(ids, source=source, auditor=auditor, round=round))
+        return run(self.aforget(ids, source=source, auditor=auditor, round=round))
 
     async def aforget(
         self,
@@ -332,7 +333,11 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await self._forget(ids, source=source, auditor=auditor, round=round)
+        fields = {"source": source, "auditor": auditor, "round": round}
+        where = {name: value for name, value in fields.items() if value is not None}
+        if ids is None and not where:
+            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
+        return await self._stored.remove([ids] if isinstance(ids, str) else ids, where)
 
     def recall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
@@ -346,13 +351,20 @@ class FailureMemory(BaseExampleSelector):
             how: The choice, such as `near(8)` or `"near:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
         """
-        return run(self._recall(item, how, allow_leak))
+        return run(self.arecall(item, how, allow_leak=allow_leak))
 
     async def arecall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show, as `recall` does."""
-        return await self._recall(item, how, allow_leak)
+        choice = self.how if how is None else read_recall(how)
+        while True:
+            snapshot, extra = await self._stored.seen()
+            query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
+            result = await self._search.recalled(query)
+            # Meanwhile the store may have lost what a view still holds.
+            if [*extra] == [*(await self._stored.seen())[1]]:
+                return result
 
     @contextmanager
     def trial(self, examples: Iterable[Mapping[str, object]]) -> Iterator[list[str]]:
@@ -409,28 +421,6 @@ class FailureMemory(BaseExampleSelector):
     def _read(self) -> MemorySnapshot:
         snapshot, _ = beside_loop(lambda: run(self._stored.seen()))
         return snapshot
-
-    async def _remember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
-        ids, _ = await self._stored.add(check_examples(examples))
-        return ids
-
-    async def _forget(self, ids: str | Sequence[str] | None, **fields: str | int | None) -> int:
-        where = {name: value for name, value in fields.items() if value is not None}
-        if ids is None and not where:
-            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
-        return await self._stored.remove([ids] if isinstance(ids, str) else ids, where)
-
-    async def _recall(
-        self, item: Mapping[str, object], how: How | None, allow_leak: bool
-    ) -> Recalled:
-        choice = self.how if how is None else read_recall(how)
-        while True:
-            snapshot, extra = await self._stored.seen()
-            query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
-            result = await self._search.recalled(query)
-            # Meanwhile the store may have lost what a view still holds.
-            if [*extra] == [*(await self._stored.seen())[1]]:
-                return result
 
 
 def beside_loop(work: Callable[[], T]) -> T:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Literal, cast
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example, copy_of
+from langchain_judges.memory.example import Example
 
 RecallKind = Literal["none", "all", "uniform", "near", "knn"]
 _NAME = re.compile(r"(none|all)|(near|knn)(?::(\d+))?|(uniform):(\d+)", re.ASCII)
@@ -26,10 +27,6 @@ class Recall:
     def __str__(self) -> str:
         """Return the choice as shown in metadata: `knn:8`."""
         return self.kind if self.m is None else f"{self.kind}:{self.m}"
-
-    def as_json(self) -> dict[str, object]:
-        """Return the choice as plain data."""
-        return asdict(self)
 
 
 def none() -> Recall:
@@ -103,7 +100,7 @@ class Recalled(list[Example]):
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         """Copy the examples."""
-        super().__init__(map(copy_of, examples))
+        super().__init__(map(deepcopy, examples))
         self.version = ""
         self.allow_leak = False
         self.leaked: tuple[str, ...] = ()

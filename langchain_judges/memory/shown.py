@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
 
 from typing_extensions import TypedDict
@@ -196,7 +196,7 @@ class Recaller:
         The memory's content is not among them, because it changes.
         """
         return {
-            "recall": self.how.as_json(),
+            "recall": asdict(self.how),
             "allow_leak": self.allow_leak,
             "wording": WORDING[:12],
             "budget": self._budget,
