@@ -276,13 +276,8 @@ class FirstCalls:
         self._calls: OrderedDict[str, Future[None]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
-        """Return the call to wait for; None: this one may go, and others wait for it.
-
-        Args:
-            keys: What it may have in common with others, the most telling last.
-            own: Stands for this call, until `done`.
-        """
+    def _ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
+        """Return the call to wait for; None: this one may go, and others wait for it."""
         with self._lock:
             calls = (self._calls.get(key) for key in reversed(keys))
             if first := next((call for call in calls if call and not call.done()), None):
@@ -293,14 +288,6 @@ class FirstCalls:
                 self._calls.popitem(last=False)
         return None
 
-    def done(self, keys: Sequence[str], own: Future[None], *, succeeded: bool) -> None:
-        """Let those go that waited for a call; unless it succeeded another goes ahead."""
-        with self._lock:
-            for key in () if succeeded else keys:
-                if self._calls.get(key) is own:
-                    del self._calls[key]
-        own.set_result(None)
-
     async def behind(
         self,
         keys: Sequence[str],
@@ -310,21 +297,25 @@ class FirstCalls:
         """Do some work, but not before a call that has a key in common and was earlier.
 
         Args:
-            keys: As for `ahead`.
+            keys: What it may have in common with others, the most telling last.
             work: What is done.
             succeeded: Says of its result whether others with the keys need not wait any more;
                 if not, another goes ahead.
         """
         own = pending_future()
-        while (first := self.ahead(keys, own)) is not None:
+        while (first := self._ahead(keys, own)) is not None:
             await wait_for(first)
-        is_done = False
+        waiting = keys
         try:
             result = await work()
-            is_done = succeeded(result)
+            waiting = () if succeeded(result) else keys
             return result
         finally:
-            self.done(keys, own, succeeded=is_done)
+            with self._lock:
+                for key in waiting:
+                    if self._calls.get(key) is own:
+                        del self._calls[key]
+            own.set_result(None)
 
 
 class SingleFlight(Generic[T]):

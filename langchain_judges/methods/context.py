@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
@@ -178,25 +178,11 @@ class JudgeContext:
                 f"a step {step!r} with the prompt {name!r} is unknown: `templates` names "
                 f"{sorted(self.prompts)!r}, and {sorted(self.adapters)!r} ask a model"
             )
-        return self._question(step, shape, self.prompts[name], self.adapters[step], **more)
-
-    def lookup_question(self) -> Question:
-        """The question that wants look-ups, of the judge's first model."""
-        return self._question("consult", Wanted, CONSULT, next(iter(self.adapters.values())))
-
-    def _question(
-        self,
-        step: str,
-        shape: type[BaseModel],
-        prompt: ChatPromptTemplate,
-        adapter: ModelAdapter,
-        **more: Any,
-    ) -> Question:
         return Question(
             method=self.options.label,
             step=step,
-            adapter=adapter,
-            prompt=prompt,
+            adapter=self.adapters[step],
+            prompt=self.prompts[name],
             reply_schema=shape,
             version=self.version,
             repairs=self.options.repairs,
@@ -205,6 +191,11 @@ class JudgeContext:
             log=self.log,
             **more,
         )
+
+    def lookup_question(self) -> Question:
+        """The question that wants look-ups, of the judge's first model."""
+        first = self.question(next(iter(self.adapters)), Wanted, next(iter(self.prompts)))
+        return replace(first, step="consult", prompt=CONSULT)
 
     def unsupported_media(self, row: Mapping[str, object]) -> list[Failure]:
         """Why a row cannot be judged: it holds what one of the models does not take.

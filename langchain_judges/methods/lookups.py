@@ -55,10 +55,6 @@ EVIDENCE = """
 
 Looked up before this judgment; a reason names what decides as [look-up 1]:
 {findings}"""
-_FINDING = """<finding-{token}>
-Look-up {number}: {name}({arguments}): {status}{cut}
-{text}
-</finding-{token}>"""
 _CITED = re.compile(r"\[look-up (\d{1,3})\]", re.IGNORECASE)
 # Characters of a result that a verdict tells.
 _TOLD = 200
@@ -142,8 +138,8 @@ class LookupOptions(JudgeOptions):
         return 0 if self.tools or self.evidence == "shown" else self.tool_limits.rounds
 
 
-class Lookup(TypedDict):
-    """One call of a tool, and what came of it.
+class _Result(TypedDict):
+    """What came of a call of a tool.
 
     Attributes:
         status: `ok`, `error`, or `timeout`.
@@ -151,11 +147,16 @@ class Lookup(TypedDict):
         text: The part of it that the judge was shown; in a verdict its beginning.
     """
 
-    tool: str
-    arguments: dict[str, Any]
     status: str
     characters: int
     text: str
+
+
+class Lookup(_Result):
+    """One call of a tool, and what came of it."""
+
+    tool: str
+    arguments: dict[str, Any]
 
 
 class LookupState(TypedDict, total=False):
@@ -203,17 +204,9 @@ def findings(lookups: Sequence[Lookup]) -> str:
         arguments = json.dumps(each["arguments"], ensure_ascii=False)
         shown, whole = len(each["text"]), each["characters"]
         cut = f", {shown:,} of {whole:,} characters shown" if shown < whole else ""
-        lines.append(
-            _FINDING.format(
-                token=fence(arguments, each["text"]),
-                number=number,
-                name=each["tool"],
-                arguments=arguments,
-                status=each["status"],
-                cut=cut,
-                text=each["text"],
-            )
-        )
+        tag = f"finding-{fence(arguments, each['text'])}"
+        head = f"Look-up {number}: {each['tool']}({arguments}): {each['status']}{cut}"
+        lines.append(f"<{tag}>\n{head}\n{each['text']}\n</{tag}>")
     return EVIDENCE.format(findings="\n".join(lines)) if lines else ""
 
 
@@ -357,14 +350,8 @@ async def _looked_up(
     return Lookup(tool=call.tool, arguments=call.arguments, **result)
 
 
-class _Result(TypedDict):
-    status: str
-    characters: int
-    text: str
-
-
-def _failed(status: str, text: str) -> _Result:
-    return {"status": status, "characters": len(text), "text": _middle_cut(text, 500)}
+def _result(status: str, text: str, most: int = 500) -> _Result:
+    return {"status": status, "characters": len(text), "text": _middle_cut(text, most)}
 
 
 async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits) -> _Result:
@@ -372,21 +359,17 @@ async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools))
-        return _failed("error", f"there is no tool {call.tool!r}; there are {known}")
+        return _result("error", f"there is no tool {call.tool!r}; there are {known}")
     request = {"name": call.tool, "args": call.arguments, "id": call.key, "type": "tool_call"}
     try:
         message = await with_timeout(limits.seconds, Effect.of(tool, "invoke", request))
     except TimeoutError:
-        return _failed("timeout", f"no result within {limits.seconds:g} seconds")
+        return _result("timeout", f"no result within {limits.seconds:g} seconds")
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
-        return _failed("error", f"{type(exc).__name__}: {exc}")
+        return _result("error", f"{type(exc).__name__}: {exc}")
     text = plain(getattr(message, "content", message)) or "(nothing)"
     status = "error" if getattr(message, "status", "") == "error" else "ok"
-    return {
-        "status": status,
-        "characters": len(text),
-        "text": _middle_cut(text, limits.characters),
-    }
+    return _result(status, text, limits.characters)
 
 
 def _middle_cut(text: str, most: int) -> str:
@@ -400,7 +383,7 @@ def _within(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
     """Look-ups as far as all that is shown has room."""
     found: list[Lookup] = []
     for each in lookups:
-        text = each["text"] if len(each["text"]) <= room else each["text"][: max(0, room)]
+        text = each["text"][: max(0, room)]
         room -= len(text)
         found.append({**each, "text": text})
     return found

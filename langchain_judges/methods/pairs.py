@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, NotRequired
+from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.prompts import ChatPromptTemplate
 
@@ -318,21 +318,10 @@ class ShownPair(Pair):
 
 def pair_of(state: Mapping[str, Any]) -> ShownPair:
     """The pair that a state holds, with what was recalled for it."""
-    pair: ShownPair = {
-        "input": state["input"],
-        "output_a": state["output_a"],
-        "output_b": state["output_b"],
-        "reference": state.get("reference"),
-    }
-    if variables := state.get("variables"):
-        pair["variables"] = variables
-    if examples := examples_in(state):
-        pair["shown"] = examples
-    if task_kind := state.get("task_kind"):
-        pair["task_kind"] = task_kind
-    if lookups := state.get("lookups"):
-        pair["lookups"] = lookups
-    return pair
+    beside = ("variables", "shown", "task_kind", "lookups")
+    pair = {name: state.get(name) for name in ("input", "output_a", "output_b", "reference")}
+    pair |= {name: state[name] for name in beside if state.get(name)}
+    return cast("ShownPair", pair)
 
 
 def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:

@@ -146,23 +146,17 @@ def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     return rest | {field: record[column] for field, column in columns.items()}
 
 
-USUAL: dict[Field, tuple[str, ...]] = {
-    "input": (
-        *("input", "question", "query", "prompt", "task", "instruction", "messages"),
-        *("article", "document", "text", "content"),
-    ),
-    "output": (
-        *("output", "answer", "response", "completion", "prediction", "result", "summary"),
-        *("generation", "messages", "text", "content"),
-    ),
-    "reference": (
-        *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
-        *("completion", "summary", "messages", "text", "content"),
-    ),
-    "context": CONTEXTS,
+_USUAL: dict[Field, str] = {
+    "input": "input question query prompt task instruction messages article document text"
+    " content",
+    "output": "output answer response completion prediction result summary generation messages"
+    " text content",
+    "reference": "reference expected output answer response target ground_truth completion"
+    " summary messages text content",
+    "context": " ".join(CONTEXTS),
 }
 # What is found in data by none of these may have a usual name of a column.
-USUAL = {field: tuple(dict.fromkeys((*n, *NAMES.get(field, ())))) for field, n in USUAL.items()}
+USUAL = {f: tuple(dict.fromkeys((*n.split(), *NAMES.get(f, ())))) for f, n in _USUAL.items()}
 
 
 def check_words(**options: object) -> None:
