@@ -295,6 +295,7 @@ class LangSmithServer:
         return [
             {"feedback_key": key, "feedback_config": self.configs[key], **about}
             for key in parameters["key"]
+            if key in self.configs
         ]
 
     def _patch_feedback_config(self, _: Any, __: Any, payload: Any) -> Any:

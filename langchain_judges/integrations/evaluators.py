@@ -13,12 +13,12 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from threading import Lock
 from types import SimpleNamespace
 from typing import Annotated, Any
-from uuid import UUID
 
 from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
@@ -43,7 +43,6 @@ from langchain_judges.integrations.framework_cases import (
     TextSources,
     error_verdict,
     feedback_key,
-    feedback_keys,
     outcome_of,
     scores_of,
 )
@@ -125,50 +124,40 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     """
     check_words(key=key)
     check_value("prepare", prepare, Prepare)
-    places = TextSources(input, output, reference, context, rubric)
-    return JudgeEvaluator(judge, key, CaseReader(judge, places), prepare, scale)
+    reader = CaseReader(judge, TextSources(input, output, reference, context, rubric))
+    name = key or feedback_key(judge)
+    return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 
 
-# What a run has beside its own fields, where it is JSON.
-_RUN_FIELDS = ("error", "child_runs", "outputs", "inputs", "run_type")
+# What is read of a run or an example, where it is JSON.
+_BLANK = dict.fromkeys(
+    ("id", "session_id", "run_type", "inputs", "outputs", "error", "child_runs")
+)
 
 
-def _objects(run: Any, example: Any) -> tuple[Any, Any]:
-    """Return a run and its example, also where LangSmith gives them as JSON."""
-    blank = dict.fromkeys((*_RUN_FIELDS, "id", "session_id"))
-    run, example = (
-        SimpleNamespace(**{**blank, **each}) if isinstance(each, Mapping) else each
-        for each in (run, example)
-    )
-    return run, example
+def _object(value: Any) -> Any:
+    """Run or example as an object, also where LangSmith gives it as JSON."""
+    return SimpleNamespace(**{**_BLANK, **value}) if isinstance(value, Mapping) else value
 
 
+@dataclass(eq=False)
 class JudgeEvaluator(RunEvaluator):
     """A judge as an evaluator of LangSmith or openevals; create it with `as_evaluator`."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        key: str | None,
-        reader: CaseReader,
-        prepare: Prepare = None,
-        scale: ScoreScale = "unit",
-    ) -> None:
-        """Create the evaluator, without a call to a model."""
-        self._prepare = prepare
-        self.judge = judge
-        self.marks = fingerprint_of(judge)
-        self.key = key or feedback_key(judge)
-        self._spans = spans_of(judge, self.key, scale)
-        self._reader = reader
-        self._lock = Lock()
-        # How many rows, the first of all, had nothing to be judged by.
-        self._lacking = 0.0
+    judge: Judge
+    key: str
+    reader: CaseReader
+    prepare: Prepare
+    spans: Mapping[str, Span]
+    # How many rows, the first of all, had nothing to be judged by.
+    _lacking: float = field(default=0.0, init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
 
     @property
     def feedback_keys(self) -> list[str]:
         """The feedback keys of a row, also if this evaluator fails on it."""
-        return feedback_keys(self.judge, self.key)
+        options = getattr(unwrapped(self.judge), "options", None)
+        return [*dict.fromkeys((self.key, *getattr(options, "parts", ())))]
 
     def evaluate_run(
         self,
@@ -177,7 +166,7 @@ class JudgeEvaluator(RunEvaluator):
         evaluator_run_id: uuid.UUID | None = None,
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, synchronously."""
-        return _run(self._evaluate(run, example, evaluator_run_id))
+        return _run(self.aevaluate_run(run, example, evaluator_run_id))
 
     async def aevaluate_run(
         self,
@@ -186,7 +175,14 @@ class JudgeEvaluator(RunEvaluator):
         evaluator_run_id: uuid.UUID | None = None,
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
-        return await self._evaluate(run, example, evaluator_run_id)
+        run, example = _object(run), _object(example)
+        self._check_keys(run)
+        metadata = {"target_run_id": str(run.id)}
+        read = partial(self._case, run, example)
+        outcome, ran = await self._judge(read, evaluator_run_id or uuid.uuid4(), metadata)
+        self._check_lacking(outcome["verdict"])
+        results = self._results(outcome, evaluator_run_id if ran else None)
+        return {"results": results} if len(results) > 1 else results[0]
 
     def __call__(self, run: Any = None, example: Any = None, **fields: Any) -> Feedback:
         """Judge as `acall` does, before it returns; the result may be awaited."""
@@ -225,8 +221,8 @@ class JudgeEvaluator(RunEvaluator):
 
         def case() -> dict[str, object]:
             if run is None:
-                return {**self._reader.case(row), **variables}
-            return self._case(*_objects(run, example))
+                return {**self.reader.case(row), **variables}
+            return self._case(_object(run), _object(example))
 
         with logged_in_test(self.key) as log:
             run_id = uuid.uuid4()
@@ -248,32 +244,21 @@ class JudgeEvaluator(RunEvaluator):
         self, outcome: JudgmentResult, source: uuid.UUID | None
     ) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
+        fingerprint = fingerprint_of(self.judge)
         return [
             EvaluationResult(
                 key=each.key,
                 score=span.score(each.score),
                 value=each.value,
                 comment=each.comment,
-                evaluator_info={**self.marks, **span.said},
+                evaluator_info={**fingerprint, **span.said},
                 feedback_config=span.config,
                 extra=each.extra,
                 source_run_id=source,
             )
             for each in scores_of(outcome, self.key)
-            for span in [self._spans.get(each.key, Span())]
+            for span in [self.spans.get(each.key, Span())]
         ]
-
-    async def _evaluate(
-        self, run: Run, example: Example | None, run_id: uuid.UUID | None
-    ) -> EvaluationResult | EvaluationResults:
-        run, example = _objects(run, example)
-        self._check_keys(run)
-        metadata = {"target_run_id": str(run.id)}
-        read = partial(self._case, run, example)
-        outcome, ran = await self._judge(read, run_id or uuid.uuid4(), metadata)
-        self._check_lacking(outcome["verdict"])
-        results = self._results(outcome, run_id if ran else None)
-        return {"results": results} if len(results) > 1 else results[0]
 
     def _case(self, run: Any, example: Any) -> dict[str, object]:
         """Row made of a run and its example.
@@ -281,16 +266,16 @@ class JudgeEvaluator(RunEvaluator):
         Raises:
             InputError: A text cannot be found, or `prepare` makes no row.
         """
-        if self._prepare:
-            made = self._prepare(run, example)
+        if self.prepare:
+            made = self.prepare(run, example)
             if not isinstance(made, Mapping):
                 raise InputError(f"`prepare` must return a row, got {type(made).__name__}")
             return dict(made)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
-        row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
+        row = EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
-        return self._reader.case(row._replace(attachments=attached))
+        return self.reader.case(row._replace(attachments=attached))
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.
@@ -307,7 +292,9 @@ class JudgeEvaluator(RunEvaluator):
         for key in self.feedback_keys if experiment else ():
             other = row[1].setdefault(key, self)
             if other is not self:
-                names = " and ".join(repr(each.marks["method"]) for each in (other, self))
+                names = " and ".join(
+                    repr(fingerprint_of(each.judge)["method"]) for each in (other, self)
+                )
                 raise OptionError(
                     f"two evaluators of this experiment, {names}, give the feedback {key!r}: "
                     "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
@@ -405,11 +392,10 @@ def as_comparative_evaluator(
         return Feedback(found, **lists)
 
     def compared(runs: Sequence[Any], example: Any) -> Feedback:
-        runs = [_objects(each, None)[0] for each in runs]
-        _, example = _objects(None, example)
+        runs, example = [*map(_object, runs)], _object(example)
         inputs = example.inputs if example else runs[0].inputs
         reference_outputs = example.outputs if example else None
-        scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
+        scores: dict[uuid.UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))

@@ -6,10 +6,11 @@ import base64
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Unpack, cast
+from typing import Any, NamedTuple, NotRequired, Unpack, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
@@ -45,7 +46,6 @@ from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
     Failure,
-    FailureReason,
     Label,
     LabelVerdict,
     Verdict,
@@ -57,9 +57,6 @@ from langchain_judges.verdict import (
     reason_of,
     score_of,
 )
-
-if TYPE_CHECKING:
-    from langsmith.schemas import Run
 
 
 def item_for(
@@ -188,12 +185,13 @@ class CaseReader:
         Raises:
             InputError: A text cannot be found; the message says what was expected.
         """
+        own = self.places
         # Without inputs the task is what stands at the beginning of the work.
-        asked = asked_in(row.outputs, self.places.output) if row.inputs is None else None
+        asked = asked_in(row.outputs, own.output) if row.inputs is None else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
-        said = asked or none or task_in(row.inputs, self.places.input)
+        said = asked or none or task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
-        text = None if self._judges_source else self._work(row.outputs, task)
+        text = None if self._judges_source else work_in(row.outputs, own.output, task=task)
         given = context_in(row.context) is not None
         source = row.context if given else self._source(row.inputs, row.outputs)
         if context_in(source) is None and self._needs_source:
@@ -212,7 +210,7 @@ class CaseReader:
             raise InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
-        other = work_in(row.reference, self.places.reference, "reference", task=task)
+        other = work_in(row.reference, own.reference, "reference", task=task)
         return self._noted(pair_for(task, text, other, source=source), row, said, other)
 
     def sides(
@@ -226,11 +224,8 @@ class CaseReader:
         task = task_in(inputs, self.places.input)
         known = reference_in(reference, self.places.reference) if reference else None
         source = self._source(inputs, None)
-        texts = (self._work(side, task) for side in (a, b))
+        texts = (work_in(side, self.places.output, task=task) for side in (a, b))
         return pair_for(task, *texts, reference=known, source=source)
-
-    def _work(self, outputs: object, task: Text) -> Text:
-        return work_in(outputs, self.places.output, task=task)
 
     def _noted(
         self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
@@ -416,21 +411,14 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 
 def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
     """Return the verdict of a row that failed before it was judged."""
-    is_input = isinstance(exc, InputError)
-    failure: Failure = {
-        "step": "input" if is_input else "judge",
-        "unit": "",
-        "reason": _reason_of(exc),
-        "detail": str(exc),
-    }
+    if isinstance(exc, InputError):
+        is_lacking = isinstance(exc, LackingError)
+        problem = Problem("lacking" if is_lacking else "missing", str(exc))
+        failure = problem.failure("input", "")
+    else:
+        failure = Problem("provider_error", str(exc)).failure("judge", "")
     undecided = not_labelled if kind_of(judge) == "item" else not_judged
     return undecided([failure], no_usage())
-
-
-def _reason_of(exc: JudgeError) -> FailureReason:
-    if isinstance(exc, LackingError):
-        return "lacking"
-    return "missing" if isinstance(exc, InputError) else "provider_error"
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
@@ -447,12 +435,6 @@ def feedback_key(judge: Judge) -> str:
     own = options.own_rubric if isinstance(options, LabelOptions) else None
     names = [each.name for each in own.criteria] if own else []
     return names[0] if len(names) == 1 else str(fingerprint_of(judge)["method"])
-
-
-def feedback_keys(judge: Judge, key: str) -> list[str]:
-    """Return the keys of all feedback that a row gets: the total's, then each criterion's."""
-    options = getattr(unwrapped(judge), "options", None)
-    return list(dict.fromkeys([key, *getattr(options, "parts", ())]))
 
 
 class CaseScore(NamedTuple):

@@ -11,18 +11,16 @@ import uuid
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from langsmith import Client
+from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.framework_cases import CaseReader, TextSources, label_options
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
-
-if TYPE_CHECKING:
-    from langsmith import Client
-    from langsmith.schemas import Feedback, Run
 
 T = TypeVar("T")
 _RUN = (
@@ -37,7 +35,12 @@ _REVIEWED = ("needs_my_review", "needs_others_review", "archived")
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
 # A connection that is kept belongs to an event loop that has ended.
-CLOSED = {"Connection": "close"}
+_CLOSED = {"Connection": "close"}
+# What a run has under the same name in LangSmith's lists.
+_SAME = (
+    *("name", "start_time", "end_time", "error", "inputs", "outputs"),
+    *("dotted_order", "reference_example_id"),
+)
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
@@ -146,25 +149,22 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     Raises:
         langsmith.LangsmithError: LangSmith refuses the request, or cannot be reached.
     """
-    query: Any = {"project_ids": [str(project)], "min_start_time": since}
-    query |= {"selects": list(_RUN), **which}
-    runs = _listed(lambda: client.runs.query(**query, page_size=_PAGE, extra_headers=CLOSED))
+    query = {"project_ids": [str(project)], "min_start_time": since, "selects": [*_RUN]}
+    runs = _listed(client.runs.query, **query, **which)
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
 
 
 def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:
     """Return the ids of a project's threads that were active since a time."""
-    query: Any = {"project_id": str(project), "min_start_time": since, **which}
-    threads = _listed(
-        lambda: client.threads.query(**query, page_size=_PAGE, extra_headers=CLOSED)
-    )
+    query = {"project_id": str(project), "min_start_time": since}
+    threads = _listed(client.threads.query, **query, **which)
     return [str(thread.thread_id) for thread in threads]
 
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     """Return the root runs of a thread in time, those before any look at it too."""
-    query: Any = {"project_id": str(project), "selects": list(_TRACE), "page_size": _PAGE}
-    traces = _listed(lambda: client.threads.list_traces(thread, **query, extra_headers=CLOSED))
+    query = {"project_id": str(project), "selects": [*_TRACE]}
+    traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
     return sorted(runs, key=lambda run: str(run.start_time))
 
@@ -196,45 +196,34 @@ def queue_items(client: Client, queue_id: object) -> list[Any]:
         client: LangSmith's client, of a server from version 0.18.
         queue_id: The queue's id.
     """
-    which: Any = {"item_type": "RUN", "page_size": _PAGE, "extra_headers": CLOSED}
-    listed = partial(client.annotation_queues.items.list, str(queue_id), **which)
-    return [item for each in _REVIEWED for item in _listed(partial(listed, status=each))]
+    query, which = client.annotation_queues.items.list, {"item_type": "RUN"}
+    places = (_listed(query, str(queue_id), status=each, **which) for each in _REVIEWED)
+    return [item for items in places for item in items]
 
 
 def _run(item: Any, project: object, id: str, kind: str) -> Run:
-    """Return a run as evaluators take it, of an item of a list."""
-    from langsmith.schemas import Run
-
-    fields = {name: getattr(item, name) for name in ("name", "start_time", "end_time", "error")}
-    more = {
-        name: getattr(item, name, None) for name in ("dotted_order", "reference_example_id")
-    }
-    return Run(
-        **fields,
-        **{name: value for name, value in more.items() if value},
-        id=id,
-        trace_id=item.trace_id or id,
-        run_type=kind,
-        session_id=project,
-        inputs=item.inputs or {},
-        outputs=item.outputs,
-        extra={"metadata": getattr(item, "metadata", None) or {}},
-    )
+    """Run as evaluators take it, of an item of a list."""
+    fields: dict[str, Any] = {name: getattr(item, name, None) for name in _SAME}
+    fields |= {"trace_id": item.trace_id or id, "run_type": kind, "session_id": project}
+    fields["extra"] = {"metadata": getattr(item, "metadata", None) or {}}
+    return Run(id=id, **{name: value for name, value in fields.items() if value})
 
 
-def _listed(query: Callable[[], AsyncIterable[T]]) -> list[T]:
-    async def collected() -> list[T]:
-        return [item async for item in query()]
+def _listed(query: Callable[..., AsyncIterable[T]], *names: str, **which: Any) -> list[T]:
+    async def collected(**options: Any) -> list[T]:
+        return [item async for item in query(*names, **which, page_size=_PAGE, **options)]
 
-    return waited_for(collected())
+    return waited_for(collected)
 
 
-def waited_for(work: Coroutine[Any, Any, T]) -> T:
+def waited_for(
+    method: Callable[..., Coroutine[Any, Any, T]], *args: object, **fields: Any
+) -> T:
     """Result of a method that LangSmith's client has for event loops only.
 
-    The loop runs in a thread of its own: the caller may be in a loop. Requests in it are sent
-    with `CLOSED`.
+    The loop runs in a thread of its own: the caller may be in a loop.
     """
+    work = method(*args, **fields, extra_headers=_CLOSED)
     with ThreadPoolExecutor(1, "langsmith") as thread:
         return thread.submit(asyncio.run, work).result()
 

@@ -21,9 +21,7 @@ from langchain.agents.middleware import (
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langsmith import Client
 from langsmith.run_helpers import get_current_run_tree
-from langsmith.run_trees import get_cached_client
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
@@ -136,17 +134,13 @@ class Judged(TypedDict):
 
 
 def send_feedback(
-    outcome: JudgmentResult,
-    key: str,
-    marks: dict[str, object],
-    judge_run: uuid.UUID,
-    revisions: int,
+    judge: Judge, outcome: JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
 ) -> None:
     """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
     tree = get_current_run_tree()
     if tree is None:
         return
-    client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
+    client, fingerprint = tree.client, fingerprint_of(judge)
     failures = outcome["verdict"].get("failures") or []
 
     def send() -> None:
@@ -161,7 +155,7 @@ def send_feedback(
                         key=each.key,
                         score=each.score,
                         comment=each.comment,
-                        source_info=marks,
+                        source_info=fingerprint,
                         feedback_source_type="model",
                         source_run_id=judge_run,
                         extra=each.extra and {"revisions": revisions, "failures": failures},
@@ -303,7 +297,6 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.threshold = threshold
         self.max_revisions = max_iterations - 1 if max_iterations else max_revisions
         self.reference, self.context, self.trajectory = reference, context, trajectory
-        self.marks = fingerprint_of(judge)
         self.key = key or feedback_key(judge)
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
@@ -343,7 +336,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             )
             return {"judged": answers, "messages": [request], "jump_to": "model"}
         if outcome:
-            send_feedback(outcome, self.key, self.marks, judge_run, revisions=len(earlier))
+            send_feedback(self.judge, outcome, self.key, judge_run, revisions=len(earlier))
         return {"judged": answers, **self._ending(state, answers, current)}
 
     async def _judged(

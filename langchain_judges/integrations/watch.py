@@ -12,14 +12,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-from langsmith import APIConnectionError, InternalServerError, RateLimitError
+from langsmith import APIConnectionError, Client, InternalServerError, RateLimitError
+from langsmith.schemas import Run
 from langsmith.utils import (
     LangSmithAPIError,
     LangSmithConnectionError,
-    LangSmithError,
     LangSmithRateLimitError,
 )
 
@@ -37,7 +36,6 @@ from langchain_judges.integrations.framework_cases import (
     scores_of,
 )
 from langchain_judges.integrations.langsmith_runs import (
-    CLOSED,
     queue_items,
     runs_of,
     runs_of_thread,
@@ -55,10 +53,6 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision, reason_of
-
-if TYPE_CHECKING:
-    from langsmith import Client
-    from langsmith.schemas import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -205,7 +199,7 @@ def _is_judgment(run: Run) -> bool:
 
 
 # A run, or all of a thread; the last gets the feedback.
-_Case = Sequence["Run"]
+_Case = Sequence[Run]
 
 
 @dataclass
@@ -337,21 +331,19 @@ class _Look:
         labels = options.human_labels if options else ()
         if not labels:
             return []
-        key, names = f"{self.key}.people", [str(label) for label in labels]
-        own: Any = [{"value": float(n), "label": name} for n, name in enumerate(names)]
-        config: Any = {"type": "categorical", "categories": own}
-        try:
+        key = f"{self.key}.people"
+        known = [*self.client.list_feedback_configs(feedback_key=[key])]
+        # There may be one, of an earlier judge.
+        old = [own for each in known for own in each.feedback_config.get("categories") or []]
+        lacking = {str(label): None for label in labels} | {each["label"]: each for each in old}
+        start = int(max((each["value"] for each in old), default=-1)) + 1
+        names = (name for name, own in lacking.items() if own is None)
+        new: Any = [{"value": float(n), "label": name} for n, name in enumerate(names, start)]
+        config: Any = {"type": "categorical", "categories": new}
+        if not known:
             self.client.create_feedback_config(key, feedback_config=config)
-        except LangSmithError:  # there is one, of an earlier judge
-            [known] = self.client.list_feedback_configs(feedback_key=[key])
-            old = known.feedback_config.get("categories") or []
-            lacking = [name for name in names if name not in {each["label"] for each in old}]
-            after = enumerate(
-                lacking, int(max((each["value"] for each in old), default=-1)) + 1
-            )
-            new: Any = [{"value": float(n), "label": name} for n, name in after]
-            if new:
-                self.client.add_feedback_categories(key, new)
+        elif new:
+            self.client.add_feedback_categories(key, new)
         return [key]
 
     def _enqueue(self, run: Run) -> None:
@@ -359,8 +351,8 @@ class _Look:
             return
         place = {"project_id": str(run.session_id), "start_time": run.start_time}
         entry: Any = {"item_type": "RUN", "run_id": str(run.id), **place}
-        add = partial(self.client.annotation_queues.items.create, str(self.queue_id))
-        self.patiently(lambda: waited_for(add(items=[entry], extra_headers=CLOSED)))
+        add: Any = self.client.annotation_queues.items.create
+        self.patiently(waited_for, add, str(self.queue_id), items=[entry])
         self.in_queue.add(str(run.id))
         self.watch.queued += 1
 
@@ -460,11 +452,8 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
         "dependencies": "\n".join(dependencies),
         "workspace_secrets_keys": list(secrets),
     }
-    answer: Any = waited_for(
-        client.evaluators.create(
-            name=name, type="code", code_evaluator=evaluator, extra_headers=CLOSED
-        )
-    )
+    create: Any = client.evaluators.create
+    answer: Any = waited_for(create, name=name, type="code", code_evaluator=evaluator)
     # The client has no call that attaches one.
     own = {"evaluator_id": str(answer.evaluator.id), "display_name": name}
     which = {"session_id": str(session), "sampling_rate": sample, "filter": filter or _ROOTS}
