@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -341,8 +341,10 @@ async def _looked_up(
     """Make one call, unless an earlier run of the row has made it."""
     booking = account.open()
     row = account.run.replies if account.run else None
-    compute = partial(_called, tools, call, limits)
-    result = await log.reply(call.key, compute, lambda _: True, row)
+    # A result has no draft: a call that failed is not made again.
+    result = await log.reply(
+        call.key, lambda _: _called(tools, call, limits), lambda _: True, row
+    )
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"
         problem = Problem(reason, clean(f"the tool: {result['text']}"[:500]))
