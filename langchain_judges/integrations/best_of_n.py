@@ -137,8 +137,13 @@ class _Contest:
             raise InputError(f"there is no answer to choose from: {details}")
 
         judged = self._judged_by(task, expected, source, texts)
-        play = self._by_label if self.takes_items else self._knockout
-        winner, bracket = await play([*texts], judged)
+        if self.takes_items:
+            bracket = await gather([judged(1, i, None, "") for i in texts])
+            scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
+            labelled = [i for i in texts if scores[i] is not None]
+            winner = max(labelled or [*texts][:1], key=lambda i: (scores[i] or 0, -i))
+        else:
+            winner, bracket = await self._knockout([*texts], judged)
         verdicts = [match["verdict"] for match in bracket]
         failures += [f for verdict in verdicts for f in verdict.get("failures") or []]
         return Best(
@@ -170,14 +175,6 @@ class _Contest:
 
         return judged
 
-    async def _by_label(
-        self, players: list[int], judged: _Judged
-    ) -> tuple[int, list[AnswerMatch]]:
-        bracket = await gather([judged(1, i, None, "") for i in players])
-        scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
-        labelled = [i for i in players if scores[i] is not None]
-        return max(labelled or players[:1], key=lambda i: (scores[i] or 0, -i)), bracket
-
     async def _knockout(
         self, players: list[int], judged: _Judged
     ) -> tuple[int, list[AnswerMatch]]:
@@ -186,15 +183,12 @@ class _Contest:
         number = 0
         while len(players) > 1:
             number += 1
-            sides = list(zip(players[::2], players[1::2], strict=False))
-            names = [f"match {number}.{place}" for place in range(1, len(sides) + 1)]
-            calls = [
-                judged(number, *side, name) for side, name in zip(sides, names, strict=True)
-            ]
+            sides = enumerate(zip(players[::2], players[1::2], strict=False), 1)
+            calls = [judged(number, *side, f"match {number}.{i}") for i, side in sides]
             matches = await gather(calls)
             bracket += matches
             winners = [i for match in matches if (i := match["winner"]) is not None]
-            players = winners + players[2 * len(sides) :]
+            players = winners + players[2 * len(matches) :]
         return players[0], bracket
 
     async def _answers(

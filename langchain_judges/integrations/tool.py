@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
@@ -58,7 +57,7 @@ def judge_tool(
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
 
-    async def steps(arguments: Mapping[str, object]) -> tuple[str, CaseVerdict]:
+    async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
         case = {field: value for field, value in arguments.items() if value is not None}
         try:
             for field in case:
@@ -72,12 +71,9 @@ def judge_tool(
         summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
         return json.dumps(summary, ensure_ascii=False), verdict
 
-    async def later(**arguments: object) -> tuple[str, CaseVerdict]:
-        return await steps(arguments)
-
     return StructuredTool.from_function(
-        func=lambda **arguments: run(steps(arguments)),
-        coroutine=later,
+        func=lambda **arguments: run(steps(**arguments)),
+        coroutine=steps,
         name=name or ("compare_texts" if pairs else "judge_text"),
         description=description or _purpose(judge, pairs),
         args_schema=PairArguments if pairs else ItemArguments,

@@ -219,13 +219,13 @@ class _Look:
 
     def patiently(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Send a request; wait longer each time where LangSmith is busy or away."""
-        for number in range(_TRIES):
+        for number in range(_TRIES - 1):
             try:
                 return request(*args, **kwargs)
             except _PASSING:
-                if number == _TRIES - 1 or self.stop.wait(min(2**number, 30)):
+                if self.stop.wait(min(2**number, 30)):
                     raise
-        raise AssertionError
+        return request(*args, **kwargs)
 
     def at(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
         """Judge what is sampled and has no feedback yet."""
@@ -263,12 +263,9 @@ class _Look:
         known: set[str] = set()
         for start in range(0, len(ids), _TOGETHER):
             which: Any = {"run_ids": ids[start : start + _TOGETHER], "feedback_key": [self.key]}
-            found = self.patiently(self._feedback, which)
+            found = self.patiently(lambda asked: [*self.client.list_feedback(**asked)], which)
             known |= {str(each.run_id) for each in found}
         return known
-
-    def _feedback(self, which: Any) -> list[Any]:
-        return list(self.client.list_feedback(**which))
 
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case) == 1:
