@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from langchain_judges import load_judge
-from langchain_judges.methods.registry import METHODS, kind_of_rows
+from langchain_judges.methods.registry import METHODS, leaf_of, method_of
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
 from tests.memories import Letters
@@ -73,7 +73,8 @@ def rows() -> list[dict[str, Any]]:
 def row_of(method: str, pair: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a method judges of a pair."""
     pair = {key: pair[key] for key in ("input", "output_a", "output_b")}
-    if kind_of_rows(method, OPTIONS.get(method, {})) == "pair":
+    spec = {"method": method, "options": OPTIONS.get(method, {})}
+    if method_of(leaf_of(spec)[0]).takes == "pair":
         return pair
     return {"input": pair["input"], "output": pair["output_a"]}
 

@@ -35,7 +35,7 @@ from typing import Any
 import pytest
 
 from langchain_judges import create_allure_audit, load_judge
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, leaf_of, method_of
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.writing.writers import load_writer
 from tests.frozen_cases import (
@@ -101,7 +101,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
         method = case.method.removeprefix("write ")
         writer = load_writer(method, model, preset=case.preset, **options)
         return writer, {**TASK, **case.row}
-    kind = kind_of_rows(case.method, case.options)
+    kind = method_of(leaf_of({"method": case.method, "options": case.options})[0]).takes
     if case.memory:
         options["memory"] = pair_memory() if kind == "pair" else item_memory()
     if case.method == "drpe":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
@@ -10,14 +10,13 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy
 from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.options import factory
-from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
     from langchain_judges.methods.declaration import (
         GraphOptions,
         JudgeOptions,
     )
-    from langchain_judges.methods.ensemble_options import Combination, MembersLike, Named
+    from langchain_judges.methods.ensemble_options import Combination, MembersLike
     from langchain_judges.methods.graph import JudgeGraph
 
 P = ParamSpec("P")
@@ -78,15 +77,6 @@ def method_of(name: str) -> type[JudgeOptions]:
     return named(METHODS | COMBINATIONS, name, "method")
 
 
-def kind_of_rows(name: str, options: Mapping[str, object]) -> Kind:
-    """The kind of row of a judge that is named with its options: pairs or single texts.
-
-    Raises:
-        OptionError: There is no such method.
-    """
-    return method_of(leaf_of({"method": name, "options": options})[0]).takes
-
-
 def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Method, preset and options of a judge, of one made of judges its first member's.
 
@@ -97,18 +87,13 @@ def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
         members, options = spec.get("model"), spec.get("options") or {}
         first = members[0] if isinstance(members, list) and members else None
         if not isinstance(first, Mapping) or "method" not in first:
-            first = next(iter(_methods_in(spec["method"], options)))
+            # The methods by which the models are asked of which the judge is made.
+            combination = cast("type[Combination]", COMBINATIONS[spec["method"]])
+            given = options.get("methods")
+            methods = given if isinstance(given, list | tuple) else ()
+            first = (methods or combination.default_methods)[0]
         spec = first if isinstance(first, Mapping) else {"method": first}
     return spec["method"], spec.get("preset"), dict(spec.get("options") or {})
-
-
-def _methods_in(name: str, options: Mapping[str, object]) -> Sequence[Named]:
-    """The methods by which the models are asked of which a judge is made."""
-    methods = options.get("methods")
-    if isinstance(methods, list | tuple) and methods:
-        return methods
-    default: Sequence[Named] = cast("type[Combination]", COMBINATIONS[name]).default_methods
-    return default
 
 
 def load_judge(
