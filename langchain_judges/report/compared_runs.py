@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
@@ -30,7 +30,7 @@ from langchain_judges.rows.files import json_in
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Findings):
     """Two judges on the rows that both have; a failed judgment is wrong.
 
     Attributes:
@@ -68,16 +68,6 @@ class Contest:
         if not self.difference:
             ahead = f"right equally often ({range_text(number)})"
         return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data, flat."""
-        low, high = self.difference.interval or (None, None)
-        ends = {"difference": float(self.difference), "low": low, "high": high}
-        parts = asdict(self) | ends
-        return {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in parts.items()
-        }
 
 
 def contests(samples: Mapping[str, Sample]) -> list[Contest]:

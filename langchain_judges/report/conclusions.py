@@ -282,11 +282,34 @@ def rounded_up(count: float) -> int:
     return int(math.ceil(count / digits) * digits)
 
 
-def settled(answer: UseAnswer) -> UseAnswer:
-    """Return the answer with how many labels would settle it, where it is open."""
-    if answer.word != "not yet" or answer.number is None or answer.missing:
+def by_number(  # noqa: PLR0913 - the parts of an answer
+    use: Use,
+    number: Number,
+    limit: tuple[float, float],
+    reason: str,
+    basis: str,
+    brief: str,
+    *,
+    word: Word | None = None,
+    parts: tuple[Number, ...] = (),
+) -> UseAnswer:
+    """Return the answer that a number gives, and where it is open how many labels settle it.
+
+    Args:
+        use: What it answers.
+        number: The number, with its interval.
+        limit: Between which values it has to lie.
+        reason: As in `UseAnswer`, also below.
+        basis: How many of the rows.
+        brief: For a table.
+        word: The answer, if parts of the number decide.
+        parts: By system or category.
+    """
+    word = word or decided(number.result, limit)
+    answer = UseAnswer(use, word, reason, number, limit, None, "", basis, brief, parts)
+    if word != "not yet":
         return answer
-    return with_labels(answer, labels_to_settle(answer.number.result, answer.limit))
+    return with_labels(answer, labels_to_settle(number.result, limit))
 
 
 def with_labels(answer: UseAnswer, labels: int | None) -> UseAnswer:

@@ -16,6 +16,7 @@ from langchain_judges.report.conclusions import (
     Number,
     UseAnswer,
     Word,
+    by_number,
     decided,
     difference_text,
     labels_to_settle,
@@ -23,7 +24,6 @@ from langchain_judges.report.conclusions import (
     range_text,
     rounded,
     rounded_up,
-    settled,
     with_labels,
     with_range,
 )
@@ -46,15 +46,12 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     number = Number("single.wrong", "Single verdicts that are wrong", wrong)
     found = with_range(number)
     reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
-    word = decided(wrong, limit)
     basis = sample.basis([bool(own) for own in sample.choices])
-    answer = UseAnswer(
-        "single", word, reason, number, limit, basis=basis, brief=f"{found} wrong"
-    )
+    answer = by_number("single", number, limit, reason, basis, f"{found} wrong")
     lead = numbers.get("baseline.lead")
     ahead = "yes" if lead is None else decided(lead.result, AHEAD)
-    if word != "yes" or lead is None or ahead == "yes":
-        return settled(replace(answer, reason=reason + _surest(sample)))
+    if answer.word != "yes" or lead is None or ahead == "yes":
+        return replace(answer, reason=reason + _surest(sample))
     worse = ahead == "no"
     verb = "Worse than" if worse else "Not shown to be better than"
     rule = f"{lead.note[0].lower()}{lead.note[1:]}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_judges.escaping import clean, shortened
-from langchain_judges.report.evidence import TextTable, own_evidence
+from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.summary import HEAD, counted
@@ -27,7 +28,7 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     verdict = row["verdict"]
     parts: list[RenderableType] = [Text(clean(verdict["rationale"]))]
     for found in own_evidence(row):
-        parts += [Text(clean(found.title), style="bold"), _own_table(found)]
+        parts += [Text(clean(found.title), style="bold"), _table(found.head, found.rows, 120)]
     recalled = row.get("recalled") or {}
     if recalled.get("allow_leak") or verdict.get("recalled"):
         ids = verdict.get("recalled") or recalled.get("ids") or ()
@@ -39,11 +40,11 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     return _panel(row, kind_of_result(row), _headline(verdict), parts, verdict)
 
 
-def _own_table(found: TextTable) -> Table:
-    """Render what a method found: votes, scores, tables."""
-    table = Table(*found.head, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for row in found.rows:
-        table.add_row(*(Text(clean(shortened(cell, 120))) for cell in row))
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], longest: int = 40) -> Table:
+    """Render a table; cells may hold what looks like markup, and so are text."""
+    table = Table(*head, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(clean(shortened(cell, longest))) for cell in row))
     return table
 
 
@@ -97,12 +98,9 @@ def _headline(verdict: Mapping[str, Any]) -> str:
 
 def criteria_table(summary: Summary) -> Table:
     """Render what each criterion came to."""
-    table = Table(*HEAD, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    last = ""
-    for name, *cells in summary.criteria.lines():
-        table.add_row(*(Text(clean(shortened(c, 40))) for c in (name * (name != last), *cells)))
-        last = name
-    return table
+    lines = [("", *HEAD), *summary.criteria.lines()]
+    rows = [(n * (n != last), *cells) for (last, *_), (n, *cells) in pairwise(lines)]
+    return _table(HEAD, rows)
 
 
 Line = tuple[str, str, str]
@@ -176,20 +174,20 @@ def _by_kind(counts: Counter[str]) -> str:
 
 def ranking_table(ranking: Ranking) -> Table:
     """Render a ranking: a line for each system, strongest first."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "system", "strength", "interval", "comparisons", "lead over the next"):
-        table.add_column(column, justify="left" if column == "system" else "right")
+    head = ("", "system", "strength", "interval", "comparisons", "lead over the next")
     leads = {True: "settled", False: "open", None: ""}
-    for place, each in enumerate(ranking["systems"], 1):
-        table.add_row(
+    rows = [
+        (
             str(place),
-            Text(clean(each["system"])),
+            each["system"],
             f"{each['strength']:+.2f}",
             f"{each['low']:+.2f} to {each['high']:+.2f}",
             f"{each['comparisons']:,}",
             leads[each["parted"]],
         )
-    return table
+        for place, each in enumerate(ranking["systems"], 1)
+    ]
+    return _table(head, rows)
 
 
 _LINES = 12

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean, linear_regression
 from typing import Any
 
 from langchain_judges import metrics
@@ -23,12 +24,12 @@ from langchain_judges.report.conclusions import (
     Use,
     UseAnswer,
     Word,
+    by_number,
     decided,
     difference_text,
     percent,
     percent_text,
     rounded,
-    settled,
     value_text,
     with_range,
 )
@@ -101,33 +102,29 @@ def _follows(sample: Sample) -> tuple[Word, str]:
         return "no", f"it always says {said.pop()}, whatever {sample.whom} say"
     # Two uses stand on it, and share the risk that chance alone is taken for knowledge.
     settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
+    judge = sample.answers
     if sample.rated:
-        order = metrics.correlate(sample.answers, sample.ratings, "spearman", **settings)
-        number = Number("follows", "rank correlation", order, "number")
-        perfect = order > 1 - 1e-9 and order.n >= LEAST_OF_A_LABEL
-        word: Word = "yes" if perfect else decided(order, AHEAD)
+        title = "rank correlation"
+        known = metrics.correlate(judge, sample.ratings, "spearman", **settings)
     else:
-        kappa = metrics.cohen_kappa(sample.answers, sample.labels, **settings)
-        number = Number("follows", "Cohen's κ", kappa, "number")
-        word = decided(kappa, AHEAD)
-    found = f"{number.title} {with_range(number)}"
-    if word == "yes":
-        return word, found
+        title, known = "Cohen's κ", metrics.cohen_kappa(judge, sample.labels, **settings)
+    found = f"{title} {with_range(Number('follows', title, known, 'number'))}"
+    perfect = sample.rated and known > 1 - 1e-9 and known.n >= LEAST_OF_A_LABEL
+    if perfect or (word := decided(known, AHEAD)) == "yes":
+        return "yes", found
     return word, f"it is not shown to go with {sample.whom} beyond chance ({found})"
 
 
 def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
     """Return the answer, which is no yes for a judge that is not shown to know anything."""
     follows, found = _follows(sample)
-    if answer.word == "no" or follows == "yes":
+    if answer.word == "no" or follows in ("yes", answer.word):
         return answer
-    if follows == "no":
-        return replace(answer, word="no", reason=f"{answer.reason}. But {found}", missing="")
-    if answer.word == "not yet":
-        return answer
-    missing = "More labels, until its answers are shown to go with them"
+    missing = ""
+    if follows == "not yet":
+        missing = "More labels, until its answers are shown to go with them"
     reason = f"{answer.reason}. But {found}"
-    return replace(answer, word="not yet", reason=reason, missing=missing)
+    return replace(answer, word=follows, reason=reason, labels=None, missing=missing)
 
 
 # ---- averages
@@ -156,36 +153,26 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    answer = UseAnswer(
-        "averages",
-        word,
-        reason,
-        whole,
-        limit,
-        basis=sample.basis(used),
-        brief=difference_text(whole),
-        parts=tuple(parts),
-    )
-    return settled(_if_it_follows(answer, sample))
+    found = sample.basis(used), difference_text(whole)
+    answer = by_number("averages", whole, limit, reason, *found, word=word, parts=tuple(parts))
+    return _if_it_follows(answer, sample)
 
 
 def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> str:
     """Say what the average is by either side, how far that is allowed, and for which mix."""
     judge, people, what, scale = sample.points
     ours, theirs = (
-        [value for value, there in zip(side, used, strict=True) if there]
+        [float(value) for value, there in zip(side, used, strict=True) if there]
         for side in (judge, people)
     )
-    mine, right = (sum(map(float, side)) / len(side) for side in (ours, theirs))
+    mine, right = fmean(ours), fmean(theirs)
     shown = percent_text if scale == 1 else (lambda value: rounded(value, 2))
     allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
     if scale != 1:
         allowed = f"{rounded(margin * scale, 2)} on a scale of {rounded(scale, 1)}"
-    around = [float(value) - right for value in theirs]
-    spread = sum(each * each for each in around)
     mix = "rows mixed like these"
-    if spread:
-        slope = sum(a * float(b) for a, b in zip(around, ours, strict=True)) / spread
+    if len({*theirs}) > 1:
+        slope = linear_regression(theirs, ours).slope
         step = 10 if scale == 1 else rounded(scale / 10, 1)
         unit = f"{NO_BREAK}points" if scale == 1 else ""
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
@@ -239,26 +226,16 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     if gap is None or math.isnan(gap.result):
         reason = "no row has answers of two people (column human_votes)"
         return UseAnswer("person", "not measured", reason, limit=limit)
-    word = decided(gap.result, limit)
-    twice = sample.asked_twice
-    alone = " (each of its two answers by itself)" if twice else ""
+    alone = " (each of its two answers by itself)" if sample.asked_twice else ""
     people = numbers["agreement.people_rows"].result
+    found = difference_text(gap)
     reason = (
         f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
-        f"person with another {percent_text(people)}: {difference_text(gap)}; "
-        f"{percent(below)} below are allowed"
+        f"person with another {percent_text(people)}: {found}; {percent(below)} below are "
+        "allowed"
     )
-    used = [len(own) > 1 for own in sample.votes]
-    answer = UseAnswer(
-        "person",
-        word,
-        reason,
-        gap,
-        limit,
-        basis=sample.basis(used),
-        brief=difference_text(gap),
-    )
-    return settled(_if_it_follows(answer, sample))
+    basis = sample.basis([len(own) > 1 for own in sample.votes])
+    return _if_it_follows(by_number("person", gap, limit, reason, basis, found), sample)
 
 
 # ---- ordering systems
@@ -286,8 +263,7 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
     )
     both = zip(sample.answers, sample.ratings, strict=True)
     basis = sample.basis([None not in pair for pair in both])
-    word = decided(result, limit)
-    return settled(UseAnswer("ordering", word, reason, number, limit, basis=basis, brief=found))
+    return by_number("ordering", number, limit, reason, basis, found)
 
 
 def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
@@ -296,8 +272,8 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     turned = [pair for pair in order.pairs if pair.matches is False]
     open_steps = [pair for pair in order.neighbours if pair.matches is None]
     steps, alike = len(order.neighbours), sum(bool(p.matches) for p in order.neighbours)
-    word: Word = "not yet" if alike < policy.settled * steps else "yes"
-    word = "no" if turned else word
+    enough = alike >= policy.settled * steps
+    word: Word = "no" if turned else "yes" if enough else "not yet"
     same = sum(bool(pair.matches) for pair in order.pairs)
     reason = (
         f"of {counted(steps, 'step')} in the ranking by {sample.whom} the judge has {alike} "
@@ -334,7 +310,7 @@ def _open_by(pair: SystemPair) -> str:
     if pair.matches is not None:
         return "the same way" if pair.matches else "turned round"
     names = {"people": pair.people, "the judge": pair.judge}
-    return f"open by {' and '.join(name for name, gap in names.items() if not _apart(gap))}"
+    return f"open by {' and '.join(name for name, gap in names.items() if _is_open(gap))}"
 
 
 def _system_order(sample: Sample) -> SystemOrder:
@@ -353,5 +329,5 @@ def _system_order(sample: Sample) -> SystemOrder:
     return metrics.system_order(*rows, **sample.settings_of(named))
 
 
-def _apart(gap: Result) -> bool:
-    return gap.interval is not None and not gap.interval.covers(0.0)
+def _is_open(gap: Result) -> bool:
+    return gap.interval is None or gap.interval.covers(0.0)
