@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections import Counter
@@ -81,24 +80,18 @@ class RowFile:
         """Read everything once."""
         from langchain_judges.rows.texts import bytes_of, texts_read
 
-        for _, row in self.with_records(self.bad):
+        for _, _, row in self._good(self.bad):
             self.ids.update({str(row["id"])} if row.get("id") is not None else ())
             self.number += 1
             self.size += bytes_of(texts_read(row))
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the good rows, read as they are wanted."""
-        return (row for _, row in self.with_records())
+        return (row for _, _, row in self._good())
 
     def at(self, places: Container[int]) -> dict[int, dict[str, object]]:
         """Return the good rows at some places among all records."""
-        found: dict[int, dict[str, object]] = {}
-        records = Records(self.source, self.columns, self.takes)
-        for index, record in enumerate(self.source.records):
-            if index in places:
-                with contextlib.suppress(InputError):
-                    found[index] = records.row(record, index)
-        return found
+        return {place: row for place, _, row in self._good() if place in places}
 
     def __length_hint__(self) -> int:
         """Number of rows, for the progress of runs."""
@@ -145,10 +138,14 @@ class RowFile:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 
-    def with_records(
+    def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
+        """Yield the good rows, each behind its record."""
+        return ((record, row) for _, record, row in self._good())
+
+    def _good(
         self, bad: list[tuple[int, str]] | None = None
-    ) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
-        """Yield the good rows, each behind its record; note the bad ones in `bad`."""
+    ) -> Iterator[tuple[int, Mapping[str, object], dict[str, object]]]:
+        """Yield the good rows, each behind its place and record; note the bad in `bad`."""
         records = Records(self.source, self.columns, self.takes)
         for index, record in enumerate(self.source.records):
             try:
@@ -159,7 +156,7 @@ class RowFile:
                 if bad is not None:
                     bad.append((index + 1, f"{exc}{self._cell(record, str(exc))}"))
             else:
-                yield cast("Mapping[str, object]", record), row
+                yield index, cast("Mapping[str, object]", record), row
 
     def _cell(self, record: object, problem: str) -> str:
         """Name of the cell that a problem is about, to append."""
