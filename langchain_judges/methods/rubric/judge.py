@@ -110,6 +110,11 @@ class LabelSteps(claims.RubricSteps):
             "judgment": f"by\n{criteria}",
         }
 
+    @property
+    def _asks_each(self) -> bool:
+        """Whether each criterion is asked in a call of its own."""
+        return isinstance(self.options, RubricOptions) and self.options.each
+
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """The criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
@@ -117,7 +122,7 @@ class LabelSteps(claims.RubricSteps):
     async def evaluate(self, state: replies.RubricState, account: Account) -> Update:
         """Ask for the labels by all criteria at once, or by each in a call of its own."""
         criteria = self.criteria(items.item_of(state))
-        parts = [[each] for each in criteria] if self.options.asks_each else [criteria]
+        parts = [[each] for each in criteria] if self._asks_each else [criteria]
         found = await gather([self._labelled(part, state, account.part()) for part in parts])
         return self._total(state, [each for part in found for each in part], account)
 
@@ -126,7 +131,7 @@ class LabelSteps(claims.RubricSteps):
     ) -> list[replies.CriterionScore]:
         """The findings of one call by each criterion that can be read."""
         item, subscores = items.item_of(state), list[replies.CriterionScore]()
-        name = criteria[0].name if self.options.asks_each else str(item.get("id") or "")
+        name = criteria[0].name if self._asks_each else str(item.get("id") or "")
         variables = self._variables(criteria, item, state)
         reply = await ask(self._question(criteria, item), variables, account, unit=name)
         if reply.data is None:
@@ -185,9 +190,10 @@ class LabelSteps(claims.RubricSteps):
         ]
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
-            verdict = replies.one_verdict(subscores[0], account, recalled)
+            verdict = replies.one_verdict(subscores[0], account)
         else:
-            least = self.options.quorum or len(criteria) // 2 + 1
+            own = self.options.min_valid if isinstance(self.options, RubricOptions) else None
+            least = own or len(criteria) // 2 + 1
             verdict = replies.total_verdict(criteria, subscores, least, account)
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
@@ -221,7 +227,7 @@ class LabelSteps(claims.RubricSteps):
             return self.context.question("evaluate", shape, "criteria", **reads)
         names = self._names(criteria[0])
         prompt = "evaluate" if "task" in self.options.shown else "answer"
-        if self.options.asks_each and self._is_whole(item):
+        if self._asks_each and self._is_whole(item):
             prompt = "each"
         reads["parse"] = partial(replies.parse_label, labels=names)
         return self.context.question(

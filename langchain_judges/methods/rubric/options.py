@@ -91,16 +91,6 @@ class LabelOptions(LookupOptions):
         """The steps that ask a model."""
         return {"evaluate": None}
 
-    @property
-    def asks_each(self) -> bool:
-        """Whether each criterion is asked in a call of its own."""
-        return False
-
-    @property
-    def quorum(self) -> int | None:
-        """The fewest criteria that must be judged; None: more than half."""
-        return None
-
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, besides the options."""
@@ -330,16 +320,6 @@ class RubricOptions(LabelOptions):
     def models(self) -> Mapping[str, str | BaseChatModel | None]:
         """The steps that ask a model."""
         return dict.fromkeys(CLAIM_PROMPTS) if self.claims else super().models
-
-    @property
-    def asks_each(self) -> bool:
-        """Whether each criterion is asked in a call of its own."""
-        return self.each
-
-    @property
-    def quorum(self) -> int | None:
-        """The fewest criteria that must be judged; None: more than half."""
-        return self.min_valid
 
     @cached_property
     def own_rubric(self) -> rubrics.Rubric | None:

@@ -251,11 +251,11 @@ def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict
     return {name: chance / total for name, chance in listed.items()} if total else {}
 
 
-def one_verdict(part: CriterionScore, account: Account, recalled: list[str]) -> LabelVerdict:
+def one_verdict(part: CriterionScore, account: Account) -> LabelVerdict:
     """The verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
-        return {**not_labelled(**account.booked, rationale=why), "recalled": recalled}
+        return not_labelled(**account.booked, rationale=why)
     why = part["reason"] or f"Label {part['label']}, without a reason."
     return {
         **not_labelled(**account.booked, rationale=why),
@@ -263,7 +263,6 @@ def one_verdict(part: CriterionScore, account: Account, recalled: list[str]) -> 
         "score": part["score"],
         "confidence": part["confidence"],
         "confidence_source": part["confidence_source"],
-        "recalled": recalled,
     }
 
 
