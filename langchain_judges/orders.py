@@ -17,15 +17,15 @@ from langchain_judges.verdict import Preference
 
 T = TypeVar("T")
 
+# Order of the texts: `AB` shows A first, `BA` shows B first.
 Order = Literal["AB", "BA"]
-"""Order of the texts: `AB` shows A first, `BA` shows B first."""
 
+# Rule that combines the verdicts of both orders.
 OrderRule = Literal["strict", "lenient", "score_mean", "none"]
-"""Rule that combines the verdicts of both orders."""
 
 
+# Name of an order for people.
 ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
-"""Name of an order for people."""
 
 
 def _as_label(value: object) -> object:
@@ -33,11 +33,11 @@ def _as_label(value: object) -> object:
     return value.strip(" \t\r\n\"'`*.()[]").lower() if isinstance(value, str) else value
 
 
+# Names of the first and the second text in replies.
 Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
-"""Names of the first and the second text in replies."""
 
+# Names of the better text in replies, or of a tie.
 SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
-"""Names of the better text in replies, or of a tie."""
 
 
 def orders_of(rule: OrderRule) -> tuple[Order, ...]:

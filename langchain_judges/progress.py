@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Seconds of silence before anything is said.
 AFTER = 1.0
-"""Seconds of silence before anything is said."""
 
 logger = logging.getLogger(__name__)
 

@@ -15,24 +15,25 @@ from typing_extensions import TypedDict
 Preference = Literal["A", "B", "tie"]
 """The better text, by identity and never by the slot it was shown in."""
 
+# Preference for A as a number.
 POINTS: Mapping[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-"""Preference for A as a number."""
+# Beginning of a rationale.
 PREFERENCE_WORDS: Mapping[Preference, str] = {
     "A": "A is better",
     "B": "B is better",
     "tie": "A tie",
 }
-"""Beginning of a rationale."""
 
+# A judge's answer about one text: 0 and 1, a grade, or a word.
 Label = int | float | str
-"""A judge's answer about one text: 0 and 1, a grade, or a word."""
 
+# Source of a judge's certainty: the probability of its label (`logprobs`: of its tokens, or
+# as a decision model gives it), the agreement of samples or members (`samples`), the lead of
+# its scores, which means something once it is calibrated (`scores`: there is no confidence
+# then), or nothing (`none`). Nothing is never certain: a cascade asks its next judge.
 ConfidenceSource = Literal["logprobs", "samples", "scores", "none"]
-"""Source of a judge's certainty: the probability of its label (`logprobs`: of its tokens,
-or as a decision model gives it), the agreement of samples or members (`samples`), the lead of
-its scores, which means something once it is calibrated (`scores`: there is no confidence then),
-or nothing (`none`). Nothing is never certain: a cascade asks its next judge."""
 
+# Every way in which a unit of work can fail; docs/verdict.md explains each.
 FailureReason = Literal[
     "cannot_assess",
     "no_majority",
@@ -54,14 +55,13 @@ FailureReason = Literal[
     "missing",
     "unsure",
 ]
-"""Every way in which a unit of work can fail; docs/verdict.md explains each."""
 
+# Chat messages `{"role", "content"}`.
 Messages = list[dict[str, Any]]
-"""Chat messages `{"role", "content"}`."""
 
 
+# Reasons that note what a judgment lacked, not why there is none.
 _NOTES = ("input_cut", "no_logprobs", "read_as_json")
-"""Reasons that note what a judgment lacked, not why there is none."""
 
 
 class Pair(TypedDict):

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+# What each command is for, in a few words; none is loaded to say so.
 COMMANDS = {
     "audit": "Find a judge's mistakes, have them checked, remember them.",
     "compare": "Say which system is better, or rank many.",
@@ -24,7 +25,6 @@ COMMANDS = {
     "watch": "Judge the latest runs of a LangSmith project.",
     "write": "Write texts that use every concept of a list.",
 }
-"""What each command is for, in a few words; none is loaded to say so."""
 
 
 class Command(TyperCommand):

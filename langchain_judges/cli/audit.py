@@ -88,8 +88,8 @@ class AuditFlags(PlanFlags):
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
 
 
+# Begins the name of an annotation queue, in place of a file.
 _QUEUE = "langsmith:"
-"""Begins the name of an annotation queue, in place of a file."""
 
 
 @unfolded
@@ -329,8 +329,8 @@ def _decided_on_page(request: AuditRequest, file: AnswerFile) -> int:
     return len(desk.proposals) - len(list(desk.touched()))
 
 
+# The keys that are answers by themselves.
 _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
-"""The keys that are answers by themselves."""
 
 
 class AuditDesk(Desk["AuditProposal"]):

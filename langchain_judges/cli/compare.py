@@ -139,8 +139,8 @@ def compare(
         _compare(data, judge, systems, rows, run, output)
 
 
+# Begins the name of an experiment of LangSmith, in place of a file.
 _EXPERIMENT = "langsmith:"
-"""Begins the name of an experiment of LangSmith, in place of a file."""
 
 
 def _table_of_systems(

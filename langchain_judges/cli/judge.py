@@ -27,8 +27,8 @@ from langchain_judges.cli.row_files import checked_rows, judge_rows, with_method
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
 
+# How much of the first row a dry run shows.
 _FIRST_CHARACTERS = 2_000
-"""How much of the first row a dry run shows."""
 
 
 @dataclass(frozen=True)

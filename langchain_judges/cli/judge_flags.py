@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.describe import CallEstimate
     from langchain_judges.methods.registry import Methods
 
+# Options that only Python can set.
 NOT_ON_A_SHELL = {
     "cache",
     "checkpointer",
@@ -34,7 +35,6 @@ NOT_ON_A_SHELL = {
     "name",
     "store",
 }
-"""Options that only Python can set."""
 
 
 def set_options(settings: Sequence[str] | None, parts: Sequence[str] = ()) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def warn_local() -> None:
     )
 
 
+# The methods that judge rows where none is named: the cheapest of each kind.
 PAIRS, SINGLE_TEXTS = "relative", "rubric"
-"""The methods that judge rows where none is named: the cheapest of each kind."""
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
 Shown = TypeVar("Shown")
+# Rows to label now, unless --max-rows says how many.
 _AT_ONCE = 20
-"""Rows to label now, unless --max-rows says how many."""
 
 
 def write_first(

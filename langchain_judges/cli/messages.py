@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
 
+# Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
+# Ctrl-C.
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
-"""Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
-Ctrl-C."""
+# What the command that runs was called with: refusals name its flags and its server.
 CONTEXT: ContextVar[typer.Context | None] = ContextVar("command", default=None)
-"""What the command that runs was called with: refusals name its flags and its server."""
+# What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What stops a command."""
 
 
 def error_console() -> Console:
@@ -58,8 +58,8 @@ def table_console() -> Console:
     return InertConsole(highlight=False, width=None if edge else 240)
 
 
+# Keywords of Python that are parameters of no command.
 _KEYWORDS = {"columns": "--column", "methods": "--method"}
-"""Keywords of Python that are parameters of no command."""
 
 
 def _in_flags(exc: JudgeError) -> str:

@@ -39,15 +39,15 @@ from langchain_judges.runs.sources import (
     source_of,
 )
 
+# Raises `InputError` for a bad row.
 RowCheck = Callable[[object], object]
-"""Raises `InputError` for a bad row."""
 
 
+# What to add to the command where no row can be judged.
 _HINT = (
     "Name columns as in --column input=question. Pairs need a method such as bsm, single texts "
     "one such as rubric; --set rubric=… says what to judge by."
 )
-"""What to add to the command where no row can be judged."""
 
 
 @dataclass

@@ -44,8 +44,8 @@ from langchain_judges.runs.summary import cause_of
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
 
+# The verdicts of each judge, by its name.
 Runs = dict[str, Sequence[ResultRow]]
-"""The verdicts of each judge, by its name."""
 
 
 @dataclass(frozen=True)

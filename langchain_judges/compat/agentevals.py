@@ -14,6 +14,7 @@ from langchain_judges.rows.texts import shown
 
 TRAJECTORY_ACCURACY_PROMPT = openevals.TRAJECTORY_ACCURACY_PROMPT
 TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = openevals.TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE
+# Asks whether the nodes that a graph went through are right.
 DEFAULT_REF_COMPARE_PROMPT = """Did the steps of an agent, a graph of nodes, do its work well?
 
 They did if each follows from those before it, they come nearer to what was asked, and few of \
@@ -24,7 +25,6 @@ node `__start__` is where the agent begins, `__interrupt__` where it waits for a
 
 {reference_outputs}
 """
-"""Asks whether the nodes that a graph went through are right."""
 
 
 # As in agentevals 0.0.9: `subset` compares the reference's arguments with those made,

@@ -17,6 +17,7 @@ from langchain_judges.rows.texts import Message, ToolCall, plain, shown
 Examples = Sequence[Mapping[str, Any]] | None
 Extraction = Literal["none", "llm", "markdown_code_blocks"]
 
+# Asks whether a trajectory is accurate.
 TRAJECTORY_ACCURACY_PROMPT = """Is this the trajectory of an agent that did its work well?
 
 It is accurate if each step follows from those before it, the steps come nearer to what was \
@@ -24,7 +25,7 @@ asked, and few of them are needless. What was asked stands in the input or the f
 
 {outputs}
 """
-"""Asks whether a trajectory is accurate."""
+# Asks whether a trajectory is accurate and means the same as a reference.
 TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = """Does this trajectory of an agent do the \
 same work as the reference?
 
@@ -37,7 +38,6 @@ The trajectory:
 
 {outputs}
 """
-"""Asks whether a trajectory is accurate and means the same as a reference."""
 
 
 def create_async_llm_as_judge(

@@ -20,8 +20,8 @@ from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, file_of, without_collection
 from langchain_judges.progress import busy
 
+# Metadata that a document must have, such as `{"family": "maps"}`.
 Filter = Mapping[str, object]
-"""Metadata that a document must have, such as `{"family": "maps"}`."""
 Metadata = dict[str, Any]
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]

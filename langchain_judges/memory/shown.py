@@ -33,12 +33,12 @@ _CHARACTERS = 3
 # Tokens of a model's context reserved for instructions and the reply.
 _RESERVED = 1500
 
+# Added where there are examples.
 BLOCK = """
 
 People checked these earlier judgments. Learn from them what to look for; how they came out \
 says nothing about this case.
 {examples}"""
-"""Added where there are examples."""
 EXAMPLE = """<example-{fence}>
 {parts}
 {lesson}
@@ -51,12 +51,12 @@ MISLED = " It was misled by {mode}."
 CONFIRMED = "Right: {corrected}, as a judge said."
 RIGHT = "Right: {corrected}."
 
+# Hash of the wording, which a judge's verdicts depend on.
 WORDING = hashlib.sha256(
     "\x00".join(
         (BLOCK, EXAMPLE, PART, WRONG, MISLED, CONFIRMED, RIGHT, *MEANINGS.values())
     ).encode()
 ).hexdigest()
-"""Hash of the wording, which a judge's verdicts depend on."""
 
 
 def length_of(example: Example) -> int:

@@ -69,13 +69,13 @@ MATERIAL_ALONE = """<request-{fence_request}>
 <response-2-{fence_2}>
 {response_2}
 </response-2-{fence_2}>"""
+# The same with which turn is judged and the caller's words, for steps that prefer.
 MATERIAL = MATERIAL_ALONE + "{focus}{instructions}\n\n"
-"""The same with which turn is judged and the caller's words, for steps that prefer."""
 # Put behind the material where the request has several turns.
 FOCUS = "\n\nOnly the responses to the last turn are judged; the earlier turns are context."
 FAIR = "Neither position nor length counts by itself."
+# The system message of every judge that compares two texts.
 COMPARES = f"You compare two responses to the same request. {MATERIAL_RULE}"
-"""The system message of every judge that compares two texts."""
 # What a preference is about: the words of a task, the same for every method.
 CHOOSE = f"{{question}} {FAIR} {{quality}}"
 # Asks for a plan of criteria from the request alone.

@@ -32,14 +32,14 @@ from langchain_judges.verdict import Label
 
 T = TypeVar("T")
 
+# Whether a failed judgment counts as a wrong one, as in the papers, or is left out.
 Errors = Literal["wrong", "drop"]
-"""Whether a failed judgment counts as a wrong one, as in the papers, or is left out."""
 
+# Whether a tie is an answer like the others, or ties of people and judge are left out.
 Ties = Literal["keep", "drop"]
-"""Whether a tie is an answer like the others, or ties of people and judge are left out."""
 
+# How the answers in two orders are scored against one label.
 OrdersRule = Literal["both_right", "mean_of_orders", "sign_of_sum", "strict"]
-"""How the answers in two orders are scored against one label."""
 
 
 def share(
@@ -147,8 +147,8 @@ def order_agreement(
     return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)
 
 
+# What a judge says of an item in either order; None where it failed.
 Answers = tuple[Label | None, Label | None]
-"""What a judge says of an item in either order; None where it failed."""
 
 
 def in_both_orders(first: Judgments, second: Judgments) -> tuple[list[Answers], Counter[str]]:

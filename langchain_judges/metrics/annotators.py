@@ -81,8 +81,8 @@ def _alike(votes: Sequence[Label]) -> list[float]:
     return [float(a == b) for a, b in combinations(votes, 2)]
 
 
+# What distances between labels count: none, those of ranks, or of numbers.
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
-"""What distances between labels count: none, those of ranks, or of numbers."""
 
 
 @dataclass(frozen=True)

@@ -145,8 +145,8 @@ def confidence_calibration(
     return Calibration(ece, by_chance, brier, ranked, bins, len(items), dict(failed))
 
 
+# Confidence, whether the answer is right (1 or 0), and group.
 _Item = tuple[float, float, int]
-"""Confidence, whether the answer is right (1 or 0), and group."""
 
 
 def _with_confidence(

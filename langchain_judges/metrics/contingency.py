@@ -39,12 +39,12 @@ from langchain_judges.metrics.intervals import (
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
+# Tables of counts or shares, (tables, classes, classes); a row is a class of the labels.
 Tables = Floats
-"""Tables of counts or shares, (tables, classes, classes); a row is a class of the labels."""
 
 DRAWS = 2000
+# Items that all the cells share before any is seen: half an item each for two classes.
 PRIOR = 2.0
-"""Items that all the cells share before any is seen: half an item each for two classes."""
 
 
 def count_tables(

@@ -215,8 +215,8 @@ def williams_test(r12: float, r13: float, r23: float, n: int) -> Williams:
     return Williams(t, float(scipy.special.stdtr(n - 3, -t)), n - 3)
 
 
+# Answers by voter, one for each item and None where there is none; or rows of a jury.
 VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]
-"""Answers by voter, one for each item and None where there is none; or rows of a jury."""
 
 
 def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> Result:

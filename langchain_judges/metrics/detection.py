@@ -47,8 +47,8 @@ from langchain_judges.metrics.intervals import (
 from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
 
+# The class of what was not judged, which is never right.
 _UNREAD: Any = object()
-"""The class of what was not judged, which is never right."""
 
 
 def precision(
@@ -195,8 +195,8 @@ def _f1(tables: Tables) -> Floats:
         return np.asarray(true / (true + tables[:, 0, 1] + tables[:, 1, 0]))
 
 
+# Which items are positive.
 Flags = NDArray[np.bool_]
-"""Which items are positive."""
 
 
 def auc(

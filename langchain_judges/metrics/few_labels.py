@@ -94,9 +94,9 @@ def ppi_mean(
     return result(value, se=math.sqrt(variance), interval=interval, lam=weight)
 
 
+# What is added to the variance, in squares of the labels' range over n: of a rare class a few
+# labels may hold nothing, and then vary less than the next ones.
 PSEUDO_LABELS = 2.0
-"""What is added to the variance, in squares of the labels' range over n: of a rare class a few
-labels may hold nothing, and then vary less than the next ones."""
 
 
 def _range(values: Floats) -> tuple[float, bool]:

@@ -21,23 +21,23 @@ from langchain_judges.verdict import Label
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# What a judge says of an item: a bare preference, label or number; a verdict; or a row that
+# holds one under `verdict`. None is a failed judgment.
 Judgment = Label | Mapping[str, object] | None
-"""What a judge says of an item: a bare preference, label or number; a verdict; or a row that
-holds one under `verdict`. None is a failed judgment."""
 
 Judgments = Iterable[Judgment]
 
+# The right answer to each item, as people give it; None where there is none.
 RightLabels = Iterable[Label | None]
-"""The right answer to each item, as people give it; None where there is none."""
 
+# How sure the judge is of each item, from 0 to 1; None reads it from the verdicts.
 Confidences = Iterable[float | None] | None
-"""How sure the judge is of each item, from 0 to 1; None reads it from the verdicts."""
 
+# The votes of people on each item, or its only vote.
 Votes = Iterable[Label | Sequence[Label | None] | None]
-"""The votes of people on each item, or its only vote."""
 
+# The cluster of each item, such as its question; None: each item is its own.
 GroupKeys = Iterable[Hashable] | None
-"""The cluster of each item, such as its question; None: each item is its own."""
 
 
 class IntervalOptions(TypedDict, total=False):
@@ -57,8 +57,8 @@ class DrawnOptions(IntervalOptions, total=False):
 
 T = TypeVar("T")
 
+# A value, and the reason that counts where it is missing.
 ValueOrReason = tuple[Label | None, str]
-"""A value, and the reason that counts where it is missing."""
 
 NOT_JUDGED = "not_judged"
 NO_LABEL = "no_label"

@@ -22,8 +22,8 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.result import Interval, Result
 
+# Of fewer groups, or items on their own, what varies between them says too little.
 LEAST_GROUPS = 5
-"""Of fewer groups, or items on their own, what varies between them says too little."""
 
 
 def check_confidence(confidence: float) -> None:
@@ -334,8 +334,8 @@ def paired_difference(
     return Difference(change, **parts, p=p)
 
 
+# Most parts that a jackknife leaves out in turn.
 BLOCKS = 200
-"""Most parts that a jackknife leaves out in turn."""
 
 
 def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:

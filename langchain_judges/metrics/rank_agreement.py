@@ -80,8 +80,8 @@ def concordance(
     return result(se=error, interval=share_interval(value, error, size, size - 1, confidence))
 
 
+# Ratings of more levels are cut into as many ranges of about one size.
 MOST_LEVELS = 500
-"""Ratings of more levels are cut into as many ranges of about one size."""
 
 
 def _levels(column: Floats) -> Ints:

@@ -125,10 +125,10 @@ def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
     return int(enough[0]) if len(enough) else None
 
 
+# Shares of the items from which the walks begin.
 STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
-"""Shares of the items from which the walks begin."""
+# How much of δ the walk has that begins at all items.
 WHOLE = 0.5
-"""How much of δ the walk has that begins at all items."""
 
 
 def _furthest(

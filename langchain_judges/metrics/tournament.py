@@ -13,8 +13,8 @@ from numpy.random import Generator
 
 from langchain_judges.metrics.inputs import Floats
 
+# Precision of the prior on each strength: it keeps a system that never lost finite.
 PRIOR = 0.1
-"""Precision of the prior on each strength: it keeps a system that never lost finite."""
 _DRAWS, _POWER, _MOST_MORE = 50, 0.8, 4096
 
 

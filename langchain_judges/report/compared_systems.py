@@ -11,8 +11,8 @@ from typing import Any
 from langchain_judges.runs.comparison import Ranked, Ranking
 from langchain_judges.runs.summary import Summary, conclusion, counted, rate_text
 
+# Pairs that are shown for each system.
 MOST_SHOWN = 3
-"""Pairs that are shown for each system."""
 
 
 @dataclass

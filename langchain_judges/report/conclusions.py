@@ -12,8 +12,8 @@ import scipy
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 
+# A share in [0, 1], a difference of shares, or a number in units of its own.
 NumberUnit = Literal["share", "points", "number"]
-"""A share in [0, 1], a difference of shares, or a number in units of its own."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def range_text(number: Number, digits: int = 1) -> str:
     return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
 
 
+# `not yet`: too few labels to say; `not measured`: the rows lack what it takes.
 Word = Literal["yes", "no", "not yet", "not measured"]
-"""`not yet`: too few labels to say; `not measured`: the rows lack what it takes."""
 Use = Literal["averages", "single", "person", "ordering"]
 
 TITLES: dict[Use, str] = {
@@ -102,13 +102,13 @@ TITLES: dict[Use, str] = {
     "person": "In place of a person",
     "ordering": "Putting systems in order",
 }
+# What somebody would do with each use.
 MEANINGS: dict[Use, str] = {
     "averages": "to report a score or a win rate",
     "single": "to act on one verdict that nobody checks",
     "person": "to save asking one more person",
     "ordering": "to say which system is better",
 }
-"""What somebody would do with each use."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class TrustPolicy:
 
 
 POLICY = TrustPolicy()
+# With fewer rows of a label its share of right answers is hardly known.
 LEAST_OF_A_LABEL = 8
-"""With fewer rows of a label its share of right answers is hardly known."""
 MOST_LABELS = 20_000
 
 

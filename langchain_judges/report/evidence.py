@@ -13,10 +13,10 @@ from langchain_judges.report.matched_rows import JudgedRow, VerdictRow, preferen
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
+# Disagreements that a page shows.
 MOST = 10
-"""Disagreements that a page shows."""
+# Characters of a text that a page shows.
 LONGEST = 20_000
-"""Characters of a text that a page shows."""
 
 _TEXTS = (
     ("output_a", "A"),

@@ -19,12 +19,12 @@ from langchain_judges.runs.run_row import content_key
 from langchain_judges.verdict import Label, decision
 
 SURE, UNJUDGED = "sure", "not judged"
+# A verdict of less confidence is doubtful.
 UNSURE = 0.75
-"""A verdict of less confidence is doubtful."""
+# Rows to label first, where nothing says how many would settle the question.
 FIRST = 50
-"""Rows to label first, where nothing says how many would settle the question."""
+# The name of the question about all of a row; other names are criteria.
 WHOLE = ""
-"""The name of the question about all of a row; other names are criteria."""
 
 Answer = dict[str, Any]
 

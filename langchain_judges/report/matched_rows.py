@@ -87,11 +87,11 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     return judges
 
 
+# How far an answer prefers A.
 POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-"""How far an answer prefers A."""
 
+# A row of a run: its verdict, and the method's own results under names of its own.
 VerdictRow = Mapping[str, Any]
-"""A row of a run: its verdict, and the method's own results under names of its own."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from langchain_judges.report.judged_columns import Sample
 from langchain_judges.report.matched_rows import preference_points
 from langchain_judges.verdict import Label, is_abstention
 
+# Of fewer labels, or fewer rows without one, nothing is estimated.
 LEAST_ROWS = 10
-"""Of fewer labels, or fewer rows without one, nothing is estimated."""
 
 
 def measure(sample: Sample) -> list[Number]:

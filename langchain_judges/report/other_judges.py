@@ -16,8 +16,8 @@ from langchain_judges.verdict import Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
 
+# The column of a judge's answers; or that with A shown first, and that with B shown first.
 JudgeColumn = str | tuple[str, str]
-"""The column of a judge's answers; or that with A shown first, and that with B shown first."""
 
 
 def trust_columns(
@@ -126,6 +126,7 @@ def trust_evaluator(
     return cast("TrustReport", trust_columns(judged, own, label, **options))
 
 
+# What evaluators call the fields of a row.
 _FIELDS = {
     "inputs": "input",
     "outputs": "output",
@@ -133,7 +134,6 @@ _FIELDS = {
     "reference": "expected",
     "prediction": "output",
 }
-"""What evaluators call the fields of a row."""
 
 
 def _parameters(

@@ -32,10 +32,10 @@ from langchain_judges.verdict import Label
 if TYPE_CHECKING:
     from jinja2 import Template
 
+# More labels than these settle less than a better judge would.
 MOST_TO_ASK = 2_000
-"""More labels than these settle less than a better judge would."""
+# Parts of an average that a page shows.
 MOST_PARTS = 6
-"""Parts of an average that a page shows."""
 
 
 class Measured:

@@ -60,8 +60,8 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     return replace(answer, word="no" if worse else "not yet", reason=reason, labels=labels)
 
 
+# Where a lead must lie.
 AHEAD = (0.0, math.inf)
-"""Where a lead must lie."""
 
 
 def _counted(sample: Sample) -> str:

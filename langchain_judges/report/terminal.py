@@ -103,8 +103,8 @@ def criteria_table(summary: Summary) -> Table:
     return _table(HEAD, rows)
 
 
+# What is counted, the count, and what it is out of.
 Line = tuple[str, str, str]
-"""What is counted, the count, and what it is out of."""
 
 
 def summary_table(summary: Summary) -> Table:
@@ -190,10 +190,10 @@ def ranking_table(ranking: Ranking) -> Table:
     return _table(head, rows)
 
 
+# Lines of a long text that are shown at first.
 _LINES = 12
-"""Lines of a long text that are shown at first."""
+# Characters of a line that are shown at first.
 _WIDTH = 600
-"""Characters of a line that are shown at first."""
 
 _DOUBTED = (
     "[a] accept: the judge is wrong · [w] the check is wrong, the judge right · [r] reject: "
@@ -203,11 +203,11 @@ _DRAWN = (
     "[a] accept: the judge is right · [l] the judge is wrong: give the label · [r] reject: "
     "nothing to learn"
 )
+# What the keys of a review do.
 _ALWAYS = (
     "[n] say why in a line: judges read it · [u] undo · [s] skip for now · [v] view all of it "
     "· [q] stop; the same command resumes"
 )
-"""What the keys of a review do."""
 
 
 def proposal_screen(

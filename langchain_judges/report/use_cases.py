@@ -183,8 +183,8 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
     )
 
 
+# Of fewer rows of a system or category the mean says next to nothing.
 LEAST_OF_A_PART = 8
-"""Of fewer rows of a system or category the mean says next to nothing."""
 
 
 def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:

@@ -56,8 +56,8 @@ _NAMES = {
     "expected": "reference ground_truth expected_output reference_answer gold reference_output",
     "reference": "reference_answer ground_truth expected_output",
 }
+# Usual names of the fields of a row.
 NAMES = {field: names.split() for field, names in _NAMES.items()}
-"""Usual names of the fields of a row."""
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 

@@ -14,8 +14,8 @@ from langchain_judges.runs.summary import HEAD
 
 # Characters of a cell that Excel holds, and what stands at the end of a text that has more.
 _MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"
+# Characters of a column and lines of a row that are shown; points of a line.
 _WIDEST, _TALLEST, _LINE = 60, 8, 15
-"""Characters of a column and lines of a row that are shown; points of a line."""
 # Pastel colours that people who see few colours can tell apart, for labels in their order.
 _COLOURS = ("F8D7C4", "CFE2F3", "FFF2CC", "D9D2E9", "D5E8D4", "EAD1DC")
 _UNJUDGED = "D9D9D9"

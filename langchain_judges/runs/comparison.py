@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.tournament import Tournament
 
 
+# Rounds in which each system meets neighbours, before pairs are chosen by uncertainty.
 FIRST_ROUNDS = 2
-"""Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
 _SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 

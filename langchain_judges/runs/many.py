@@ -94,8 +94,8 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
     return AsyncRun(RunState(judge, rows, options))
 
 
+# Finished results that may wait for a slower row; no row is started while so many do.
 HELD_BACK = 1_000
-"""Finished results that may wait for a slower row; no row is started while so many do."""
 
 
 F = TypeVar("F", bound=Future[Any] | asyncio.Future[Any])

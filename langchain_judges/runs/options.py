@@ -19,8 +19,8 @@ else:
     RunnableConfig = dict[str, Any]
     BaseRateLimiter = object
 
+# A file of the owner, for results to write or prices to read.
 FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
-"""A file of the owner, for results to write or prices to read."""
 
 
 def _limits(value: object) -> object:

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 # Factor of the providers for flex processing, which the table does not have.
 _FLEX = {"openai": 0.5}
+# Name of the package's table, in place of a file.
 TABLE = "genai-prices"
-"""Name of the package's table, in place of a file."""
 
 
+# Tokens of a call besides the row: the method's own words, and what earlier steps wrote.
 OVERHEAD = 300
-"""Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
+# Tokens of a reply.
 REPLY = 150
-"""Tokens of a reply."""
 _ORDERS = 2
 # Providers whose prompt caches the calls of a row wait for.
 _CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}

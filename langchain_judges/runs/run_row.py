@@ -23,9 +23,9 @@ from langchain_judges.verdict import (
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 
+# The settings that determine a judge's verdicts, as far as they are known: `method`,
+# `options`, `model` (the identity of each step's), `prompt_version`, `memory`, `embeddings`.
 Marks = dict[str, Any]
-"""The settings that determine a judge's verdicts, as far as they are known: `method`,
-`options`, `model` (the identity of each step's), `prompt_version`, `memory`, `embeddings`."""
 
 
 def digest_of(content: object) -> bytes:
@@ -99,13 +99,13 @@ def name_of(marks: Marks) -> dict[str, str]:
     return known | ({"prompts": str(prompts)} if prompts else {})
 
 
+# `{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
+# method's own results.
 ResultRow = dict[str, Any]
-"""`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
-method's own results."""
 
 
+# A verdict of either kind; of a written text only failures and usage.
 AnyVerdict = Mapping[str, Any]
-"""A verdict of either kind; of a written text only failures and usage."""
 
 
 def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
@@ -120,8 +120,8 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     return decision(outcome_of(result)) is not None
 
 
+# Texts of a pair or an item that a judge is given.
 JUDGED = READ
-"""Texts of a pair or an item that a judge is given."""
 
 
 def content_key(row: Mapping[str, object]) -> dict[str, str]:

@@ -53,8 +53,8 @@ from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
 
+# The run stops if this many first rows all fail with the same permanent error.
 ALIKE = 10
-"""The run stops if this many first rows all fail with the same permanent error."""
 # Unfinished rows per call in flight: some rows plan or merge and wait for no call.
 BUSY = 2
 # Default number of calls in flight; a local model generates two replies at a time, and more
@@ -154,8 +154,8 @@ def permanent(failure: Failure) -> str | None:
 
 
 Judge = Runnable[Any, Any]
+# Rows or a table, as `source_of` takes them.
 Rows = Any
-"""Rows or a table, as `source_of` takes them."""
 
 
 class RunState:

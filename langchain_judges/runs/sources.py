@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from langsmith import Client
     from pandas import DataFrame
 
+# One record as its source has it.
 SourceRecord = Mapping[str, Any]
-"""One record as its source has it."""
+# Rows of pairs (`Row`), or items (`Item`), as plain dictionaries.
 RowStream = Iterator[dict[str, Any]]
-"""Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
+# Stands for an empty response, which people judged and no judge here accepts.
 NO_TEXT = "(no text)"
-"""Stands for an empty response, which people judged and no judge here accepts."""
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`.
 _CRITERION = "label."
 
@@ -266,12 +266,12 @@ def _of_langsmith(name: str, client: Client) -> Iterator[SourceRecord]:
         raise InputError(f"LangSmith has no data set {name!r}") from exc
 
 
+# Readers of tables in memory, by the library that they are of.
 TABLES: Mapping[str, Callable[[Any], Iterator[SourceRecord]]] = {
     "pandas": _of_pandas,
     "polars": lambda frame: frame.iter_rows(named=True),
     "pyarrow": _of_arrow,
 }
-"""Readers of tables in memory, by the library that they are of."""
 
 
 def source_of(rows: object, client: Client | None = None) -> Source:

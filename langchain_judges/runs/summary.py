@@ -22,10 +22,10 @@ from langchain_judges.runs.run_row import (
 )
 from langchain_judges.verdict import decision, is_abstention
 
+# Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
 Line = tuple[str, str, str, str, str]
-"""Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why."""
+# What the cells of a line are.
 HEAD: Line = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
-"""What the cells of a line are."""
 # How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
 

@@ -23,6 +23,7 @@ from langchain_judges.runs.sheets import ParquetFile, TableFile
 
 _RECEIPT = "table"
 _KNOWN = ("id", *JUDGED, *ANNOTATIONS)
+# What writes a table, by the ending of its name.
 FORMS: dict[str, type[TableFile]] = {
     ".csv": TableFile,
     ".jsonl": TableFile,
@@ -31,7 +32,6 @@ FORMS: dict[str, type[TableFile]] = {
     ".tsv": TableFile,
     ".xlsx": XlsxFile,
 }
-"""What writes a table, by the ending of its name."""
 
 
 def write_results(path: Path, results: Iterable[ResultRow]) -> None:

@@ -42,8 +42,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 _PORT = re.compile(r":\d+\Z")
+# Bytes of a request.
 _LARGEST = 65_536
-"""Bytes of a request."""
 
 
 @dataclass

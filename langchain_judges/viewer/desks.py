@@ -243,8 +243,8 @@ class ProposalDesk:
         return ([] if left else [done]), ""
 
 
+# Where answers go: both say what is asked of a row, what was answered and how far it is.
 Desk = LabelDesk | ProposalDesk
-"""Where answers go: both say what is asked of a row, what was answered and how far it is."""
 
 
 def labels_of(found: Collection) -> str:

@@ -247,11 +247,11 @@ def _is_method(value: object) -> bool:
     return isinstance(value, Mapping) and {"verdicts", "calls_each"} <= value.keys()
 
 
+# What is shown of a report or an audit, under the names that it has there.
 _TABLES = {
     "numbers": ("title", "value", "low", "high", "n", "n_failed"),
     "decisions": ("id", "round", "answer", "wrong", "label", "mode", "note", "auditor"),
 }
-"""What is shown of a report or an audit, under the names that it has there."""
 
 
 def _table(title: str, rows: Sequence[Row]) -> TextTable:

@@ -27,10 +27,10 @@ from langchain_judges.rows.media import kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
 from langchain_judges.viewer.items import Collection, Row
 
+# Characters that are read as Markdown; longer texts are shown as they are.
 _LONGEST = 50_000
-"""Characters that are read as Markdown; longer texts are shown as they are."""
+# Words of two texts that are compared; of longer ones lines are.
 _MOST_WORDS = 6_000
-"""Words of two texts that are compared; of longer ones lines are."""
 _UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{STEERING.pattern}")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _MARKDOWN.disable(["image", "link", "autolink", "reference", "html_block", "html_inline"])

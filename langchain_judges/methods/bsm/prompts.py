@@ -18,14 +18,15 @@ _REQUEST = """<request-{fence_request}>
 {request}
 </request-{fence_request}>"""
 
+# Asks for the plan of criteria (section 3.2, branch). Returns `Plan`.
 BRANCH = chat_prompt(
     f"You plan how responses to a request will be scored. {MATERIAL_RULE}",
     _REQUEST,
     "{focus}{instructions}\n\n",
     f"{PLAN_CRITERIA} In asks_right say whether a criterion asks what is right or true.",
 )
-"""Asks for the plan of criteria (section 3.2, branch). Returns `Plan`."""
 
+# Asks for both scores on one criterion (section 3.2, solve). Returns `Scores`.
 SOLVE = chat_prompt(
     f"You score two responses to the same request on one criterion. {MATERIAL_RULE}",
     _REQUEST,
@@ -44,8 +45,9 @@ Score both responses on the criterion below and on nothing else, from {low} to {
 
 The criterion: {criterion}""",
 )
-"""Asks for both scores on one criterion (section 3.2, solve). Returns `Scores`."""
 
+# Asks for a verdict from all findings of one order (section 3.1, merge by a model). The paper
+# prints no prompt for it; this is our reading. Returns `Choice`.
 MERGE = chat_prompt(
     f"You decide from findings which of two responses to a request is better. {MATERIAL_RULE}",
     _REQUEST,
@@ -61,33 +63,29 @@ Go by the findings alone: you do not see the responses.
 Give your reasons in one or two sentences, then the preference: 1 or 2, or tie if no \
 difference matters.""",
 )
-"""Asks for a verdict from all findings of one order (section 3.1, merge by a model).
 
-The paper prints no prompt for it; this is our reading. Returns `Choice`.
-"""
-
+# Asks for an answer to judge by (section 4, reference-based). Returns `Answer`.
 REFERENCE = chat_prompt(
     "You respond to requests. Your response is the reference that others are held against.",
     _REQUEST,
     "{focus}\n\nWork it out with care, then give the response that an expert would give.",
 )
-"""Asks for an answer to judge by (section 4, reference-based). Returns `Answer`."""
 
+# Every prompt of the judge, by the name of its step.
 PROMPTS = {"branch": BRANCH, "solve": SOLVE, "merge": MERGE, "reference": REFERENCE}
-"""Every prompt of the judge, by the name of its step."""
 
+# Added to REFERENCE where the request has several turns.
 ANSWER_FOCUS = "\n\nRespond to the last turn only; the earlier ones are context."
-"""Added to REFERENCE where the request has several turns."""
 
+# Put behind what says which turn is judged, where there were some (section 4).
 NOT_SHOWN = " The responses to the earlier turns are not shown."
-"""Put behind what says which turn is judged, where there were some (section 4)."""
 
+# Added behind remembered examples where criteria are planned.
 LESSONS = "\nPlan so that the corrected verdicts would have come out, where they bear on this."
-"""Added behind remembered examples where criteria are planned."""
 
 EXPLAINED = "Score response 1, then response 2, then explain in one or two sentences."
+# How a solve call replies.
 EXPLAINED_FIRST = "Explain in one or two sentences, then score response 1, then response 2."
-"""How a solve call replies."""
 
+# Put behind a criterion of the caller's that is a name alone.
 UNDESCRIBED = "as far as the request calls for it"
-"""Put behind a criterion of the caller's that is a name alone."""

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from langchain_judges.methods.few_shot import WorkedExample, shown_examples
 
+# Put behind the material, where the caller names criteria.
 CRITERIA = "\n\nOnly these criteria count:\n{criteria}"
-"""Put behind the material, where the caller names criteria."""
 
 EXPLAINED = "Score response 1, then response 2{each}, then explain in a few sentences."
+# How scores are replied; `{each}` of several criteria.
 EXPLAINED_FIRST = "Explain in a few sentences, then score response 1, then response 2{each}."
-"""How scores are replied; `{each}` of several criteria."""
 
+# Added to DIRECT where there are aspects.
 ASPECTS = " Compare them by these aspects: {aspects}."
-"""Added to DIRECT where there are aspects."""
 
 
 def render_shots(shots: Sequence[WorkedExample], *, steps: bool) -> str:

@@ -21,13 +21,14 @@ _FAMILIAR = """from experts or people directly involved to complete beginners in
 _READERS = """ Give each a type of one to three words and one sentence on the qualities that \
 such a person looks for in it.{wanted}"""
 
+# Added where nobody says what the judged texts are.
 WANTED = """ In wanted say what the text wants: summary, if it wants a text that it gives \
 summed up; else response."""
-"""Added where nobody says what the judged texts are."""
 
+# Asks for readers by occupation (section 3.1, coarse). Returns `Readers`.
 COARSE = chat_prompt(_SYSTEM, _TEXT, "\n\nName {pool} ", _GENERAL, ", no two alike.", _READERS)
-"""Asks for readers by occupation (section 3.1, coarse). Returns `Readers`."""
 
+# Asks for readers by their familiarity (section 3.1, fine). Returns `Readers`.
 FINE = chat_prompt(
     _SYSTEM,
     _TEXT,
@@ -36,8 +37,8 @@ FINE = chat_prompt(
     ", no two alike.",
     _READERS,
 )
-"""Asks for readers by their familiarity (section 3.1, fine). Returns `Readers`."""
 
+# Asks for both kinds in one call (arXiv v1: two calls a case). Returns `BothReaders`.
 MERGED = chat_prompt(
     _SYSTEM,
     _TEXT,
@@ -48,7 +49,6 @@ MERGED = chat_prompt(
     "; no two alike.",
     _READERS,
 )
-"""Asks for both kinds in one call (arXiv v1: two calls a case). Returns `BothReaders`."""
 
 _MATERIAL = (
     _TEXT
@@ -65,6 +65,7 @@ _MATERIAL = (
 """
 )
 
+# Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each.
 VOTE = chat_prompt(
     _SYSTEM,
     _MATERIAL,
@@ -75,8 +76,8 @@ VOTE = chat_prompt(
 then their vote for response 1 or 2. None may abstain. """
     + FAIR,
 )
-"""Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each."""
 
+# Asks one role by itself (the ablation without batch). Returns one `RoleVote`.
 VOTE_ALONE = chat_prompt(
     f"You judge texts as one particular person of a panel. {MATERIAL_RULE}",
     _MATERIAL,
@@ -87,8 +88,8 @@ VOTE_ALONE = chat_prompt(
 response 1 or 2. You may not abstain. """
     + FAIR,
 )
-"""Asks one role by itself (the ablation without batch). Returns one `RoleVote`."""
 
+# Every prompt of the judge, by its name.
 PROMPTS = {
     "coarse": COARSE,
     "fine": FINE,
@@ -96,4 +97,3 @@ PROMPTS = {
     "vote": VOTE,
     "vote_alone": VOTE_ALONE,
 }
-"""Every prompt of the judge, by its name."""

@@ -21,6 +21,7 @@ from langchain_judges.methods.pairs import (
 _NEUTRAL = """neutral noun phrases, no two alike, the weightiest first: "final answer", not \
 "correctness of the final answer"; "examples", not "better examples"."""
 
+# Asks for aspects of one pair (section 4, online). Returns `Aspects`.
 ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
@@ -28,8 +29,8 @@ ASPECTS = chat_prompt(
 answer turns on, then name at most {n_aspects} aspects to compare them by, """,
     _NEUTRAL,
 )
-"""Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
 
+# Asks for the aspects of one text (section 4, offline). Returns `Extracted`.
 EXTRACT = chat_prompt(
     "You name the aspects of a text by which it is compared with others of its kind. "
     + MATERIAL_RULE,
@@ -41,8 +42,8 @@ Texts of this kind are compared by the question: {question}
 Name at most eight aspects of this text that matter for it, """,
     _NEUTRAL,
 )
-"""Asks for the aspects of one text (section 4, offline). Returns `Extracted`."""
 
+# Merges aspects of a corpus into exactly n (section 4, offline). Returns n phrases.
 CONSOLIDATE = chat_prompt(
     "You sort aspects by which texts are compared. " + MATERIAL_RULE,
     """<aspects-{fence}>
@@ -55,8 +56,8 @@ Merge what means the same, leave out what has no bearing on the question, and gi
 aspects that together cover what matters, """,
     _NEUTRAL,
 )
-"""Merges aspects of a corpus into exactly n (section 4, offline). Returns n phrases."""
 
+# Asks for a whole table (section 3.1). Returns one row of three cells for each aspect.
 TABLE = chat_prompt(
     COMPARES,
     MATERIAL_ALONE,
@@ -70,8 +71,10 @@ baking | both: in a hot oven | only 1: 40 minutes; 180 °C | only 2: an hour; no
 Entries say what a response says, or lacks though the request asks for it, not how good that \
 is; no cell repeats another of its row.""",
 )
-"""Asks for a whole table (section 3.1). Returns one row of three cells for each aspect."""
 
+# Asks which of two tables is more consistent (section 3.2). Returns `Decision`. It sees the
+# tables alone; figure 19 is in `papers.yaml`, with demonstrations of ours: the paper's are
+# not printed.
 MATCH = chat_prompt(
     "You compare two tables. " + MATERIAL_RULE,
     """<table-1-{table_fence_1}>
@@ -97,12 +100,9 @@ Name the repeats of each table in one or two sentences, then the better one, 1 o
 with fewer repeats; of equally many, the one that tells the responses apart better. An entry \
 that would fit any response, such as answers the request, tells nothing.""",
 )
-"""Asks which of two tables is more consistent (section 3.2). Returns `Decision`.
 
-It sees the tables alone; figure 19 is in `papers.yaml`, with demonstrations of ours: the
-paper's are not printed.
-"""
-
+# Asks for the preference (section 3.1, figures 6 to 18). Returns `Preferred`. Without a table
+# this is direct prompting, for pairs of which no table could be made.
 PREFERENCE = chat_prompt(
     COMPARES,
     "{examples}",
@@ -114,17 +114,14 @@ PREFERENCE = chat_prompt(
 In one to three sentences say what decides, then give the preference: 1 or 2. There is no \
 tie.""",
 )
-"""Asks for the preference (section 3.1, figures 6 to 18). Returns `Preferred`.
 
-Without a table this is direct prompting, for pairs of which no table could be made.
-"""
-
+# Every prompt of the judge, by the name of its step.
 PROMPTS = {"aspects": ASPECTS, "table": TABLE, "match": MATCH, "preference": PREFERENCE}
-"""Every prompt of the judge, by the name of its step."""
 
+# The prompts of `learn_aspects`.
 LEARN_PROMPTS = {"extract": EXTRACT, "consolidate": CONSOLIDATE}
-"""The prompts of `learn_aspects`."""
 
+# Added to PREFERENCE where there is a table, with what it is.
 TABLE_MATERIAL = """<table-{table_fence}>
 {table}
 </table-{table_fence}>
@@ -132,7 +129,6 @@ TABLE_MATERIAL = """<table-{table_fence}>
 {note}
 
 """
-"""Added to PREFERENCE where there is a table, with what it is."""
 
 TABLE_NOTES = {
     "own": "The table sets the responses side by side. It may be wrong or incomplete: where "
@@ -140,8 +136,8 @@ TABLE_NOTES = {
     "paper": "The table is an analysis of what the responses share and where they differ.",
 }
 
+# Added to EXTRACT where the text answers a request.
 CONTEXT = """<request-{fence}>
 {request}
 </request-{fence}>
 """
-"""Added to EXTRACT where the text answers a request."""
