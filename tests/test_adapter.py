@@ -186,6 +186,6 @@ def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password():
-    request = httpx.Request("POST", "http://me:secret@127.0.0.1:9/v1/chat/completions")
+    request: Any = httpx.Request("POST", "http://me:secret@127.0.0.1:9/v1/chat/completions")
     said = in_a_line(openai.APIConnectionError(request=request))
     assert said == "APIConnectionError: Connection error. (http://127.0.0.1:9/v1)"

@@ -11,6 +11,7 @@ import langchain_classic.evaluation
 import openevals.llm
 import pytest
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
 from langchain_judges.compat import langchain
@@ -24,7 +25,7 @@ SCALE = {"accuracy": "Score 1: unrelated. Score 7: close. Score 10: the same. A 
 
 
 def model_at(server):
-    return ChatOpenAI(model="m", base_url=server.url, api_key="none", temperature=0)
+    return ChatOpenAI(model="m", base_url=server.url, api_key=SecretStr("none"), temperature=0)
 
 
 def needle_score(load_evaluator, model, response):

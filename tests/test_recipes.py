@@ -80,15 +80,12 @@ def test_the_page_on_langsmith_gives_feedback_and_compares_experiments(model, la
     assert set(scores("preference")) == {0.5}
 
 
-def test_the_page_on_many_machines_counts_judges_and_merges(model):
+def test_the_page_on_many_machines_judges_and_merges(model):
     import pandas
 
     pandas.DataFrame(pairs(6)).to_parquet("rows.parquet")
     text = next(b for b in blocks(PAGES / "many-rows.md", "sh") if "merge" in b)
-    count, judge, merge = text.replace("\\\n", " ").splitlines()
-
-    assert "at most 12 calls" in command(count)
-    assert model.calls == []
+    judge, merge = text.replace("\\\n", " ").splitlines()
     for number in range(1, 17):
         command(judge.replace("3/16", f"{number}/16"))
     assert len(model.calls) == 12

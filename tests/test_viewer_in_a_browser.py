@@ -19,6 +19,9 @@ from tests.test_viewer import HOSTILE, written
 
 pytestmark = [pytest.mark.system, needed]
 READY = "document.querySelector('main article') && document.querySelector('#told').textContent"
+# In one task of the page: on a busy machine the next row might be there before the last key.
+ALL_AT_ONCE = """["1", "t", "2"].forEach((key) => document.body.dispatchEvent(
+    new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true})))"""
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +81,11 @@ def answered(browser, number):
     browser.wait_for("!busy && !waiting.length")
 
 
-def test_keys_a_millisecond_apart_count_for_the_row_on_screen(browser, serving):
+def test_keys_in_one_moment_count_for_the_row_on_screen(browser, serving):
     opened(browser, serving("--labels", "clear="))
     for number in range(1, 7):
         # Two questions, and one key too many, which neither changes them nor the next row.
-        browser.press("1", "t", "2")
+        browser.ask(ALL_AT_ONCE)
         answered(browser, number)
     found = lines(serving.out)
     assert len(found) == 6

@@ -57,10 +57,9 @@ Where that leaves them even, go by how much of what was asked each does in subst
 form, then how well."""
 
 # Those of `tasks.yaml`, by name.
-TASKS: dict[str, Task] = {
-    name: {**task, "quality": task["quality"].replace("[CORRECT_FIRST]", CORRECT_FIRST)}
-    for name, task in written("tasks.yaml").items()
-}
+TASKS: dict[str, Task] = written("tasks.yaml")
+for _task in TASKS.values():
+    _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", CORRECT_FIRST)
 
 
 def worded(name: str, task: Task, wording: Wording) -> Task:

@@ -77,6 +77,8 @@ def seeds() -> list[Reply]:
         line["reply"]["text"] if "reply" in line else line["messages"][0]["data"]["content"]
         for path in sorted(RECORDED.rglob("*.jsonl"))
         for line in map(json.loads, path.read_text().splitlines())
+        # Votes that were asked in other words hold the data of a reply and no text.
+        if "messages" in line
     }
     replies = []
     for text in sorted(texts):
