@@ -168,7 +168,7 @@ def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, le
     arguments += ["--base-url", serve(behave).url, "--set", "rubric=Polite?"]
     result = CliRunner().invoke(app, [str(each) for each in arguments])
     assert result.exit_code == 2, result.output
-    assert "LangSmith refused (LangSmithConnectionError): no connection\n" in result.stderr
+    assert "LangSmith cannot be reached (LangSmithConnectionError): no conn" in result.stderr
 
 
 def refused(*_, **__):

@@ -155,8 +155,8 @@ def langsmith_client() -> Iterator[Client]:
         OutputError: LangSmith cannot be reached, or refuses.
     """
     from langsmith import Client, LangsmithError
-    from langsmith.utils import LangSmithError
-    from requests import RequestException
+    from langsmith.utils import LangSmithConnectionError, LangSmithError
+    from requests import ConnectionError, RequestException
 
     # Its warnings would say the same again, at length and from a thread that outlives this.
     logging.getLogger("langsmith").setLevel(logging.ERROR)
@@ -164,7 +164,9 @@ def langsmith_client() -> Iterator[Client]:
         yield Client()
     except (LangSmithError, LangsmithError, RequestException) as exc:
         reason = " ".join(str(exc).split()).partition(". ")[0][:300]
-        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
+        is_offline = isinstance(exc, (LangSmithConnectionError, ConnectionError))
+        trouble = "cannot be reached" if is_offline else "refused"
+        raise OutputError(f"LangSmith {trouble} ({type(exc).__name__}): {reason}") from exc
 
 
 def leave_with(
