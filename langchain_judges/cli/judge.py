@@ -52,9 +52,9 @@ def judge(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; of single "
-            "texts input, output, and source or expected where the rubric needs it. Or a "
-            "public data set, by its name or folder."
+            help="CSV, TSV, Excel, JSONL, JSON or Parquet file with input, output_a, output_b; "
+            "of single texts input, output, and source or expected where the rubric needs it. "
+            "Or a public data set, by its name or folder."
         ),
     ],
     judge: JudgeFlags,
