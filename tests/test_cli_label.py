@@ -128,7 +128,7 @@ def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path
     assert "label" not in found[0]
     assert found[1]["answers"][0] == {"by": "Ana", "labels": found[1]["labels"], "note": "Odd."}
     assert "2 labelled now, 2 in" in said
-    assert "tone polite 1, tone rude 1" in said
+    assert "tone polite: 1, tone rude: 1" in said
 
 
 @for_each("text", ["1", "", "rude,rude", "rude polite", "a,"])

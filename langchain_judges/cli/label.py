@@ -375,7 +375,7 @@ def _tell(file: LabelFile, now: int) -> None:
     counts = Counter[str]()
     for row in file.answers.values():
         by_name = {"": row.get("label"), **(row.get("labels") or {})}
-        counts.update(f"{n} {v}".strip() for n, v in by_name.items() if v is not None)
+        counts.update(f"{n} {v}:".strip() for n, v in by_name.items() if v is not None)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
     say(f"{now} labelled now, {len(file.answers)} in {file.path}: {shares or 'no label'}.")
 
