@@ -116,7 +116,8 @@ def table_text(report: Measured) -> str:
     lines = overview(report)
     wide = [max(len(line[place]) for line in lines) for place in (0, 1)]
     rows = [
-        f"{line.title:{wide[0]}}  {line.answer:{wide[1]}}  {line.found}  [{line.rows}]"
+        f"{line.title:{wide[0]}}  {line.answer:{wide[1]}}  {line.found}"
+        + (f"  [{line.rows}]" if line.rows else "")
         for line in lines
     ]
     step, why = next_step(report), [each.sentence for each in report.uses.values()]
