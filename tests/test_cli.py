@@ -159,6 +159,7 @@ NO_ROW = "has no good row; nothing was asked."
             b"question,reply\nq,a\n",
             "so the method is rubric; --method chooses another",
         ),
+        ("in.csv", b"Frage;Antwort\nq;a\n", "are in columns whose names are not known"),
         ("in.jsonl", b"", "has no pair to judge"),
         ("in.jsonl.gz", b"no gzip", "does not match its suffix (Not a gzipped file"),
         ("in.txt", b"hello", "must end in one of"),

@@ -277,9 +277,15 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     if judge.method or judge.spec or not judge.model:
         return judge
     file = open_rows(path, check_known_of, flags)
-    is_item = kind_of_columns(file.source.records, file.columns) == "item"
-    method, what = (SINGLE_TEXTS, "single texts") if is_item else (PAIRS, "pairs")
-    say(f"{path} has {what}, so the method is {method}; --method chooses another.")
+    kind = kind_of_columns(file.source.records, file.columns)
+    method, what = (SINGLE_TEXTS, "single texts") if kind == "item" else (PAIRS, "pairs")
+    if kind:
+        say(f"{path} has {what}, so the method is {method}; --method chooses another.")
+    elif next(iter(file.source.records), None):
+        say(
+            f"Some texts in {path} are in columns whose names are not known; name them, as in "
+            "--column input=COLUMN --column output=COLUMN."
+        )
     return replace(judge, method=method)
 
 
