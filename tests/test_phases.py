@@ -75,6 +75,14 @@ def test_the_graph_is_left_out_where_nobody_listens(skipped):
     assert len(skipped) == 1
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_caller_may_force_the_graph(skipped, in_loop):
+    rows, calls = judged("relative", in_loop=in_loop, graph=True)
+    assert not skipped
+    assert (rows, calls) == judged("relative", in_loop=in_loop)
+    assert len(skipped) == 1
+
+
 def test_callbacks_of_a_run_see_the_graph(skipped):
     listener = Listener()
     list(judge_many(relative(), [PAIR], config={"callbacks": [listener]}))

@@ -364,7 +364,7 @@ class RunState:
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
         # What is wrapped around a judge does more than its phases.
-        own = judge if isinstance(judge, JudgeGraph) else None
+        own = judge if isinstance(judge, JudgeGraph) and not self._options.graph else None
         if own and (phases := own.phases(config)):
             return await own.in_phases(data, config, phases)
         outcome: Mapping[str, object] = await Effect.of(judge, "invoke", data, config)
