@@ -76,6 +76,20 @@ def only_marked(prompt):
     return json.dumps({"label": str(int(label) ^ turned), "explanation": "so"})
 
 
+def test_an_example_does_no_harm_by_as_much_as_a_judge_that_wavers_changes():
+    def wavers(prompt):
+        """Judge well once warned; a harmful note spoils two houses and mends one."""
+        label = int(json.loads(fooled(prompt))["label"])
+        house = prompt.split("</request")[-2].rpartition("house ")[2].split("?")[0]
+        wrong = house in ("11", "12") if "harmful" in prompt else house == "13"
+        return json.dumps({"label": str(label ^ wrong), "explanation": "so"})
+
+    memory, dev = memory_of(), planning(14, first=10)
+    result = audited(memory, planning(4)[:7], dev, harmful={"0r"}, replies=wavers)
+    # Two houses better and one worse without it: by coins that is 4 of 8.
+    assert (len(result["trials"]), result["waiting"], len(memory)) == (1, [], 7)
+
+
 def test_the_limit_is_shared_by_all_trials_and_a_hopeless_dev_costs_nothing():
     memory = memory_of()
     items, harmful = planning(2), {"0r", "1r"}

@@ -226,12 +226,17 @@ class Admission:
         return dict(zip(trial.ids, verdicts, strict=True))
 
     def _harms(self, without: VerdictsById, trial: Trial, state: AuditState) -> bool:
-        """Whether the items that were shown an example do better without it."""
+        """Whether the items that were shown an example do better without it.
+
+        None may do worse, or the rise must be more than chance explains: in a judge that
+        wavers, every other example would do harm else.
+        """
         items = [item for item in state["dev"] if item["id"] in without]
         shown = held_out.cases_of(items, trial.verdicts, self.labels)
-        return held_out.accuracy(
-            held_out.cases_of(items, without, self.labels)
-        ) > held_out.accuracy(shown)
+        left_out = held_out.cases_of(items, without, self.labels)
+        better, worse = held_out.changes(shown, left_out)
+        chance = held_out.chance_of_rise(shown, left_out)
+        return better > 0 and (not worse or chance <= self.options.risk)
 
     def _result(self, trial: Trial, state: AuditState) -> AdmissionTrial:
         dev, old = state["dev"], state["dev_verdicts"]

@@ -157,22 +157,29 @@ def fell(before: Sequence[Case], after: Sequence[Case]) -> bool:
     return any(of(after) < of(before) - ROUNDING for of in (accuracy, balanced_accuracy))
 
 
-def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
-    """The chance of as large a rise if labels change at random, by a sign test.
+def changes(before: Sequence[Case], after: Sequence[Case]) -> tuple[int, int]:
+    """The number of groups with more right labels after than before, and with fewer.
 
     Args:
         before: The cases with the labels of the judge as it was.
         after: The same cases, in the same order, with the new labels.
+    """
+    by_group: Counter[Hashable] = Counter()
+    for (group, truth, old), (_, _, new) in zip(before, after, strict=True):
+        by_group[group] += (new == truth) - (old == truth)
+    values = by_group.values()
+    return sum(change > 0 for change in values), sum(change < 0 for change in values)
+
+
+def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
+    """The chance of as large a rise if labels change at random, by a sign test of `changes`.
 
     Returns:
         The chance that of the groups with more or fewer right labels, each by a coin, as many
         have more; 1 where no label changed.
     """
-    changes: Counter[Hashable] = Counter()
-    for (group, truth, old), (_, _, new) in zip(before, after, strict=True):
-        changes[group] += (new == truth) - (old == truth)
-    better = sum(change > 0 for change in changes.values())
-    n = better + sum(change < 0 for change in changes.values())
+    better, worse = changes(before, after)
+    n = better + worse
     return float(sum(math.comb(n, k) for k in range(better, n + 1)) / 2**n)
 
 
