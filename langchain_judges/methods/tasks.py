@@ -24,10 +24,10 @@ Wording = Literal["own", "paper"]
 
 
 @cache
-def written(name: str) -> Any:
-    """Data of a YAML file beside this module."""
+def written(name: str, package: str = __package__) -> Any:
+    """Data of a YAML file beside this module, or in another package."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
-    return yaml.load((files(__package__) / name).read_text("utf-8"), loader)  # noqa: S506
+    return yaml.load((files(package) / name).read_text("utf-8"), loader)  # noqa: S506
 
 
 class Task(TypedDict):

@@ -22,7 +22,7 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Pair, Verdict
 from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
-from langchain_judges.writing.prompts import INSTRUCTION
+from langchain_judges.writing.prompts import WORDS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -173,7 +173,7 @@ def _pairs(
             raise InputError(f"row {number} of `against` is of other concepts")
         if row["text"] and other["text"]:
             # Without the concepts: how many a text uses was counted, and must not decide.
-            task = row.get("instruction") or INSTRUCTION
+            task = row.get("instruction") or WORDS["instruction"]
             pairs.append({"input": task, "output_a": row["text"], "output_b": other["text"]})
     return pairs
 

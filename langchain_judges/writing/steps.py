@@ -20,7 +20,6 @@ from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Usage
-from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import (
     ENGLISH,
     Counting,
@@ -29,6 +28,7 @@ from langchain_judges.writing.coverage import (
     distinct,
     losses,
 )
+from langchain_judges.writing.prompts import WORDS
 
 
 class WritingTask(TypedDict):
@@ -203,11 +203,11 @@ class Writer(Generic[Own]):
         texts_in = {"concepts": "\n".join(about["concepts"]), **more}
         token = fence(*texts_in.values(), *(part["text"] for part in parts))
         added, topic = self.options.instructions, about.get("topic")
-        instruction = about.get("instruction") or texts.INSTRUCTION
+        instruction = about.get("instruction") or WORDS["instruction"]
         # A task of the caller's own may state a length, and the paper's prompts state none.
-        is_brief = instruction == texts.INSTRUCTION and self.options.wording == "own"
+        is_brief = instruction == WORDS["instruction"] and self.options.wording == "own"
         drafts = [
-            (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
+            (WORDS["draft"] if part["concepts"] else WORDS["attempt"]).format(
                 number=n,
                 fence=token,
                 concepts="\n".join(part["concepts"]),
@@ -217,12 +217,12 @@ class Writer(Generic[Own]):
         ]
         return {
             "fence": token,
-            "forms": texts.EXACT_FORM if self.options.strict else texts.ANY_FORM,
+            "forms": WORDS["exact_form"] if self.options.strict else WORDS["any_form"],
             "instruction": instruction,
-            "what": about.get("place") or texts.WHOLE,
-            "brief": texts.BRIEF if is_brief else "",
-            "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
-            "topic": texts.TOPIC.format(topic=topic) if topic else "",
+            "what": about.get("place") or WORDS["whole"],
+            "brief": WORDS["brief"] if is_brief else "",
+            "instructions": WORDS["instructions"].format(instructions=added) if added else "",
+            "topic": WORDS["topic"].format(topic=topic) if topic else "",
             "parts": len(parts),
             "drafts": "\n".join(drafts),
             **texts_in,

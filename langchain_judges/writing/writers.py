@@ -19,8 +19,8 @@ from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
-from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import fold, missing, present
+from langchain_judges.writing.prompts import DIRECT_PROMPTS, PROMPTS, WORDS
 from langchain_judges.writing.steps import (
     Draft,
     GivenPart,
@@ -138,7 +138,7 @@ class BranchWriter(WriterOptions):
     method = "branch"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
     presets = {"paper": {"wording": "paper", "rewrites": 0}}
-    templates = texts.PROMPTS
+    templates = PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
     rewrites: Annotated[int, Ge(0)] = 1
@@ -169,7 +169,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             return {}
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        material = {**self.prompt_variables(state), "topic": texts.PROPOSE, "groups": groups}
+        material = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
         reply = await self.ask("split", split_shape(groups, len(concepts)), material, account)
         division = runs(concepts, groups)
         if reply.data:
@@ -184,7 +184,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         groups = _groups(state)
         # The paper's drafts are whole stories of half of the concepts.
         in_parts = len(groups) > 1 and self.options.wording == "own"
-        part = texts.PART if in_parts else ""
+        part = WORDS["part"] if in_parts else ""
         drafts = []
         for n, group in enumerate(groups, 1):
             place = part.format(number=n, parts=len(groups))
@@ -281,7 +281,7 @@ class SinglePromptWriter(WriterOptions):
         "self_consistency": {"samples": 5},
         "best_coverage": {"samples": 5, "choose": "coverage"},
     }
-    templates = texts.DIRECT_PROMPTS
+    templates = DIRECT_PROMPTS
 
     plan: bool = False
     samples: Annotated[int, Ge(1)] = 1
