@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
     from langchain_judges.memory.faiss_store import FaissStore as FaissStore
-    from langchain_judges.methods.allure import create_allure_judge as create_allure_judge
     from langchain_judges.methods.allure.audit import create_allure_audit as create_allure_audit
+    from langchain_judges.methods.allure.judge import create_allure_judge as create_allure_judge
     from langchain_judges.methods.bsm.judge import create_bsm_judge as create_bsm_judge
     from langchain_judges.methods.direct.judge import (
         create_absolute_judge as create_absolute_judge,
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from langchain_judges.methods.direct.judge import (
         create_self_consistency_judge as create_self_consistency_judge,
     )
-    from langchain_judges.methods.drpe import Panel as Panel
-    from langchain_judges.methods.drpe import Voting as Voting
-    from langchain_judges.methods.drpe import create_drpe_judge as create_drpe_judge
+    from langchain_judges.methods.drpe.judge import create_drpe_judge as create_drpe_judge
+    from langchain_judges.methods.drpe.options import Panel as Panel
+    from langchain_judges.methods.drpe.options import Voting as Voting
     from langchain_judges.methods.registry import load_judge as load_judge
-    from langchain_judges.methods.rubric import create_rubric_judge as create_rubric_judge
-    from langchain_judges.methods.sc2 import create_sc2_judge as create_sc2_judge
-    from langchain_judges.methods.sc2 import learn_aspects as learn_aspects
+    from langchain_judges.methods.rubric.judge import create_rubric_judge as create_rubric_judge
+    from langchain_judges.methods.sc2.judge import create_sc2_judge as create_sc2_judge
+    from langchain_judges.methods.sc2.learn import learn_aspects as learn_aspects
     from langchain_judges.runs.many import ajudge_many as ajudge_many
     from langchain_judges.runs.many import judge_many as judge_many
     from langchain_judges.verdict import Failure as Failure
@@ -69,16 +69,18 @@ _HOMES = {
     "integrations.middleware": "JudgeMiddleware",
     "memory.failure_memory": "FailureMemory",
     "memory.faiss_store": "FaissStore",
-    "methods.allure": "create_allure_judge",
+    "methods.allure.judge": "create_allure_judge",
     "methods.allure.audit": "create_allure_audit",
     "methods.bsm.judge": "create_bsm_judge",
     "methods.direct.judge": "create_absolute_judge create_cot_judge create_direct_judge "
     "create_llm_score_judge create_plan_solve_judge create_relative_judge "
     "create_self_consistency_judge",
-    "methods.drpe": "Panel Voting create_drpe_judge",
+    "methods.drpe.judge": "create_drpe_judge",
+    "methods.drpe.options": "Panel Voting",
     "methods.registry": "load_judge",
-    "methods.rubric": "create_rubric_judge",
-    "methods.sc2": "create_sc2_judge learn_aspects",
+    "methods.rubric.judge": "create_rubric_judge",
+    "methods.sc2.judge": "create_sc2_judge",
+    "methods.sc2.learn": "learn_aspects",
     "runs.many": "ajudge_many judge_many",
     "verdict": "Failure Item LabelVerdict Pair Role Row Usage Verdict Vote",
     "writing.writers": "create_bsm_writer",

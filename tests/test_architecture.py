@@ -114,7 +114,7 @@ def test_methods_never_import_each_other() -> None:
 
 def test_public_names_resolve() -> None:
     rooms = ("integrations", "memory", "report", "runs", "testing", "writing")
-    for room in ("", *(f".{name}" for name in (*rooms, "methods", "methods.drpe"))):
+    for room in ("", *(f".{name}" for name in (*rooms, "methods", "methods.sc2"))):
         package = import_module(f"langchain_judges{room}")
         for name in package.__all__:
             assert getattr(package, name) is not package, name

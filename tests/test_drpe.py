@@ -9,9 +9,8 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 
-from langchain_judges import create_drpe_judge, judge_many, load_judge
+from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.drpe import Panel, Voting
 from langchain_judges.methods.drpe.replies import confidences
 from langchain_judges.methods.drpe.roles import (
     SETS,

@@ -34,9 +34,8 @@ from typing import Any
 
 import pytest
 
-from langchain_judges import create_allure_audit, load_judge
+from langchain_judges import create_allure_audit, learn_aspects, load_judge
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, leaf_of, method_of
-from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.writing.writers import load_writer
 from tests.frozen_cases import (
     CASES,

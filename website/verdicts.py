@@ -16,8 +16,7 @@ from langchain_core.embeddings import Embeddings
 from rich.console import Console
 
 from cookbook.demo import MAY_BE_SENT
-from langchain_judges import create_allure_judge, create_bsm_judge, create_sc2_judge
-from langchain_judges.methods.drpe import Panel, create_drpe_judge
+from langchain_judges import create_bsm_judge, load_judge
 from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.testing import ReplayChatModel
 
@@ -70,12 +69,12 @@ def results() -> dict[str, dict[str, Any]]:
     """Result of each method on its sample."""
     pair, text = sample("contested", 0), sample("support", 4)
     four, aspects = replay("04_same_pair_four_methods"), ["physics", "words for a child"]
-    drpe = create_drpe_judge(four, panel=Panel(dynamic=3), embeddings=Words())
-    allure = create_allure_judge(replay("06_allure"), rubric=MAY_BE_SENT, explain="first")
+    drpe = load_judge("drpe", four, panel={"dynamic": 3}, embeddings=Words())
+    allure = load_judge("allure", replay("06_allure"), rubric=MAY_BE_SENT, explain="first")
     return {
         "bsm": run_example("bsm", four, pair),
         "drpe": drpe.invoke(pair),
-        "sc2": create_sc2_judge(four, aspects=aspects, samples=3).invoke(pair),
+        "sc2": load_judge("sc2", four, aspects=aspects, samples=3).invoke(pair),
         "rubric": run_example("rubric", replay("09_rubric"), sample("replies", 2)),
         "allure": allure.invoke(text),
     }

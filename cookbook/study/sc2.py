@@ -28,10 +28,9 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableLambda
 
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups, sharing
-from langchain_judges import load_judge, resolve_model
+from langchain_judges import learn_aspects, load_judge, resolve_model
 from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.metrics import accuracy
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.sources import NO_TEXT

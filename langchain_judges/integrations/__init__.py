@@ -9,14 +9,8 @@ from langchain_judges.lazy import exports
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.asking.traces import end_traces as end_traces
-    from langchain_judges.integrations.best_of_n import best_of as best_of
-    from langchain_judges.integrations.evaluators import (
-        as_comparative_evaluator as as_comparative_evaluator,
-    )
-    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.langsmith_runs import labelled_runs as labelled_runs
-    from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.integrations.server import serve as serve
     from langchain_judges.integrations.tool import judge_tool as judge_tool
     from langchain_judges.integrations.trajectory_match import (
@@ -28,11 +22,8 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.watch import watch_project as watch_project
 
 _HOMES = {
-    "integrations.best_of_n": "best_of",
-    "integrations.evaluators": "as_comparative_evaluator as_evaluator",
     "asking.traces": "end_traces",
     "integrations.langsmith_runs": "feedback_rows labelled_runs",
-    "integrations.middleware": "JudgeMiddleware",
     "integrations.server": "serve",
     "integrations.tool": "judge_tool",
     "integrations.trajectory_match": "trajectory_evaluator",

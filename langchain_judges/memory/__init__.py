@@ -8,8 +8,6 @@ from langchain_judges.lazy import exports
 
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
-    from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
-    from langchain_judges.memory.faiss_store import FaissStore as FaissStore
     from langchain_judges.memory.recall import Recall as Recall
     from langchain_judges.memory.recall import Recalled as Recalled
     from langchain_judges.memory.recall import all_ as all_
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from langchain_judges.memory.recall import uniform as uniform
 
 _HOMES = {
-    "memory.failure_memory": "FailureMemory",
-    "memory.faiss_store": "FaissStore",
     "memory.recall": "Recall Recalled all_ knn near none uniform",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
     from langchain_judges.runs.cascade_thresholds import calibrate_cascade as calibrate_cascade
     from langchain_judges.runs.comparison import rank as rank
-    from langchain_judges.runs.many import ajudge_many as ajudge_many
     from langchain_judges.runs.many import assert_judged as assert_judged
-    from langchain_judges.runs.many import judge_many as judge_many
 
 _HOMES = {
     "asking.limiter": "MinuteLimiter",
     "runs.cascade_thresholds": "calibrate_cascade",
     "runs.comparison": "rank",
-    "runs.many": "ajudge_many assert_judged judge_many",
+    "runs.many": "assert_judged",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

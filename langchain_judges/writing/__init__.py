@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from langchain_judges.writing.evaluation import create_story_judge as create_story_judge
     from langchain_judges.writing.evaluation import evaluate_writing as evaluate_writing
     from langchain_judges.writing.writers import WRITERS as WRITERS
-    from langchain_judges.writing.writers import create_bsm_writer as create_bsm_writer
     from langchain_judges.writing.writers import (
         create_single_prompt_writer as create_single_prompt_writer,
     )
@@ -19,6 +18,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "writing.evaluation": "create_story_judge evaluate_writing",
-    "writing.writers": "WRITERS create_bsm_writer create_single_prompt_writer load_writer",
+    "writing.writers": "WRITERS create_single_prompt_writer load_writer",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -10,15 +10,12 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.methods.sc2.aspects import AspectSet as AspectSet
     from langchain_judges.methods.sc2.aspects import load_aspects as load_aspects
-    from langchain_judges.methods.sc2.judge import create_sc2_judge as create_sc2_judge
     from langchain_judges.methods.sc2.learn import alearn_aspects as alearn_aspects
-    from langchain_judges.methods.sc2.learn import learn_aspects as learn_aspects
     from langchain_judges.methods.sc2.tables import render_table as render_table
 
 _HOMES = {
     "methods.sc2.aspects": "AspectSet load_aspects",
-    "methods.sc2.judge": "create_sc2_judge",
-    "methods.sc2.learn": "alearn_aspects learn_aspects",
+    "methods.sc2.learn": "alearn_aspects",
     "methods.sc2.tables": "render_table",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)
