@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -14,10 +15,10 @@ from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app, label
-from langchain_judges.cli.audit import AuditDesk
 from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
+from langchain_judges.viewer.desks import ProposalDesk
 from tests.cases import for_each
 from tests.planners import fooled, planning
 from tests.processes import start
@@ -96,7 +97,7 @@ def test_an_audit_of_a_budget_in_dollars_needs_prices(auditing):
 
 
 def test_labels_modes_and_notes_are_edited(auditing):
-    result = auditing("nMind the order.\nl1\nmown mode\nm5\na")
+    result = auditing("nMind the order.\n0mown mode\nm5\na")
     assert result.exit_code == 0, result.output
     assert kept(auditing) == [
         ("0w", None, "Mind the order."),
@@ -292,7 +293,7 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     master, slave = pty.openpty()
     proposals = [proposal(str(n)) for n in range(3)]
-    request = {"labels": [0, 1], "modes": []}
+    request = {"labels": [0, 1], "modes": [], "proposals": proposals}
     with os.fdopen(slave, "r") as terminal, open(tmp_path / "screen", "w") as screen:
         monkeypatch.setattr("sys.stdin", terminal)
         console = Console(file=screen, force_terminal=True, width=80)
@@ -305,7 +306,10 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
             return label.read_key()
 
         file = AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))
-        assert AuditDesk(console, press, file, request).go_through(proposals) == 0
+        desk = ProposalDesk(request, file)
+        shown = partial(proposal_screen, proposals[0])
+        screens = label.Terminal(console, press, desk, lambda _, *how: shown(*how))
+        screens.go_through([(place, "") for place in range(3)])
         file.close()
     os.close(master)
     answers = [(a["answer"], a.get("mode")) for a in file.answers.values()]

@@ -398,7 +398,7 @@ def test_proposals_of_an_audit_are_decided_with_mode_and_note(tmp_path):
         client = client_of(Page(desk.collection(), desk))
         answer(client, do="note", by="Ana", text="Mind the order.")
         answer(client, do="say", by="Ana", name="", key="a", mode="keywords")
-        answer(client, place=1, do="say", by="", name="", key="1")
+        answer(client, place=1, do="say", by="", name="", key="0")
         state = answer(client, place=2, do="say", by="", name="", key="r").json()["state"]
         assert shown(client, 0).json()["said"] == {"": "a"}
         assert "the audit goes on" in state["told"][0]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from rich.console import Console, RenderableType
 
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
 from langchain_judges.cli.judge_flags import (
@@ -23,7 +22,7 @@ from langchain_judges.cli.judge_flags import (
     options_of_part,
     tell_plan,
 )
-from langchain_judges.cli.label import Desk, read_key
+from langchain_judges.cli.label import Terminal, read_key
 from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
@@ -43,14 +42,15 @@ from langchain_judges.cli.row_files import (
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
-from langchain_judges.report.labelling import Answer, AnswerFile
+from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
+from langchain_judges.viewer.desks import ProposalDesk
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_judges.methods.allure.state import AuditProposal, AuditRequest
+    from langchain_judges.methods.allure.state import AuditRequest
     from langchain_judges.methods.graph import JudgeGraph
 
 
@@ -294,105 +294,44 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
     Returns:
         The file, None if the person stops before the end.
     """
+    from langchain_judges.report.terminal import proposal_screen
+
     path = draft.with_name(f"{draft.name}-{request['round']}.jsonl")
-    proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
+    asked = request["proposals"]
     with contextlib.closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:
-        for id in file.answers.keys() - proposals.keys():
+        for id in file.answers.keys() - {each["id"] for each in asked}:
             file.answers.pop(id)  # a killed run may have taken those that are no longer asked
+        desk = ProposalDesk(request, file)
         if on_page:
-            left = _decided_on_page(request, file)
+            _decide_on_page(desk)
         else:
-            answered = [proposals.pop(id) for id in file.answers]
-            desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
-            left = desk.go_through(proposals.values(), answered)
+            done = [*desk.touched()]
+            Terminal(
+                InertConsole(highlight=False),
+                read_key,
+                desk,
+                lambda place, *shown: proposal_screen(asked[place], *shown),
+            ).go_through(
+                [(place, "") for place in range(len(asked)) if place not in done],
+                [(place, "") for place in done],
+            )
+        left = len(asked) - len([*desk.touched()])
     if not left:
         return file
-    say(
-        f"Proposals without an answer: {left} of {len(request['proposals'])}. "
-        "The same command resumes here."
-    )
+    say(f"Proposals without an answer: {left} of {len(asked)}. The same command resumes here.")
     return None
 
 
-def _decided_on_page(request: AuditRequest, file: AnswerFile) -> int:
-    """Have proposals decided in a browser until Enter; return how many are not."""
+def _decide_on_page(desk: ProposalDesk) -> None:
+    """Have proposals decided in a browser until Enter."""
     with needs("viewer", "The page"):
         from langchain_judges.viewer.app import Page, Server
-        from langchain_judges.viewer.desks import ProposalDesk
 
-    desk = ProposalDesk(request, file)
     server = Server(Page(desk.collection(), desk)).start()
     say(f"Decide {counted(len(desk.proposals), 'proposal')} at {server.address}")
     with contextlib.suppress(EOFError):
         error_console().input("Enter goes on with the audit. ")
     server.close()
-    return len(desk.proposals) - len(list(desk.touched()))
-
-
-# The keys that are answers by themselves.
-_PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
-
-
-class AuditDesk(Desk["AuditProposal"]):
-    """Screen on which a person answers the proposals of one round."""
-
-    def __init__(
-        self,
-        console: Console,
-        key: Callable[[], str],
-        file: AnswerFile,
-        request: Mapping[str, Any],
-    ) -> None:
-        """Open the desk with the notes that were taken before."""
-        super().__init__(console, key)
-        self.file = file
-        self.labels = {str(label): label for label in request["labels"]}
-        self.modes = [mode["name"] for mode in request["modes"]]
-        self.notes = {id: answer.get("note", "") for id, answer in file.answers.items()}
-        self.whole = ""
-
-    def screen(self, question: AuditProposal, place: str) -> RenderableType:
-        """Return a proposal, cut until it is asked for in full."""
-        from langchain_judges.report.terminal import proposal_screen
-
-        id = question["id"]
-        note = self.notes.get(id, "")
-        return proposal_screen(question, place, note, whole=self.whole == id)
-
-    def answer(self, question: AuditProposal, key: str) -> Answer | None:
-        """Answer for a key, after asking for a label or a mode if it needs one."""
-        id = question["id"]
-        answer = {"id": id, "note": self.notes.get(id, "")}
-        if key in _PLAIN:
-            return {**answer, "answer": _PLAIN[key]}
-        if key == "l" and (choice := self._choose(list(self.labels))):
-            return {**answer, "answer": "label", "label": self.labels[choice]}
-        if key == "m" and (mode := self._choose(self.modes, own=True)):
-            return {**answer, "answer": "mode", "mode": mode}
-        if key == "n":
-            self.notes[id] = self.console.input("note: ").strip()
-        elif key == "v":
-            self.whole = "" if self.whole == id else id
-        return None
-
-    def keep(self, question: AuditProposal, answer: Answer) -> None:
-        """Write an answer down."""
-        self.file.put(answer)
-
-    def take_back(self, question: AuditProposal) -> None:
-        """Take the answer to a proposal back."""
-        self.file.drop(question["id"])
-
-    def _choose(self, names: Sequence[str], *, own: bool = False) -> str | None:
-        """Let the person choose by number or name; None if nothing was chosen."""
-        from langchain_judges.report.terminal import choices
-
-        self.console.print(choices(names))
-        asked = "number, or a name of your own: " if own else "number: "
-        choice = self.console.input(asked).strip()
-        if choice.isdecimal() and 1 <= int(choice) <= len(names):
-            return names[int(choice) - 1]
-        return choice if own or choice in names else None
 
 
 def _show(result: Mapping[str, Any], out: Path | None) -> None:

@@ -6,13 +6,12 @@ import os
 import select
 import shlex
 import sys
-from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.columns import Columns
@@ -35,19 +34,18 @@ from langchain_judges.escaping import clean
 from langchain_judges.report.labelling import (
     FIRST,
     SURE,
-    Answer,
     LabelFile,
-    Question,
     Questionnaire,
     chosen,
     doubt_of,
     doubts,
     line_of,
-    mark_of,
     sides,
 )
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.runs.summary import counted
+from langchain_judges.viewer.desks import Desk, LabelDesk, ProposalDesk
+from langchain_judges.viewer.items import Collection
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
@@ -58,7 +56,6 @@ try:
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
-Shown = TypeVar("Shown")
 # Rows to label now, unless --max-rows says how many.
 _AT_ONCE = 20
 
@@ -155,49 +152,47 @@ def _terminal_key() -> str:
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-class Desk(ABC, Generic[Shown]):
-    """Screen of questions: a console and keys."""
+Screen = Callable[[int, str, str, bool], RenderableType]
+# Keys of every screen; those of a review.
+_ALWAYS = "[n] note · [s] skip · [u] undo · [q] stop; the same command resumes"
+_REVIEW = "[m] accept, and name the failure mode · [v] view all of it"
 
-    def __init__(self, console: Console, key: Callable[[], str]) -> None:
-        """Open the desk, with nothing to answer yet."""
-        self.console, self.key = console, key
 
-    @abstractmethod
-    def screen(self, question: Shown, place: str) -> RenderableType:
-        """Text of a question, with its position among the others."""
+@dataclass
+class Terminal:
+    """A desk's questions, one a screen, answered by keys.
 
-    @abstractmethod
-    def answer(self, question: Shown, key: str) -> Answer | None:
-        """Answer for a key; None if it is not one."""
+    Attributes:
+        console: Where they are shown.
+        key: Waits for a key.
+        desk: What is asked, and where answers go.
+        screen: Renders what a question is about: its place in the desk, its position among the
+            questions, the note taken, and whether long texts are shown in full.
+        by: Who answers.
+    """
 
-    @abstractmethod
-    def keep(self, question: Shown, answer: Answer) -> None:
-        """Write an answer down."""
+    console: Console
+    key: Callable[[], str]
+    desk: Desk
+    screen: Screen
+    by: str = ""
 
-    @abstractmethod
-    def take_back(self, question: Shown) -> None:
-        """Take the answer to a question back."""
-
-    def go_through(self, questions: Iterable[Shown], answered: Iterable[Shown] = ()) -> int:
+    def go_through(
+        self, asked: Iterable[tuple[int, str]], answered: Iterable[tuple[int, str]] = ()
+    ) -> None:
         """Show one question after the other; those that were skipped come last.
 
         Args:
-            questions: What is to be answered.
-            answered: Whose answers are there and may be taken back, in their order.
-
-        Returns:
-            How many have no answer, for the person stopped before.
+            asked: Places and names of the questions to answer.
+            answered: Of those whose answers are there and may be taken back.
         """
-        left, done = deque(questions), list(answered)
+        left, done, whole = deque(asked), list(answered), False
         while left:
-            if self.console.is_terminal:
-                self.console.clear()
-            place = f"{len(done) + 1} of {len(done) + len(left)}"
-            # Consoles of commands cut lines that are too long; a text is read to its end.
-            self.console.print(self.screen(left[0], place), soft_wrap=False)
+            place, name = left[0]
+            self._show(place, name, f"{len(done) + 1} of {len(done) + len(left)}", whole)
             try:
                 key = self.key().casefold()
-                answer = self.answer(left[0], key)
+                is_answer = self._press(place, name, key)
             except (KeyboardInterrupt, EOFError):
                 break
             if key == "q":
@@ -206,76 +201,74 @@ class Desk(ABC, Generic[Shown]):
                 left.rotate(-1)
             elif key == "u" and done:
                 left.appendleft(done.pop())
-                self.take_back(left[0])
-            elif answer is not None:
-                self.keep(left[0], answer)
+                self.desk.take_back(left[0][0], self.by, left[0][1])
+            elif is_answer:
                 done.append(left.popleft())
-        return len(left)
+            whole = key == "v" and not whole
 
+    def _keys(self, place: int, name: str) -> dict[str, str]:
+        [keys] = [each["keys"] for each in self.desk.questions(place) if each["name"] == name]
+        return dict(keys)
 
-class LabelDesk(Desk["Asked"]):
-    """Screen on which a person labels rows."""
+    def _show(self, place: int, name: str, position: str, whole: bool) -> None:
+        if self.console.is_terminal:
+            self.console.clear()
+        note = self.desk.noted(place, self.by)
+        # Consoles of commands cut lines that are too long; a text is read to its end.
+        self.console.print(self.screen(place, position, note, whole), soft_wrap=False)
+        named = self._keys(place, name).items()
+        keys = [f"[{key}]" if key == words else f"[{key}] {words}" for key, words in named]
+        keys += [_REVIEW] if self._is_review else []
+        what = f"{name}: " if name else ""
+        self.console.print(Text(f"{what}{' · '.join([*keys, _ALWAYS])}", style="dim"))
 
-    def __init__(
-        self, console: Console, key: Callable[[], str], file: LabelFile, name: str
-    ) -> None:
-        """Open the desk for a person."""
-        super().__init__(console, key)
-        self.file, self.name = file, name
+    @property
+    def _is_review(self) -> bool:
+        return isinstance(self.desk, ProposalDesk)
 
-    def answer(self, question: Asked, key: str) -> Answer | None:
-        """Return the label that a key gives, None where it cannot be said."""
-        choices = question.question.choices
-        if key == "x":
-            return {"label": None}
+    def _press(self, place: int, name: str, key: str) -> bool:
+        """Do what a key says; return whether that answers the question."""
+        mode = self._mode() if key == "m" and self._is_review else ""
         if key == "n":
-            note = self.console.input("note: ").strip()
-            self.file.keep(question.row, {**self._said(question), "note": note})
-        return {"label": choices[key]} if key in choices else None
+            self.desk.note(place, self.by, self.console.input("note: ").strip())
+        key = "a" if mode else key
+        if is_answer := key in self._keys(place, name):
+            self.desk.say(place, self.by, name, key, mode)
+        return is_answer
 
-    def keep(self, question: Asked, answer: Answer) -> None:
-        """Write the row with its label."""
-        self.file.say(question.row, self.name, question.question.name, answer["label"])
+    def _mode(self) -> str:
+        """The failure mode that a person chooses by its number or names."""
+        from langchain_judges.report.terminal import choices
 
-    def take_back(self, question: Asked) -> None:
-        """Write the row without it."""
-        self.file.take_back(question.row, self.name, question.question.name)
-
-    def _said(self, question: Asked) -> Answer:
-        return self.file.said(question.row, self.name)
-
-    def screen(self, question: Asked, place: str) -> RenderableType:
-        """Return the task and the text, or the texts without their names."""
-        row, asked = question
-        names = ("reference", "expected", "source")
-        parts: list[RenderableType] = [_panel("task", row.get("input"))]
-        parts += [_panel(name, row[name]) for name in names if row.get(name)]
-        if kind_of_row(row) == "pair":
-            texts = [row[f"output_{side.lower()}"] for side in sides(row)]
-            panels = [_panel(str(number), text) for number, text in enumerate(texts, 1)]
-            wide = self.console.width >= 100
-            parts += [Columns(panels, equal=True, expand=True)] if wide else panels
-            keys = "1 or 2 better · t tie"
-        else:
-            parts.append(_panel("text", row.get("output")))
-            named = (
-                key if key == str(label) else f"{key} {label}"
-                for key, label in asked.choices.items()
-            )
-            keys = " · ".join(named)
-        if note := self._said(question).get("note"):
-            parts.append(_panel("note", note))
-        what = f"{asked.name}: " if asked.name else ""
-        keys += " · x cannot say · n note · s skip · u undo · q stop"
-        parts.append(Text(f"{place} · {what}{keys}", style="dim"))
-        return Group(*parts)
+        names = self.desk.modes
+        self.console.print(choices(names))
+        said = self.console.input("number, or a name of your own: ").strip()
+        is_number = said.isdecimal() and 1 <= int(said) <= len(names)
+        return names[int(said) - 1] if is_number else said
 
 
-class Asked(NamedTuple):
-    """A question about a row."""
+def row_screen(
+    row: Mapping[str, Any], position: str, note: str, *, wide: bool
+) -> RenderableType:
+    """Render the task and the text of a row, or the texts without their names.
 
-    row: Mapping[str, Any]
-    question: Question
+    Args:
+        row: The row.
+        position: Of the question among the others.
+        note: What was noted of it.
+        wide: Whether two texts have room beside each other.
+    """
+    names = ("reference", "expected", "source")
+    parts: list[RenderableType] = [_panel("task", row.get("input"))]
+    parts += [_panel(name, row[name]) for name in names if row.get(name)]
+    if kind_of_row(row) == "pair":
+        texts = [row[f"output_{side.lower()}"] for side in sides(row)]
+        panels = [_panel(str(number), text) for number, text in enumerate(texts, 1)]
+        parts += [Columns(panels, equal=True, expand=True)] if wide else panels
+    else:
+        parts.append(_panel("text", row.get("output")))
+    parts += [_panel("note", note)] if note else []
+    return Group(*parts, Text(position, style="dim"))
 
 
 def _panel(title: str, text: object) -> Panel:
@@ -337,17 +330,22 @@ def label(
         with closing(LabelFile(out)) as file:
             most = table.max_rows or _AT_ONCE
             places = _places(file, rows, doubts(rows, runs), asked, labelling.name, most)
-            desk = LabelDesk(error_console(), read_key, file, by)
             questions = [
-                Asked(row, each)
-                for row in (rows[place] for place in places)
-                for each in asked.of(row)
-                if each.name not in file.answered(row, by)
+                (place, each.name)
+                for place in places
+                for each in asked.of(rows[place])
+                if each.name not in file.answered(rows[place], by)
             ]
-            desk.go_through(questions)
-            now = {
-                mark_of(row) for row, each in questions if each.name in file.answered(row, by)
-            }
+            console = error_console()
+            wide = console.width >= 100
+            Terminal(
+                console,
+                read_key,
+                LabelDesk(Collection(rows), file, asked),
+                lambda place, at, note, _: row_screen(rows[place], at, note, wide=wide),
+                by,
+            ).go_through(questions)
+            now = {n for n, name in questions if name in file.answered(rows[n], by)}
             _tell(file, len(now))
 
 

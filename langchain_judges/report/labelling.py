@@ -152,7 +152,7 @@ class Questionnaire:
             keys = dict(zip("12t", [*sides(row), "tie"], strict=True))
             return [Question(name, keys) for name in (WHOLE, *self.criteria)]
         asked = self.criteria or {WHOLE: self.labels}
-        return [Question(name, _keys(own or self.labels)) for name, own in asked.items()]
+        return [Question(name, keys_of(own or self.labels)) for name, own in asked.items()]
 
 
 def _labels_in(text: str) -> list[Label]:
@@ -166,11 +166,12 @@ def _labels_in(text: str) -> list[Label]:
     return found
 
 
-def _keys(labels: Sequence[Label]) -> dict[str, Label]:
+def keys_of(labels: Sequence[Label]) -> dict[str, Label]:
+    """The labels by their keys: the digits that they are, else the digits in their order."""
     digits = [str(label) for label in labels]
     if any(len(digit) > 1 or not digit.isdigit() for digit in digits):
         digits = list("1234567890"[: len(labels)])
-    return dict(zip(digits, labels, strict=True))
+    return dict(zip(digits, labels, strict=False))
 
 
 class AnswerFile:

@@ -195,25 +195,11 @@ _LINES = 12
 # Characters of a line that are shown at first.
 _WIDTH = 600
 
-_DOUBTED = (
-    "[a] accept: the judge is wrong · [w] the check is wrong, the judge right · [r] reject: "
-    "nothing to learn · [l] accept with another label · [m] accept, and name the failure mode"
-)
-_DRAWN = (
-    "[a] accept: the judge is right · [l] the judge is wrong: give the label · [r] reject: "
-    "nothing to learn"
-)
-# What the keys of a review do.
-_ALWAYS = (
-    "[n] say why in a line: judges read it · [u] undo · [s] skip for now · [v] view all of it "
-    "· [q] stop; the same command resumes"
-)
-
 
 def proposal_screen(
-    proposal: Mapping[str, Any], place: str, note: str = "", *, whole: bool = False
+    proposal: Mapping[str, Any], place: str, note: str = "", whole: bool = False
 ) -> RenderableType:
-    """Render one proposal: the task, both answers, what the judge said, and the keys.
+    """Render one proposal: the task, both answers, and what the judge said.
 
     Args:
         proposal: A `Proposal`.
@@ -226,7 +212,6 @@ def proposal_screen(
     answers = [expected] if isinstance(expected, str) else expected or []
     score = proposal.get("score")
     sure = "" if score is None else f" (score {score:.2f})"
-    drawn = proposal["proposed"] == proposal["label"]
     source = str(item.get("source") or "")
     doubt = f"{proposal['proposed']}: {proposal['why']}"
     sections = (
@@ -240,8 +225,7 @@ def proposal_screen(
     )
     parts = [_section(name, text, whole, style) for name, text, style in sections if text]
     title = Text(f"{place}: {clean(str(proposal['id']))}, round {proposal['round']}")
-    panel = Panel(Group(*parts), title=title, title_align="left")
-    return Group(panel, Text(f"{_DRAWN if drawn else _DOUBTED}\n{_ALWAYS}"))
+    return Panel(Group(*parts), title=title, title_align="left")
 
 
 def _section(name: str, text: str, whole: bool, style: str) -> Text:

@@ -133,10 +133,12 @@ class LabelDesk:
 
 
 _DECISIONS = {
-    "a": ("accept", "accept"),
-    "w": ("check_wrong", "the judge is right"),
+    "a": ("accept", "accept: the judge is wrong"),
+    "w": ("check_wrong", "the check is wrong, the judge right"),
     "r": ("reject", "reject: nothing to learn"),
 }
+# Of a label that no check doubts.
+_DRAWN = {"a": "accept: the judge is right", "r": "reject: nothing to learn"}
 
 
 class ProposalDesk:
@@ -156,7 +158,7 @@ class ProposalDesk:
         self.choices: dict[str, Answer] = {
             key: {"answer": word} for key, (word, _) in _DECISIONS.items()
         }
-        for digit, label in zip("1234567890", request["labels"], strict=False):
+        for digit, label in labelling.keys_of(request["labels"]).items():
             self.choices[digit] = {"answer": "label", "label": label}
 
     def collection(self) -> Collection:
@@ -177,11 +179,15 @@ class ProposalDesk:
 
     def questions(self, place: int) -> list[dict[str, Any]]:
         """Accept, change, or reject."""
-        keys = {
-            key: _DECISIONS[key][1] if key in _DECISIONS else f"the label is {own['label']}"
+        proposal = self.proposals[place]
+        drawn = proposal["proposed"] == proposal["label"]
+        words = _DRAWN if drawn else {key: text for key, (_, text) in _DECISIONS.items()}
+        labels = {
+            key: f"the label is {own['label']}"
             for key, own in self.choices.items()
+            if "label" in own
         }
-        return [{"name": "", "keys": keys}]
+        return [{"name": "", "keys": words | labels}]
 
     def _answer(self, place: int) -> Answer:
         id = str(self.proposals[place]["id"])
