@@ -17,7 +17,7 @@ from langchain_judges.metrics import (
     mean,
     paired_difference,
     rate,
-    sensitivity,
+    recall,
 )
 from langchain_judges.metrics.intervals import wilson_interval
 from tests.cases import for_each
@@ -138,8 +138,8 @@ def test_ratings_of_mostly_one_value_have_a_range_that_holds_or_none(rows, group
 @for_each("few", [1, 2])
 def test_of_one_or_two_items_of_a_class_no_range_is_told(few):
     labels = [1] * few + [0] * 20
-    assert sensitivity(labels, labels).no_interval == "too few items of a class"
-    assert sensitivity(labels, labels, 0).interval is not None
+    assert recall(labels, labels).no_interval == "too few items of a class"
+    assert recall(labels, labels, 0).interval is not None
 
 
 def test_the_order_of_texts_is_counted_whole_whatever_the_number_of_levels():

@@ -20,7 +20,7 @@ from langchain_judges.metrics import (
     f1,
     paired_difference,
     precision,
-    sensitivity,
+    recall,
     system_order,
     williams_test,
 )
@@ -187,13 +187,13 @@ SAID = np.where(RNG_0.random(150) < 0.75, TRUTH, 1 - TRUTH)
 SCORES = TRUTH + RNG_0.normal(size=150)
 
 
-@for_each("ours", [precision, sensitivity, f1, balanced_accuracy])
+@for_each("ours", [precision, recall, f1, balanced_accuracy])
 def test_a_statistic_of_classes_is_that_of_scikit_learn(ours) -> None:
     from sklearn import metrics as sk
 
     assert balanced_accuracy(["A", "tie", "B", "B"], ["A", "A", "B", "B"]) == 0.75
     result = ours(SAID, TRUTH)
-    theirs = sk.recall_score if ours is sensitivity else getattr(sk, f"{ours.__name__}_score")
+    theirs = sk.recall_score if ours is recall else getattr(sk, f"{ours.__name__}_score")
     assert result == pytest.approx(theirs(TRUTH, SAID), abs=1e-12)
     assert result.interval.low < result < result.interval.high
     clustered = ours(SAID, TRUTH, groups=np.arange(150) // 5)
@@ -226,7 +226,7 @@ def test_a_failed_judgment_is_left_out_of_balanced_accuracy_or_wrong() -> None:
 def test_what_is_undefined_says_why() -> None:
     assert balanced_accuracy([1, 0], [1, 1]).reason == "the labels have fewer than two classes"
     assert precision([0, 0], [1, 0]).reason == "the judge never says 1"
-    assert sensitivity([0, 1], [0, 0]).reason == "no label is 1"
+    assert recall([0, 1], [0, 0]).reason == "no label is 1"
     assert f1([0, 0], [0, 0]).reason == "neither label nor judge is ever 1"
     assert auc([0.1, 0.2], [1, 1]).reason == "one of the two classes is absent"
     assert math.isnan(balanced_accuracy([None], [1]))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.detection import balanced_accuracy as balanced_accuracy
     from langchain_judges.metrics.detection import f1 as f1
     from langchain_judges.metrics.detection import precision as precision
-    from langchain_judges.metrics.detection import sensitivity as sensitivity
+    from langchain_judges.metrics.detection import recall as recall
     from langchain_judges.metrics.few_labels import labels_needed as labels_needed
     from langchain_judges.metrics.few_labels import ppi_mean as ppi_mean
     from langchain_judges.metrics.intervals import mean as mean
@@ -59,7 +59,7 @@ _HOMES = {
     "metrics.confidence": "abstention_curve certainty confidence_calibration",
     "metrics.contingency": "cohen_kappa confusion",
     "metrics.correlation": "correlate effective_voters williams_test",
-    "metrics.detection": "auc balanced_accuracy f1 precision sensitivity",
+    "metrics.detection": "auc balanced_accuracy f1 precision recall",
     "metrics.few_labels": "labels_needed ppi_mean",
     "metrics.intervals": "mean paired_difference rate",
     "metrics.rank_agreement": "concordance system_order",

@@ -57,10 +57,10 @@ def precision(
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Share of the items called `positive` that are: the judge's precision.
+    """Share of the items the judge calls `positive` that are positive: its precision.
 
-    Not alone: never saying `positive` but when certain is precise and finds nothing, see
-    `sensitivity`.
+    Report it with `recall`: a judge that says `positive` only when certain is precise but
+    misses most.
 
     Args:
         judge: A label for each item, or verdicts or rows; None is left out and counted.
@@ -74,18 +74,18 @@ def precision(
     return _share_of_class(match(judge, labels), 0, positive, options)
 
 
-def sensitivity(
+def recall(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Share of the `positive` items that the judge calls so: its recall.
+    """Share of the `positive` items that the judge calls positive: its recall, or sensitivity.
 
-    Not alone: always saying `positive` finds all, see `precision`.
+    Report it with `precision`: a judge that always says `positive` misses none.
 
     Arguments as for `precision`. The result is a share of the `n` items whose label is
-    positive; NaN if there is none. `positive=0` gives the specificity.
+    positive; NaN if there are none. `positive=0` gives the specificity.
     """
     return _share_of_class(match(judge, labels), 1, positive, options)
 
