@@ -52,6 +52,17 @@ def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
             assert valued is not bool(getattr(option, "is_flag", False)), flag
 
 
+def test_every_command_that_asks_a_model_has_the_three_bounds():
+    flags = {name: set() for name in COMMANDS}
+    for name in COMMANDS:
+        for option in GROUP.get_command(None, name).params:
+            flags[name] |= {*option.opts}
+    asking = {name: own for name, own in flags.items() if "--model" in own}
+    assert asking.keys() == {"judge", "compare", "trust", "audit", "write", "watch"}
+    bounds = {"--max-rows", "--max-calls", "--max-dollars"}
+    assert {name for name, own in asking.items() if not own >= bounds} == set()
+
+
 EXAMPLES = [
     each for name in COMMANDS for each in GROUP.get_command(None, name).epilog.split("\n")
 ]

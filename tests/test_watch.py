@@ -172,6 +172,13 @@ def test_a_budget_of_calls_ends_a_look_and_the_next_one_goes_on(client, server):
     assert len(kept(server, "Tone")) == 6
 
 
+def test_a_look_judges_at_most_so_many_runs_and_the_next_one_goes_on(client, server):
+    production(server, *["good"] * 5)
+    judged = [watch_project(client, labels(), PROJECT, max_rows=2).judged for _ in range(4)]
+    assert judged == [2, 2, 1, 0]
+    assert len(server.feedback) == 5
+
+
 def test_a_busy_server_is_asked_again_later(client, server, monkeypatch):
     production(server, "good")
     waits: list[float] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import BudgetFlags, unfolded
+from langchain_judges.cli.flags import AtLeastOne, BudgetFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.cli.messages import (
     FAILED,
@@ -35,7 +35,11 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 @dataclass(frozen=True)
 class ItemJudgeFlags(JudgeFlags):
-    """The judge of one text."""
+    """The judge of one text.
+
+    Attributes:
+        method: The judging method; langchain-judges show lists them.
+    """
 
     method: str = "rubric"
 
@@ -53,6 +57,7 @@ class SampleFlags:
         column: Where the source is, in inputs or outputs.
         key: Name of the feedback.
         queue: Annotation queue for doubtful runs.
+        max_rows: Judge at most this many new runs or threads; the next look goes on.
     """
 
     project: str
@@ -63,6 +68,7 @@ class SampleFlags:
     column: Annotated[list[str] | None, typer.Option(metavar="source=PATH")] = None
     key: str | None = None
     queue: str | None = None
+    max_rows: AtLeastOne = None
 
 
 @unfolded

@@ -111,10 +111,9 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     """Judge the latest runs of a LangSmith project, and give each its feedback once.
 
     The same run is always in the sample or always out of it. A run that has the feedback is not
-    judged again, and feedback is posted under an id that follows from the run and the key: a
-    second look, or one after a kill, posts no feedback again. Runs of judges themselves are
-    left
-    out: their traces may go to the same project.
+    judged again, and feedback is posted under an id that follows from the run and the key, so
+    a second look, or one after a kill, posts nothing twice. Runs of judges are left out, as
+    their traces may go to the same project.
 
     Args:
         client: LangSmith's client.
@@ -134,7 +133,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
             as the feedback `KEY.people`, with a category for each.
         doubtful: The confidence below which a verdict is doubtful.
         stop: Set it to end early: runs in progress are finished and posted.
-        limits: `max_calls`, `max_dollars`, `prices` and other options of `judge_many`.
+        limits: `max_rows`, `max_calls`, `max_dollars`, `prices` and other options of
+            `judge_many`.
 
     Returns:
         The counts.
