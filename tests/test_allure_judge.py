@@ -9,7 +9,7 @@ import pytest
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.rubric.replies import label_probabilities
+from langchain_judges.methods.rubric.replies import parts_probabilities
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, with_logprobs
@@ -217,14 +217,14 @@ def test_a_bad_item_is_named(item, problem):
     ],
 )  # fmt: skip
 def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
-    results = label_probabilities(with_logprobs(*tokens), {"label": "1"}, (0, 1))
-    assert results == pytest.approx(expected)
+    results = parts_probabilities(with_logprobs(*tokens), {"label": "1"}, {"": (0, 1)})
+    assert results[""] == pytest.approx(expected)
     # Words are told apart by how they begin.
     words: list[Any] = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2})]
-    results = label_probabilities(
-        with_logprobs(*words, ('od"}', 1)), {"label": "good"}, ("bad", "good")
+    results = parts_probabilities(
+        with_logprobs(*words, ('od"}', 1)), {"label": "good"}, {"": ("bad", "good")}
     )
-    assert results == pytest.approx({"bad": 0.5, "good": 0.5})
+    assert results[""] == pytest.approx({"bad": 0.5, "good": 0.5})
 
 
 def test_probabilities_reach_the_verdict_over_the_wire(serve):

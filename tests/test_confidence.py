@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from langchain_judges import create_rubric_judge
-from langchain_judges.asking.reply_text import json_spans, reply_tokens, spelling
+from langchain_judges.asking.reply_text import Spelling, json_spans
 from langchain_judges.methods.replies import ChoiceFields
-from langchain_judges.methods.rubric.replies import label_probabilities
+from langchain_judges.methods.rubric.replies import parts_probabilities
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -27,7 +27,7 @@ def message(text, tokens):
 
 
 def span_confidence(text, tokens, spans):
-    letters = spelling(text, reply_tokens(message(text, tokens)))
+    letters = Spelling.of(message(text, tokens))
     return letters and letters.confidence(spans)
 
 
@@ -132,12 +132,13 @@ def test_log_probabilities_of_any_form_cost_no_verdict(value, place):
         place, {"content": tokens}
     )
     reply = AIMessage(LABEL, response_metadata={"logprobs": logprobs})
-    found = label_probabilities(reply, {"label": "1"}, (0, 1))
+    found = parts_probabilities(reply, {"label": "1"}, {"": (0, 1)})[""]
     assert all(0 <= each <= 1 for each in found.values())
     assert all(0 <= each <= 1 for each in CHOICE.measure(reply, {"label": "1"}).values())
     spans = [(0, len(LABEL))]
-    letters = spelling(LABEL, reply_tokens(reply))
-    assert letters is None or 0 <= letters.confidence(spans).value <= 1
+    letters = Spelling.of(reply)
+    confidence = letters and letters.confidence(spans)
+    assert confidence is None or 0 <= confidence.value <= 1
 
 
 @for_each("logprob", ["a", None, 800, -1e308, [1], {}, float("nan")])

@@ -166,6 +166,18 @@ def test_the_score_is_the_mean_of_the_labels_by_their_probability():
     assert verdict["confidence"] == pytest.approx(0.375)
 
 
+@for_each("lost", ["null", "[]", '"1"', '{"explanation": "y"}', '{"label": "9"}'])
+def test_what_can_be_read_of_a_reply_with_log_probabilities_is_kept(lost):
+    tokens: list[Any] = [
+        ('{"criterion_1": {"explanation": "x", "label": "', 1),
+        ("1", 0.75, {"1": 0.75, "0": 0.25}),
+        (f'"}}, "criterion_2": {lost}}}', 1),
+    ]
+    model = FakeChatModel(replies=lambda _: with_logprobs(*tokens))
+    judge = create_rubric_judge(model, rubric=["Tone", "Wit"], min_valid=1)
+    assert judge.invoke(ITEM)["verdict"]["confidence"] == pytest.approx(0.75)
+
+
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     evaluator = as_evaluator(create_rubric_judge(says(0, 5), rubric=TWO))
     feedback: Any = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])

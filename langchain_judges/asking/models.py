@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from typing import Any, NotRequired, TypeGuard
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -468,16 +468,17 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
 def _slim(tokens: object) -> None:
     """Drop what says nothing more of tokens: traces copy every entry, twice.
 
-    The bytes that a token's text spells, and empty lists of alternatives.
+    The bytes that a token's text spells, those of its alternatives, and empty lists of these.
     """
-    for token in tokens if isinstance(tokens, list) else ():
-        if not isinstance(token, dict) or not isinstance(text := token.get("token"), str):
-            continue
-        if token.get("bytes") == list(text.encode(errors="replace")):
-            del token["bytes"]
-        if token.get("top_logprobs") == []:
-            del token["top_logprobs"]
-        _slim(token.get("top_logprobs"))
+    # Tokens of any other form stay as they are.
+    with suppress(AttributeError, KeyError, TypeError):
+        for token in tokens if isinstance(tokens, list) else ():
+            if token.get("bytes") == [*token["token"].encode(errors="replace")]:
+                del token["bytes"]
+            if not (offered := token.get("top_logprobs") or ()):
+                token.pop("top_logprobs", None)
+            for each in offered:
+                each.pop("bytes", None)
 
 
 def _masked(data: Any, secrets: Secrets) -> Any:

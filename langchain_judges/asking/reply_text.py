@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage
 
@@ -232,21 +232,39 @@ class Confidence(NamedTuple):
 class Spelling:
     """The tokens of a reply, and which bytes of it each of them spells.
 
-    A character of several bytes may be split over tokens, whose texts are then broken.
+    A character of several bytes may be split over tokens, whose texts are then broken. Of
+    hundreds of tokens only those are read whose probability is asked for.
 
     Attributes:
         text: The reply.
+        tokens: As the provider reports them.
         pieces: What each token spells.
-        logprobs: Of each token.
         start: The byte of the pieces at which the reply begins.
         edges: The bytes at which tokens begin, and where the last one ends.
     """
 
     text: str
+    tokens: Sequence[Mapping[str, Any]]
     pieces: Sequence[bytes]
-    logprobs: Sequence[float]
     start: int
     edges: Sequence[int]
+
+    @classmethod
+    def of(cls, message: AIMessage) -> Self | None:
+        """Positions of a reply's tokens in its text.
+
+        They may say more than the reply, such as a code fence that the provider cut off. None
+        where they do not spell it, or the provider reports none in the known form.
+        """
+        logprobs, text = message.response_metadata.get("logprobs"), str(message.text)
+        tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+        try:
+            pieces = [_piece(token) for token in tokens or ()]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+        start = b"".join(pieces).find(_bytes(text))
+        edges = list(accumulate(map(len, pieces), initial=0))
+        return cls(text, tokens or (), pieces, start, edges) if pieces and start >= 0 else None
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
         """Return the confidence of some characters of the reply (DRPE, equation 3).
@@ -256,42 +274,47 @@ class Spelling:
                 it does, however little; none counts twice.
 
         Returns:
-            The confidence in (0, 1] and its number of tokens; None if the spans are empty.
+            The confidence in (0, 1] and its number of tokens; None if the spans are empty, or
+            a token has no probability.
         """
-        tokens: set[int] = set()
+        numbers: set[int] = set()
         for start, end in spans:
             if start < end:
                 first, last = self._place(start), self._place(end)
                 begin = bisect_right(self.edges, first) - 1
-                tokens.update(range(begin, bisect_left(self.edges, last)))
-        if not tokens:
+                numbers.update(range(begin, bisect_left(self.edges, last)))
+        known = [
+            each for number in numbers if (each := _logprob(self.tokens[number])) is not None
+        ]
+        if not numbers or len(known) < len(numbers):
             return None
-        total = math.fsum(self.logprobs[token] for token in tokens)
-        return Confidence(math.exp(total / len(tokens)), len(tokens))
+        return Confidence(math.exp(math.fsum(known) / len(known)), len(known))
 
-    def token_at(self, character: int) -> tuple[int, str]:
-        """Return which token spells a character, and what it spells before it."""
+    def token_at(self, character: int) -> Token | None:
+        """Return the token that spells a character; None where its form is not known."""
         place = self._place(character)
         number = bisect_right(self.edges, place) - 1
-        before = self.pieces[number][: place - self.edges[number]]
-        return number, before.decode(errors="replace")
+        before = self.pieces[number][: place - self.edges[number]].decode(errors="replace")
+        token = self.tokens[number]
+        try:
+            offered = [
+                (str(each["token"]), _logprob(each)) for each in token.get("top_logprobs") or ()
+            ]
+        except (AttributeError, KeyError, TypeError):
+            return None
+        logprob = _logprob(token)
+        known = [(name, number) for name, number in offered if number is not None]
+        if logprob is None or len(known) < len(offered):
+            return None
+        return Token(before, logprob, known)
 
     def _place(self, character: int) -> int:
         return self.start + len(_bytes(self.text[:character]))
 
 
-def spelling(text: str, tokens: Sequence[Token] | None) -> Spelling | None:
-    """Positions of a reply's tokens in its text; None if they do not spell it.
-
-    They may say more than the reply, such as a code fence that the provider cut off.
-    """
-    if not tokens:
-        return None
-    pieces = [token.piece for token in tokens]
-    start = b"".join(pieces).find(_bytes(text))
-    edges = list(accumulate(map(len, pieces), initial=0))
-    logprobs = [token.logprob for token in tokens]
-    return Spelling(text, pieces, logprobs, start, edges) if start >= 0 else None
+def _piece(token: Mapping[str, Any]) -> bytes:
+    data = token.get("bytes")
+    return bytes(data) if isinstance(data, list) else _bytes(token["token"])
 
 
 def _bytes(text: str) -> bytes:
@@ -299,38 +322,17 @@ def _bytes(text: str) -> bytes:
 
 
 class Token(NamedTuple):
-    """Letters and probability of one token of a reply.
+    """The token that spells a character of a reply.
 
     Attributes:
+        before: What it spells before that character.
+        logprob: Its log-probability.
         offered: The tokens that might have stood there, with their log-probabilities.
     """
 
-    piece: bytes
+    before: str
     logprob: float
-    offered: Sequence[tuple[str, float]] = ()
-
-
-def reply_tokens(message: AIMessage) -> list[Token] | None:
-    """Return the tokens of a reply; None where its provider reports none in the known form."""
-    logprobs = message.response_metadata.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    read = [_read_token(token) for token in content] if isinstance(content, list) else []
-    known = [each for each in read if each is not None]
-    return known if known and len(known) == len(read) else None
-
-
-def _read_token(token: Any) -> Token | None:
-    parts: dict[str, Any] = token if isinstance(token, dict) else {}
-    data, logprob = parts.get("bytes"), _logprob(parts)
-    if logprob is None:
-        return None
-    try:
-        piece = bytes(data) if isinstance(data, list) else _bytes(parts["token"])
-        offered = [(each["token"], _logprob(each)) for each in parts.get("top_logprobs") or ()]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        return None
-    known = [(str(name), number) for name, number in offered if number is not None]
-    return Token(piece, logprob, known) if len(known) == len(offered) else None
+    offered: Sequence[tuple[str, float]]
 
 
 def _logprob(parts: Mapping[str, object]) -> float | None:

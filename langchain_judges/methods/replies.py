@@ -54,11 +54,10 @@ class ChoiceFields(NamedTuple):
         Each is the length-normalised probability of its own tokens; what the model gave no
         log-probabilities for is left out.
         """
-        text = str(message.text)
-        letters = reply_text.spelling(text, reply_text.reply_tokens(message))
+        letters = reply_text.Spelling.of(message)
         if letters is None:
             return {}
-        spans = self._spans(text, data)
+        spans = self._spans(letters.text, data)
         measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
         return {name: confidence.value for name, confidence in measured.items() if confidence}
 

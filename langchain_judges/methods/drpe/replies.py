@@ -136,11 +136,10 @@ def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, lis
     Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
     names, quotes or commas, which the format and not the role decides.
     """
-    text = message.text
-    letters = reply_text.spelling(text, reply_text.reply_tokens(message))
+    letters = reply_text.Spelling.of(message)
     if letters is None:
         return {}
-    places = reply_text.json_spans(text)
+    places = reply_text.json_spans(letters.text)
     measured = {
         # A role that was asked alone has no name in its reply.
         str(path[0]) if len(path) > 1 else "role_1": letters.confidence(

@@ -122,10 +122,10 @@ def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None
     return reply_text.spoken_label(text, forms)
 
 
-def label_probabilities(
-    message: AIMessage, data: Mapping[str, Any], labels: Sequence[Label], unit: str = ""
-) -> dict[str, float]:
-    """The probability of each label, by the tokens that begin the label.
+def parts_probabilities(
+    message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
+) -> dict[str, dict[str, float]]:
+    """The probabilities of the labels of each part, by the tokens that begin them.
 
     The probabilities of the alternatives that begin a label are summed and made to add up to
     one over all labels, for the rest is not among the allowed replies. Without alternatives
@@ -134,28 +134,39 @@ def label_probabilities(
     Args:
         message: The reply.
         data: What was read from it.
-        labels: What could be said.
-        unit: The part of the reply that holds the label; empty: the reply itself.
+        labels: The labels of each part, by the part's name; empty: the reply itself.
 
     Returns:
-        `{"0": …, "1": …}`; empty where the reply has no token log-probabilities, they do not
-        spell it, or they say nothing of the labels: a server that forces the format may
+        `{"0": …, "1": …}` by part; empty where the reply has no token log-probabilities, they
+        do not spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
-    if not (tokens := reply_text.reply_tokens(message)):
-        return {}  # Before the reply is searched for where its label stands.
-    at, letters = _start_of(message.text, data, unit), reply_text.spelling(message.text, tokens)
-    if letters is None or at < 0:
-        return {}
-    number, before = letters.token_at(at)
-    token = tokens[number]
-    names = [str(label) for label in labels]
-    mass = dict.fromkeys(names, 0.0)
-    offered = token.offered
+    found: dict[str, dict[str, float]] = {unit: {} for unit in labels}
+    if not (letters := reply_text.Spelling.of(message)):
+        return found  # before its labels are searched for
+    spans = reply_text.json_spans(letters.text)
+    for unit, names in labels.items():
+        part = data.get(unit) if unit else data
+        # Of a reply that is saved in part.
+        reported = str(part.get("label")) if isinstance(part, Mapping) else ""
+        at = (
+            _start_of(letters.text, spans, reported, unit)
+            if reported in map(str, names)
+            else -1
+        )
+        if at >= 0 and (token := letters.token_at(at)):
+            found[unit] = _probabilities(token, reported, list(map(str, names)))
+    return found
+
+
+def _probabilities(
+    token: reply_text.Token, reported: str, names: Sequence[str]
+) -> dict[str, float]:
+    """The probability of each label by the token that begins the one that was reported."""
+    mass, offered = dict.fromkeys(names, 0.0), token.offered
     for written, logprob in offered if len(offered) > 1 else ():
-        if (name := _begins(written, before, names)) is not None:
+        if (name := _begins(written, token.before, names)) is not None:
             mass[name] += math.exp(logprob)
-    reported = str((data[unit] if unit else data)["label"])
     if mass[reported]:
         total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
@@ -167,26 +178,14 @@ def label_probabilities(
     return {name: probability if name == reported else 1 - probability for name in names}
 
 
-def parts_probabilities(
-    message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
-) -> dict[str, dict[str, float]]:
-    """The probabilities of the labels of each part, as `label_probabilities` does.
-
-    Args:
-        message: The reply.
-        data: What was read from it.
-        labels: The labels of each part, by the part's name; empty: the reply itself.
-    """
-    return {
-        part: label_probabilities(message, data, names, part) for part, names in labels.items()
-    }
-
-
-def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
-    """Position of the label in the reply; -1: unknown."""
-    span = reply_text.json_spans(text).get((unit, "label") if unit else ("label",))
-    reported = str((data[unit] if unit else data)["label"])
-    if span:
+def _start_of(
+    text: str,
+    spans: Mapping[tuple[str | int, ...], reply_text.Span],
+    reported: str,
+    unit: str,
+) -> int:
+    """Position of a label in the reply; -1: unknown."""
+    if span := spans.get((unit, "label") if unit else ("label",)):
         return span[0] if text[slice(*span)].strip().casefold() == reported.casefold() else -1
     label = None if unit else _spoken(text, [reported])
     return label.span[0] if label else -1
