@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.evidence_page import write_section
 from langchain_judges.report import TrustReport, trust_columns
-from langchain_judges.report.conclusions import Use
+from langchain_judges.report.answers import Use
 
 SIZES = (12, 60, 200, 500)
 Rng = np.random.Generator

@@ -15,7 +15,7 @@ import pytest
 from cookbook import recorded_judges as judges
 from langchain_judges import datasets as sets
 from langchain_judges import metrics, report
-from langchain_judges.report.matched_rows import judges_of
+from langchain_judges.report.joined_rows import judges_of
 from tests.conftest import DATA
 from tests.test_report_page import Page
 

@@ -11,7 +11,7 @@ from langchain_judges import metrics, report
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.report.compared_runs import Contest
-from langchain_judges.report.matched_rows import POINTS
+from langchain_judges.report.joined_rows import POINTS
 from langchain_judges.report.overview import overview
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each

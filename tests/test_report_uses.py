@@ -14,7 +14,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.intervals import wilson_interval
 from langchain_judges.report import TrustPolicy
-from langchain_judges.report.conclusions import TITLES, decided, labels_to_settle
+from langchain_judges.report.answers import TITLES, decided, labels_to_settle
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 

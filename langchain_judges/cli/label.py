@@ -316,7 +316,7 @@ def label(
         langchain-judges label rows.jsonl -o labels.jsonl --max-rows 50
         langchain-judges label rows.csv --labels rude,polite -o labels.jsonl
     """
-    from langchain_judges.report.matched_rows import read_verdicts
+    from langchain_judges.report.joined_rows import read_verdicts
 
     paths, by = labelling.verdicts or [], labelling.name
     with refusals_as_exits():

@@ -283,7 +283,7 @@ def _judged(
 ) -> tuple[Runs, bool]:
     """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.report.matched_rows import judges_of
+    from langchain_judges.report.joined_rows import judges_of
 
     judge = load_judge(spec)
     say(f"Verdicts of {judge.get_name()} are kept in {out}.")

@@ -29,7 +29,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reading import Parse, as_text, in_fence, unescaped
 from langchain_judges.errors import NotJudgedError, OptionError
-from langchain_judges.integrations.framework_cases import attachment_blocks
+from langchain_judges.integrations.eval_cases import attachment_blocks
 from langchain_judges.rows.fences import MATERIAL_RULE
 
 # A prompt in any form: a template as `str.format` fills it, a LangChain prompt, or a function

@@ -17,7 +17,7 @@ from langchain_judges.asking.effects import Effect, Step, emit, gather, run
 from langchain_judges.asking.models import is_openai_compatible, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.framework_cases import (
+from langchain_judges.integrations.eval_cases import (
     CaseVerdict,
     check_basis_of,
     item_for,

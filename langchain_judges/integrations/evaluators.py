@@ -27,15 +27,7 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.feedback import (
-    Feedback,
-    ScoreScale,
-    Span,
-    in_openevals_form,
-    logged_in_test,
-    spans_of,
-)
-from langchain_judges.integrations.framework_cases import (
+from langchain_judges.integrations.eval_cases import (
     CaseReader,
     CaseVerdict,
     EvaluatedRow,
@@ -45,6 +37,14 @@ from langchain_judges.integrations.framework_cases import (
     feedback_key,
     outcome_of,
     scores_of,
+)
+from langchain_judges.integrations.feedback import (
+    Feedback,
+    ScoreScale,
+    Span,
+    in_openevals_form,
+    logged_in_test,
+    spans_of,
 )
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value

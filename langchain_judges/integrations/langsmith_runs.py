@@ -17,7 +17,7 @@ from langsmith import Client
 from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.framework_cases import CaseReader, TextSources, label_options
+from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label

@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
-from langchain_judges.integrations.framework_cases import (
+from langchain_judges.integrations.eval_cases import (
     NO_TASK,
     CaseVerdict,
     JudgmentResult,

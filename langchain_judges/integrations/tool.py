@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.framework_cases import (
+from langchain_judges.integrations.eval_cases import (
     CaseVerdict,
     check_basis_of,
     outcome_of,

@@ -23,8 +23,7 @@ from langsmith.utils import (
 )
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.feedback import Span
-from langchain_judges.integrations.framework_cases import (
+from langchain_judges.integrations.eval_cases import (
     CaseReader,
     CaseScore,
     JudgmentResult,
@@ -35,6 +34,7 @@ from langchain_judges.integrations.framework_cases import (
     label_options,
     scores_of,
 )
+from langchain_judges.integrations.feedback import Span
 from langchain_judges.integrations.langsmith_runs import (
     queue_items,
     runs_of,

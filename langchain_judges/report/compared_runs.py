@@ -15,7 +15,7 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.result import Findings
-from langchain_judges.report.conclusions import (
+from langchain_judges.report.answers import (
     TITLES,
     Number,
     Use,
@@ -25,7 +25,7 @@ from langchain_judges.report.conclusions import (
     value_text,
     with_range,
 )
-from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.files import json_in
 
 

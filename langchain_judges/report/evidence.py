@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from langchain_judges.report.judged_columns import Sample
-from langchain_judges.report.matched_rows import JudgedRow, VerdictRow, preference_points
+from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, preference_points
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 

@@ -50,7 +50,7 @@ def doubts(
 ) -> list[str]:
     """Why the verdicts on each row are doubtful; `""` for a row that has a label."""
     # Loaded on use: help needs nothing of it.
-    from langchain_judges.report.matched_rows import join
+    from langchain_judges.report.joined_rows import join
 
     judged: list[list[Mapping[str, Any]]] = [[] for _ in rows]
     for run in runs:

@@ -12,9 +12,9 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.conclusions import Number
-from langchain_judges.report.judged_columns import Sample
-from langchain_judges.report.matched_rows import preference_points
+from langchain_judges.report.answers import Number
+from langchain_judges.report.joined_rows import preference_points
+from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
 
 # Of fewer labels, or fewer rows without one, nothing is estimated.

@@ -10,8 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean
-from langchain_judges.report.compared_runs import Contest
-from langchain_judges.report.conclusions import (
+from langchain_judges.report.answers import (
     POLICY,
     Number,
     TrustPolicy,
@@ -23,8 +22,9 @@ from langchain_judges.report.conclusions import (
     value_text,
     with_range,
 )
-from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.compared_runs import Contest
 from langchain_judges.report.measurements import headline_key, measure
+from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label

@@ -20,8 +20,7 @@ from typing_extensions import TypedDict, Unpack
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.report.compared_runs import Contest, Drift, contests, drift, row_answers
-from langchain_judges.report.conclusions import (
+from langchain_judges.report.answers import (
     POLICY,
     Number,
     TrustPolicy,
@@ -29,10 +28,11 @@ from langchain_judges.report.conclusions import (
     percent_text,
     with_range,
 )
+from langchain_judges.report.compared_runs import Contest, Drift, contests, drift, row_answers
 from langchain_judges.report.evidence import costliest
-from langchain_judges.report.judged_columns import Sample
-from langchain_judges.report.matched_rows import JudgedRow, join, judges_of, rows_in
+from langchain_judges.report.joined_rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.report.conclusions import (
+from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
     POLICY,
@@ -27,7 +27,7 @@ from langchain_judges.report.conclusions import (
     with_labels,
     with_range,
 )
-from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair
-from langchain_judges.report.conclusions import (
+from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
     NO_BREAK,
     TITLES,
@@ -33,8 +33,8 @@ from langchain_judges.report.conclusions import (
     value_text,
     with_range,
 )
-from langchain_judges.report.judged_columns import Sample
 from langchain_judges.report.measurements import baselines
+from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.report.evidence import TextTable
+from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, judges_of
+from langchain_judges.report.joined_rows import read_verdicts as read_run
 from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, mark_of
-from langchain_judges.report.matched_rows import JudgedRow, VerdictRow, join, judges_of
-from langchain_judges.report.matched_rows import read_verdicts as read_run
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns

@@ -20,8 +20,8 @@ from markupsafe import Markup
 from langchain_judges.errors import STEERING
 from langchain_judges.orders import naming
 from langchain_judges.report.evidence import TextTable, evidence
+from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import sides
-from langchain_judges.report.matched_rows import JudgedRow
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.media import kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript

@@ -1,4 +1,4 @@
-"""A number of a report, and the answer to one use that rests on it: yes, no or not yet."""
+"""The answer to each use of a judge, yes, no or not yet, and the number it rests on."""
 
 from __future__ import annotations
 

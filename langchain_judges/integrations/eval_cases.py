@@ -1,4 +1,4 @@
-"""One case of another framework: how its fields are read, judged, and turned into scores."""
+"""One case of an evaluation framework: how its fields are read, judged, and scored."""
 
 from __future__ import annotations
 
