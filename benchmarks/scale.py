@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -58,7 +58,7 @@ def serve() -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGUSR1, lambda *_: print(count(), flush=True))
-    with FakeModelServer(answer_call, delay=0.05) as live:
+    with FakeModelServer(lambda call: replace(answer_call(call), delay=0.05)) as live:
 
         def count() -> int:
             return len(live.calls)

@@ -111,8 +111,8 @@ def serve() -> Iterator[Callable[..., FakeModelServer]]:
 
     running: list[FakeModelServer] = []
 
-    def start(behave: Behaviour = good, delay: float = 0.0) -> FakeModelServer:
-        server = FakeModelServer(behave, delay)
+    def start(behave: Behaviour = good) -> FakeModelServer:
+        server = FakeModelServer(behave)
         running.append(server.__enter__())
         return server
 

@@ -101,7 +101,8 @@ def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
 
 def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
     monkeypatch.setattr(page.MeritsOptions, "examples_in", ())
-    refused(page, "no step of the judge shows what its memory recalls")
+    with pytest.raises(OptionError, match="no step of the judge shows what its memory"):
+        check_method(page.MeritsOptions, page.build)
 
 
 def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -390,7 +391,7 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
 async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
     serve, monkeypatch
 ):
-    server = serve(answer_call, delay=0.05)
+    server = serve(lambda call: replace(answer_call(call), delay=0.05))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     [code] = [c for c in blocks(ROOT / "docs" / "langchain.md", "python") if "app =" in c]

@@ -54,13 +54,16 @@ def test_a_reply_fits_the_schema_wherever_the_request_has_it():
 
 
 def test_an_answer_is_held_until_its_event_is_set():
-    event, verdicts = threading.Event(), []
-    with FakeModelServer(
-        lambda call: ServerReply(hold=event, payload=reply(FIRST).payload)
-    ) as server:
+    event, arrived, verdicts = threading.Event(), threading.Event(), []
+
+    def held(_: object) -> ServerReply:
+        arrived.set()
+        return ServerReply(hold=event, payload=reply(FIRST).payload)
+
+    with FakeModelServer(held) as server:
         work = threading.Thread(target=lambda: verdicts.append(verdict_of(server.chat())))
         work.start()
-        server.wait_for_calls(1)
+        arrived.wait()
         assert (server.peak, verdicts) == (1, [])
         event.set()
         work.join()

@@ -12,23 +12,17 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import kind_in, kind_of_example
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import whole_file
+from langchain_judges.rows.files import packaged, whole_file
 from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
-# One sentence for each of the five, by name.
-MEANINGS = {
-    "parroting": "The response repeats the task, instead of an answer or around one.",
-    "gibberish": "The response or most of it is no meaningful text, or repeats itself without "
-    "end.",
-    "lengthy argument": "The response argues at length, so that its answer is hidden or never "
-    "stated.",
-    "partial correctness": "Only a part of the response agrees with the expected answer.",
-    "keywords": "Words of the task or of the expected answer mislead: they stand around a "
-    "right answer, or without being the answer.",
-}
+_WRITTEN = packaged(__package__, "shown.yaml")
+# In which a judge is shown examples.
+WORDS: dict[str, str] = _WRITTEN["words"]
+# One sentence for each of the paper's five failure modes, by name.
+MEANINGS: dict[str, str] = _WRITTEN["meanings"]
 
 
 class ExampleFields(TypedDict):

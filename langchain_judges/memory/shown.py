@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.memory.example import MEANINGS, Example, query_of, texts_of
+from langchain_judges.memory.example import MEANINGS, WORDS, Example, query_of, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.fences import fence
@@ -33,30 +34,8 @@ _CHARACTERS = 3
 # Tokens of a model's context reserved for instructions and the reply.
 _RESERVED = 1500
 
-# Added where there are examples.
-BLOCK = """
-
-People checked these earlier judgments. Learn from them what to look for; how they came out \
-says nothing about this case.
-{examples}"""
-EXAMPLE = """<example-{fence}>
-{parts}
-{lesson}
-</example-{fence}>"""
-PART = """<example-{name}-{fence}>
-{text}
-</example-{name}-{fence}>"""
-WRONG = "Right: {corrected}. A judge said {wrong}."
-MISLED = " It was misled by {mode}."
-CONFIRMED = "Right: {corrected}, as a judge said."
-RIGHT = "Right: {corrected}."
-
 # Hash of the wording, which a judge's verdicts depend on.
-WORDING = hashlib.sha256(
-    "\x00".join(
-        (BLOCK, EXAMPLE, PART, WRONG, MISLED, CONFIRMED, RIGHT, *MEANINGS.values())
-    ).encode()
-).hexdigest()
+WORDING = hashlib.sha256(json.dumps([WORDS, MEANINGS]).encode()).hexdigest()
 
 
 def length_of(example: Example) -> int:
@@ -69,7 +48,7 @@ def block(
     *,
     order: Order | None = None,
     noun: str = "response",
-    head: str = BLOCK,
+    head: str = WORDS["block"],
 ) -> str:
     """Render examples for a prompt; empty without examples.
 
@@ -98,11 +77,13 @@ def _passages(example: Example) -> list[str]:
 def _shown(example: Example, order: Order | None, noun: str) -> str:
     token = fence(*_passages(example))
     parts = "\n".join(
-        PART.format(name=name, fence=token, text=text)
+        WORDS["part"].format(name=name, fence=token, text=text)
         for name, text in _parts(example, order, noun)
         if text
     )
-    return EXAMPLE.format(fence=token, parts=parts, lesson=_lesson(example, order, noun))
+    return WORDS["example"].format(
+        fence=token, parts=parts, lesson=_lesson(example, order, noun)
+    )
 
 
 def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, str]]:
@@ -123,12 +104,12 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
         _label_words(example[side], order, noun) for side in ("corrected", "wrong")
     )
     if example["wrong"] is None:
-        return RIGHT.format(corrected=corrected)
+        return WORDS["right"].format(corrected=corrected)
     if example["wrong"] == example["corrected"]:
-        return CONFIRMED.format(corrected=corrected)
-    lesson = WRONG.format(wrong=wrong, corrected=corrected)
+        return WORDS["confirmed"].format(corrected=corrected)
+    lesson = WORDS["wrong"].format(wrong=wrong, corrected=corrected)
     mode = ": ".join(filter(None, (str(example["mode"] or ""), _meaning(example).rstrip("."))))
-    return lesson + MISLED.format(mode=mode) if mode else lesson
+    return lesson + WORDS["misled"].format(mode=mode) if mode else lesson
 
 
 def _meaning(example: Example) -> str:

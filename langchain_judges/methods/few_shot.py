@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import JudgeOptions
-from langchain_judges.methods.tasks import written
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
+from langchain_judges.rows.files import packaged
 
 
 class WorkedRow(TypedDict):
@@ -48,7 +48,7 @@ class WorkedExample(TypedDict):
 
 
 # Worked examples; `shots=3` shows the first three of those that fit the task.
-WORKED: tuple[WorkedExample, ...] = tuple(written("worked_examples.yaml"))
+WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
 MOST = 5
 

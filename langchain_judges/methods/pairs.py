@@ -21,11 +21,12 @@ from langchain_judges.methods import tasks
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
-from langchain_judges.methods.tasks import Wording, written
+from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import (
     compared,
     judged,
@@ -107,7 +108,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
         names = {**vars(tasks), **globals()}
         return re.sub(r"\[([A-Z_]+)\]", lambda name: str(names[name[1]]), text)
 
-    prompts = written(file).get(method, {})
+    prompts = packaged(__package__, file).get(method, {})
     return {step: chat_prompt(*map(whole, own.values())) for step, own in prompts.items()}
 
 

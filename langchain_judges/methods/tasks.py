@@ -7,27 +7,18 @@ al. 2023, section 4), and a panel of DRPE is told what it judges (Wu et al. 2023
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.options import Rule
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import user_turns
 
 # Whose words a prompt asks with: ours, or what the paper asks and nothing more.
 Wording = Literal["own", "paper"]
-
-
-@cache
-def written(name: str, package: str = __package__) -> Any:
-    """Data of a YAML file beside this module, or in another package."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
-    return yaml.load((files(package) / name).read_text("utf-8"), loader)  # noqa: S506
 
 
 class Task(TypedDict):
@@ -57,7 +48,7 @@ Where that leaves them even, go by how much of what was asked each does in subst
 form, then how well."""
 
 # Those of `tasks.yaml`, by name.
-TASKS: dict[str, Task] = written("tasks.yaml")
+TASKS: dict[str, Task] = packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
     _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", CORRECT_FIRST)
 
@@ -72,7 +63,9 @@ def worded(name: str, task: Task, wording: Wording) -> Task:
     """
     if wording == "own":
         return task
-    added = task["quality"] if name == "own" else written("papers.yaml")["tasks"].get(name, "")
+    added = task["quality"]
+    if name != "own":
+        added = packaged(__package__, "papers.yaml")["tasks"].get(name, "")
     return {**task, "question": f"{task['question']} {added}".strip()}
 
 

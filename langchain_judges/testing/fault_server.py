@@ -52,11 +52,6 @@ class ServerCall:
         form: dict[str, Any] = self.body.get("response_format") or {}
         return form.get("json_schema") or {}
 
-    @property
-    def repair(self) -> bool:
-        """Whether it asks for a correction of an earlier reply."""
-        return any(message["role"] == "assistant" for message in self.body["messages"])
-
 
 def _text_of(content: str | list[dict[str, Any]] | None) -> str:
     """Return the text of a message that may come in blocks."""
@@ -141,7 +136,6 @@ class FakeModelServer:
         replies: A list, of which each request takes the next, or a function of the
             `ServerCall`. A reply is a `ServerReply`, or what `reply` makes one of: a text, a
             dictionary, a message.
-        delay: Seconds before every answer.
 
     Attributes:
         replies: May be changed while the server runs.
@@ -154,18 +148,15 @@ class FakeModelServer:
     def __init__(
         self,
         replies: Sequence[ServerAnswer] | Callable[[ServerCall], ServerAnswer],
-        delay: float = 0.0,
     ) -> None:
         """Note the script; nothing listens before the block is entered."""
-        self.replies, self.delay = replies, delay
+        self.replies = replies
         self.calls: list[ServerCall] = []
         self.waiting = self.peak = 0
         self.url = ""
-        self._arrived = threading.Condition()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> FakeModelServer:
         """Start to listen."""
@@ -186,16 +177,6 @@ class FakeModelServer:
         common = {"model": "fake", "api_key": "none", "use_responses_api": False}
         return ChatOpenAI(base_url=self.url, **{**common, **settings})
 
-    def wait_for_calls(self, count: int, timeout: float = 300.0) -> None:
-        """Wait until so many requests have come.
-
-        Raises:
-            TimeoutError: They have not come in `timeout` seconds.
-        """
-        with self._arrived:
-            if not self._arrived.wait_for(lambda: len(self.calls) >= count, timeout):
-                raise TimeoutError(f"{len(self.calls)} of {count} requests came")
-
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())
         self._loop.close()
@@ -206,24 +187,20 @@ class FakeModelServer:
         self._ready.set()
         await self._stop.wait()
         listener.close()
-        for task in self._tasks:
+        connections = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in connections:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
 
     async def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
         try:
             while await self._request(reader, writer):
                 pass
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            if task is not None:
-                self._tasks.discard(task)
             writer.close()
 
     async def _request(
@@ -237,7 +214,7 @@ class FakeModelServer:
         call = self._arrive(json.loads(raw) if raw else {}, headers)
         try:
             answer = self._answer(call)
-            await asyncio.sleep(self.delay + answer.delay)
+            await asyncio.sleep(answer.delay)
             while answer.hold is not None and not answer.hold.is_set():
                 await asyncio.sleep(0.005)
         finally:
@@ -249,12 +226,10 @@ class FakeModelServer:
         return True
 
     def _arrive(self, body: dict[str, Any], headers: dict[str, str]) -> ServerCall:
-        with self._arrived:
-            call = ServerCall(len(self.calls), body, headers)
-            self.calls.append(call)
-            self.waiting += 1
-            self.peak = max(self.peak, self.waiting)
-            self._arrived.notify_all()
+        call = ServerCall(len(self.calls), body, headers)
+        self.calls.append(call)
+        self.waiting += 1
+        self.peak = max(self.peak, self.waiting)
         return call
 
     def _answer(self, call: ServerCall) -> ServerReply:

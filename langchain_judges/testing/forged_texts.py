@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import groupby
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import yaml
-
 from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import score_of
 
 if TYPE_CHECKING:
     from langchain_judges.metrics import Result
 
 
-_WRITTEN: dict[str, Any] = yaml.safe_load(
-    (files(__package__) / "forged_texts.yaml").read_text("utf-8")
-)
+_WRITTEN: dict[str, Any] = packaged(__package__, "forged_texts.yaml")
 # The family of the same wrong answers without a forged text.
 CONTROL = "control"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from langchain_judges.asking.question import chat_prompt
-from langchain_judges.methods.tasks import written
+from langchain_judges.rows.files import packaged
 
-_WRITTEN = written("prompts.yaml", __package__)
+_WRITTEN = packaged(__package__, "prompts.yaml")
 _ALL = {step: chat_prompt(_WRITTEN["system"], text) for step, text in _WRITTEN["steps"].items()}
 
 # Every prompt of the Branch-Solve-Merge writer, and of the baselines, by the name of its step.

@@ -10,12 +10,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-import yaml
-
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Role
 
 # A role as callers write it: `"type: description"`, or `{"type", "description"}`.
@@ -31,7 +29,7 @@ def _roles(kind: RoleKind, described: Mapping[str, str]) -> tuple[Role, ...]:
     )
 
 
-_WRITTEN = yaml.safe_load((files(__package__) / "roles.yaml").read_text("utf-8"))
+_WRITTEN = packaged(__package__, "roles.yaml")
 
 # Manual roles with a point of view: the first version's three, and three of ours, so that their
 # number can be varied up to six.
