@@ -37,6 +37,7 @@ def test_the_summary_of_a_pull_request_shows_a_judge_that_contradicts_itself():
     summary.flips, summary.both_orders = 24, 24
     text = Duel(["v1", "v2"], summary).markdown()
     assert "24 ties, flips on 24 of 24, 0 not judged." in text
+    assert "|" not in text  # no pair has a winner, so that there is no table
 
 
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it():

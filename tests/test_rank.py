@@ -17,6 +17,7 @@ from langchain_judges.metrics.tournament import (
     tournament,
 )
 from langchain_judges.report.compared_systems import Order
+from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
@@ -70,6 +71,11 @@ def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
     sentences = Order(ranking).sentences()
     assert sentences[0].startswith("a before b: not settled; about 40 more comparisons")
     assert "too even" in sentences[1]
+    systems[0]["system"] = "a" * 50
+    table = ranking_table(ranking)
+    assert [str(cell) for cell in table.columns[1].cells] == ["a" * 50, "b", "c"]
+    sides = [column.justify for column in table.columns]
+    assert sides == ["right", "left", *["right"] * 4]
 
 
 def test_no_pair_is_compared_twice_and_each_system_stands_in_both_slots():

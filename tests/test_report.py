@@ -417,14 +417,15 @@ def test_judges_are_tested_in_pairs_and_the_better_comes_first():
             (-0.084, 0.184),
             0.5,
             "Not settled between a and b: so far a leads by 5.0 points (−8.4 to 18.4). "
-            "About 5,800 more labels are likely to settle it.",
+            "Even 2,000 more labels may not settle it.",
         ),
         (0.05, (0.01, 0.09), 0.01, "a is right more often than b by 5.0 points (1.0–9.0)."),
         (
             0.0,
             (-0.1, 0.1),
             1.0,
-            "Not settled between a and b: right equally often (−10.0 to 10.0).",
+            "Not settled between a and b: right equally often (−10.0 to 10.0). Even 2,000 more "
+            "labels may not settle it.",
         ),
     ],
 )
@@ -432,3 +433,5 @@ def test_who_is_ahead_is_said_with_the_interval_of_that_lead(difference, ends, p
     result = metrics.Result(difference, n=40, interval=metrics.Interval(*ends))
     contest = Contest("a", "b", 40, result, p, p)
     assert contest.sentence.replace(NBSP, " ") == sentence
+    data = contest.to_dict()
+    assert [data[name] for name in ("difference", "low", "high", "p")] == [difference, *ends, p]

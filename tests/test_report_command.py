@@ -41,7 +41,7 @@ def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path
     arguments = ("trust", labelled, *asking(server), "-o", out)
     first = invoke(*arguments, "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json")
     assert first.exit_code == 0, first.output
-    assert "agreement with the label 75 %" in " ".join(first.stdout.lower().split())
+    assert "agreement with the labels 75 %" in " ".join(first.stdout.lower().split())
     assert "at most 44 calls (11 for each pair)" in first.stderr
     calls = len(server.calls)
     page = Page(out.read_text())
@@ -70,7 +70,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
     assert "two · recorded:s\nAgreement with the label" in result.stdout
-    assert "Averages over many rows. No: " in result.stdout
+    assert "Averages over many rows. Not yet: " in result.stdout
     assert "Which one is right more often" in (tmp_path / "r.html").read_text()
 
 
@@ -157,7 +157,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
     outcome = invoke(*inputs, "--column", "label=winner")
     assert outcome.exit_code == 0, outcome.output
-    assert "Agreement with the label 100" in re.sub(" +", " ", outcome.stdout)
+    assert "Agreement with the labels 100" in re.sub(" +", " ", outcome.stdout)
 
 
 def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
@@ -179,7 +179,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
         "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
     )
     # Of the two that are left people contradict one.
-    assert "Agreement with the label 50" in re.sub(" +", " ", result.stdout)
+    assert "Agreement with the labels 50" in re.sub(" +", " ", result.stdout)
     assert "1 of an older text" in (tmp_path / "e3.html").read_text()
     labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
     none = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e4.html")

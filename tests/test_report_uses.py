@@ -201,7 +201,9 @@ def judged_systems(same: bool):
 def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
     answer = uses(*judged_systems(same))["ordering"]
     assert answer.word == word
-    assert f"of 1 step in the ranking by the label the judge has {int(same)} the" in answer.text
+    assert (
+        f"of 1 step in the ranking by the labels the judge has {int(same)} the" in answer.text
+    )
     assert ("turned are x before y" in answer.text) != same
 
 
@@ -230,13 +232,29 @@ def test_nothing_to_go_by_is_not_measured_for_every_use():
         assert {answer.text for answer in answers.values()} == {f"Not measured: {why}."}
 
 
+@for_each("rows", [1, 2, 3, 7])
+@for_each("judged", [(run_of, data_of, "A"), (items_of, texts_of, 1), (items_of, texts_of, 5)])
+def test_a_few_rows_are_never_a_yes_or_a_no(rows, judged):
+    runs, data, label = judged
+    answers = uses(runs([label] * rows), data([label] * rows))
+    assert {answer.word for answer in answers.values()} <= {"not yet", "not measured"}
+
+
+def test_an_answer_without_a_range_asks_for_more_labels():
+    answer = uses(run_of(["A"]), data_of(["A"]))["averages"]
+    assert (answer.word, answer.labels) == ("not yet", None)
+    assert answer.more == "More labels, before anything can be said."
+
+
 @for_each(("wrong", "rows", "near"), [(0, 12, False), (30, 200, False), (40, 200, True)])
 def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, near):
     labels = ["A", "B"] * (rows // 2)
     answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
     answer = uses(run_of(answers), data_of(labels))["single"]
     assert answer.word == "not yet"
-    assert ("too near the limit" if near else "more labels are likely to") in answer.text
+    assert (
+        "Even 2,000 more labels may" if near else "more labels are likely to"
+    ) in answer.text
     assert (answer.labels is None) == near
 
 
@@ -244,7 +262,7 @@ def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, near):
 @for_each(("rows", "errors"), [(12, (0.02, 0.1, 0.3, 0.4)), (60, (0.05, 0.12, 0.28, 0.35))])
 def test_the_number_of_labels_settles_four_of_five_answers(rows, errors):
     rng, settled = np.random.default_rng(0), []
-    for wrong in np.repeat(errors, 60):
+    for wrong in np.repeat(errors, 120):
         before = metrics.rate(rng.random(rows) < wrong)
         more = labels_to_settle(before, (-np.inf, 0.2))
         if decided(before, (-np.inf, 0.2)) == "not yet" and more:
@@ -384,7 +402,7 @@ def test_two_uses_share_the_chance_that_luck_is_taken_for_knowledge() -> None:
     answer = found.uses["averages"]
     assert answer.limit[0] < answer.number.result.interval.low
     assert answer.word == "not yet"
-    assert "not shown to go with the label beyond chance" in answer.reason
+    assert "not shown to go with the labels beyond chance" in answer.reason
 
 
 @for_each("settled, word", [(0.5, "yes"), (0.6, "not yet")])
@@ -399,7 +417,7 @@ def test_a_ranking_is_one_where_the_stated_share_of_its_steps_is_settled(settled
     policy = report.TrustPolicy(settled=settled)
     found: Any = report.trust_columns(rows, "judge", "label", policy=policy)
     answer = found.uses["ordering"]
-    assert (answer.brief, answer.word) == ("1 of 2 steps", word)
+    assert (answer.brief, answer.word) == ("1 of 2 steps settled", word)
 
 
 def test_the_averages_of_parts_hold_at_once() -> None:

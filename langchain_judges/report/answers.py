@@ -156,7 +156,8 @@ class TrustPolicy:
 POLICY = TrustPolicy()
 # With fewer rows of a label its share of right answers is hardly known.
 LEAST_OF_A_LABEL = 8
-MOST_LABELS = 20_000
+# More labels than these settle less than a better judge would.
+MOST_LABELS = 2_000
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ class UseAnswer:
         reason: The finding, and the limit.
         number: The number that decides, with its interval.
         limit: Between which values the number has to lie.
-        labels: How many more labels would settle it, if it goes on as here; None: not known, or
-            none.
+        labels: How many more labels would settle it, if it goes on as here; None: none, or more
+            than anybody gives.
         missing: What it takes to settle it, where that is no number of labels.
         basis: How many of the rows it rests on, and why others are out.
         brief: The number in a few words, for a table.
@@ -199,9 +200,9 @@ class UseAnswer:
     @property
     def more(self) -> str:
         """The labels that would settle it, or what else is needed, in a sentence."""
-        if self.labels is not None:
-            return f"About {self.labels:,} more labels are likely to settle it."
-        return f"{self.missing}." if self.missing else ""
+        if self.missing:
+            return f"{self.missing}."
+        return labels_text(self.labels) if self.word == "not yet" else ""
 
     @property
     def text(self) -> str:
@@ -306,16 +307,18 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
         parts: By system or category.
     """
     word = word or decided(number.result, limit)
-    answer = UseAnswer(use, word, reason, number, limit, None, "", basis, brief, parts)
-    if word != "not yet":
-        return answer
-    return with_labels(answer, labels_to_settle(number.result, limit))
+    labels, missing = None, ""
+    if word == "not yet":
+        labels = labels_to_settle(number.result, limit)
+        missing = "" if number.result.interval else "More labels, before anything can be said"
+    return UseAnswer(use, word, reason, number, limit, labels, missing, basis, brief, parts)
 
 
-def with_labels(answer: UseAnswer, labels: int | None) -> UseAnswer:
-    """Return an open answer with how many labels would settle it; None: more than are given."""
-    missing = "" if labels else "It is too near the limit to say how many labels it takes"
-    return replace(answer, labels=labels, missing=missing)
+def labels_text(labels: int | None) -> str:
+    """Sentence about how many labels would settle something; None: more than anybody gives."""
+    if labels:
+        return f"About {labels:,} more labels are likely to settle it."
+    return f"Even {MOST_LABELS:,} more labels may not settle it."
 
 
 def percent_text(value: float) -> str:
@@ -330,10 +333,15 @@ def with_range(number: Number, digits: int = 1) -> str:
     return f"{value} ({span})" if span else value
 
 
-def difference_text(number: Number) -> str:
-    """Return a difference with its range; where nothing is found, how far it could be off."""
+def difference_text(number: Number, beside: str = "") -> str:
+    """Return a difference with its range; where nothing is found, how far it could be off.
+
+    Args:
+        number: The difference.
+        beside: From whom, where it is not said before.
+    """
     interval = number.result.interval
     if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
-        return with_range(number)
+        return f"{with_range(number)}{beside and f' beside {beside}'}"
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
     return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"

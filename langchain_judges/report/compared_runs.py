@@ -20,6 +20,7 @@ from langchain_judges.report.answers import (
     Number,
     Use,
     UseAnswer,
+    labels_text,
     labels_to_settle,
     range_text,
     value_text,
@@ -48,6 +49,12 @@ class Contest(Findings):
     p: float
     holm_p: float
 
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data, flat as the numbers of a report are."""
+        number = Number("", "", self.difference, "points").to_dict()
+        ends = {name: number[name] for name in ("low", "high")}
+        return {**super().to_dict(), "difference": number["value"], **ends}
+
     @property
     def settled(self) -> bool:
         """Whether one of the two is right more often, all pairs of judges considered."""
@@ -62,8 +69,9 @@ class Contest(Findings):
         lead = with_range(number).lstrip("+")
         if self.settled:
             return f"{self.first} is right more often than {self.second} by {lead}."
-        labels = labels_to_settle(self.difference, (0.0, math.inf))
-        more = f" About {labels:,} more labels are likely to settle it." if labels else ""
+        more = ""
+        if self.difference.interval:
+            more = f" {labels_text(labels_to_settle(self.difference, (0.0, math.inf)))}"
         ahead = f"so far {self.first} leads by {lead}"
         if not self.difference:
             ahead = f"right equally often ({range_text(number)})"

@@ -65,14 +65,10 @@ class Duel:
         """Return a summary for a pull request."""
         first, second = self.names
         ties = self.summary.preferences["tie"]
-        lines = [
-            *self.sentences(),
-            "",
-            f"| | {second} better | {first} better |",
-            "|---|---|---|",
-        ]
-        for name, won, of in self.bars():
-            lines.append(f"| {name} | {rate_text(won, of)} | {of - won:,} |")
+        lines, bars = self.sentences(), self.bars()
+        if bars:
+            lines += ["", f"| | {second} better | {first} better |", "|---|---|---|"]
+        lines += [f"| {name} | {rate_text(won, of)} | {of - won:,} |" for name, won, of in bars]
         lost = self.summary.not_judged.total()
         both = self.summary.both_orders
         flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"

@@ -64,18 +64,19 @@ def trust_columns(
         name: [read(value) for value in own] for name, own in columns.items()
     }
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
-    data = [_facts(row, i, own) for i, (row, own) in enumerate(zip(table, votes, strict=True))]
+    names = _names(table)
+    data = [_facts(*each) for each in zip(table, names, votes, strict=True)]
     pairs = read is read_label
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
     if not pairs and sources != specs:
         raise InputError(f"{sources} are two orders, and their answers are no sides of pairs")
     runs = {
-        name: [_verdict(i, answer, pairs=pairs) for i, answer in enumerate(answers[spec])]
+        name: [_verdict(*each, pairs=pairs) for each in zip(names, answers[spec], strict=True)]
         if isinstance(spec, str)
         else [
-            _in_orders(i, both, order_rule)
-            for i, both in enumerate(zip(*(answers[s] for s in spec), strict=True))
+            _in_orders(row, both, order_rule)
+            for row, *both in zip(names, *(answers[s] for s in spec), strict=True)
         ]
         for name, spec in judges.items()
     }
@@ -193,30 +194,35 @@ def _number(value: object) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _facts(
-    row: Mapping[str, Any], number: int, votes: Sequence[Label | None]
-) -> dict[str, Any]:
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of rows: their ids where each has its own, else their numbers from 1."""
+    ids = [str(row["id"]) for row in rows if row.get("id") not in (None, "")]
+    alone = len(set(ids)) == len(rows)
+    return ids if alone else [str(number) for number in range(1, len(rows) + 1)]
+
+
+def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> dict[str, Any]:
     """Return the row of the data, under the names of this package."""
     known = [vote for vote in votes if vote is not None]
     facts = {key: value for key, value in row.items() if value not in (None, "")}
-    facts |= {"id": str(number), "label": None}
+    facts |= {"id": name, "label": None}
     if len(votes) > 1:
         return {**facts, "human_votes": known}
     return {**facts, "label": known[0] if known else None}
 
 
-def _in_orders(number: int, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:
+def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:
     """Return a row of a run that was asked in both orders."""
     given = [answer for answer in both if answer is not None]
     # As in JudgeBench's own code an order that failed is neither side; strictly it decides.
     whole = len(given) == 2 or (given and rule != "strict")
-    row = _verdict(number, combine(rule, given) if whole else None, pairs=True)
+    row = _verdict(name, combine(rule, given) if whole else None, pairs=True)
     row["verdict"]["flipped"] = given[0] != given[1] if len(given) == 2 else None
     orders = zip(("AB", "BA"), both, strict=True)
     return {**row, "by_order": {order: {"preference": answer} for order, answer in orders}}
 
 
-def _verdict(number: int, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
+def _verdict(name: str, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
     """Return a row of a run that says no more than this answer."""
     failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
     verdict: dict[str, Any] = {
@@ -231,4 +237,4 @@ def _verdict(number: int, answer: Label | None, *, pairs: bool) -> dict[str, Any
     else:
         score = answer if isinstance(answer, int | float) else None
         verdict |= {"label": answer, "score": score}
-    return {"index": number, "id": str(number), "verdict": verdict}
+    return {"id": name, "verdict": verdict}

@@ -218,7 +218,7 @@ def _length(sample: Sample) -> list[Number]:
         return [Number("bias.length", "Shorter text missed", undefined)]
     part = sample.part(sample.with_texts)
     a, b = part.lengths
-    whom = "people prefer" if sample.whom == "people" else "the label prefers"
+    whom = f"{sample.whom} prefer"
     ways = {"length": ("Shorter", a, b), "length.longer": ("Longer", b, a)}
     return [
         Number(

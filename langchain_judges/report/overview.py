@@ -32,8 +32,6 @@ from langchain_judges.verdict import Label
 if TYPE_CHECKING:
     from jinja2 import Template
 
-# More labels than these settle less than a better judge would.
-MOST_TO_ASK = 2_000
 # Parts of an average that a page shows.
 MOST_PARTS = 6
 
@@ -77,8 +75,9 @@ class Line(NamedTuple):
 def overview(report: Measured) -> list[Line]:
     """Return the table: agreement, people among themselves, the answers, what went wrong."""
     numbers = report.numbers
+    same = " (the same rating)" if report.sample.rated else ""
     titles = {
-        "agreement.people": "People among themselves",
+        "agreement.people": f"People among themselves{same}",
         "agreement.alpha": "People beyond chance (Krippendorff's α)",
     }
     wrong = {
@@ -88,11 +87,14 @@ def overview(report: Measured) -> list[Line]:
         "failures.abstained.labelled": "Not assessed by the judge, but labelled by people",
         "failures.failed": "Not judged",
     }
-    slot = numbers.get("bias.first_slot_rate")
+    top, slot = report.headline, numbers.get("bias.first_slot_rate")
+    what = f": {top.title}" if report.sample.by_criteria else ""
+    if top.unit == "number" and not what:
+        what = " (rank correlation; 1 is the same order)"
     if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
         wrong.pop("bias.first_slot_rate")
     return [
-        _line(f"Agreement with {report.sample.whom}", report.headline),
+        _line(f"Agreement with {report.sample.whom}{what}", top),
         *(_line(title, numbers[key]) for key, title in titles.items() if key in numbers),
         *(
             Line(each.title, each.word, each.brief or each.reason, each.basis)
@@ -158,12 +160,11 @@ def next_step(report: Measured) -> NextStep:
     labels = [each.labels for each in uses.values() if each.labels]
     if "no" in (words["single"], words["averages"]) and sample.mistakes:
         return _mend_mistakes(report)
-    if "not yet" in words.values() and max(labels, default=0) <= MOST_TO_ASK:
+    helps = any(each.labels or each.missing for each in uses.values())
+    if helps or set(words.values()) == {"not measured"}:
         return _label(report, max(labels, default=0))
     if {"not yet", "no"} & {*words.values()}:
         return _mend_mistakes(report)
-    if set(words.values()) == {"not measured"}:
-        return _label(report, 0)
     fine = [uses[use].title.lower() for use, word in words.items() if word == "yes"]
     return NextStep(
         f"Stop here: it is good enough for {' and '.join(fine)}. Measure again when its model "

@@ -178,9 +178,7 @@ class Sample:
     @property
     def whom(self) -> str:
         """Name of the reference for the judge; labels may be an objective key."""
-        if not self.by_label:
-            return "people"
-        return "the label" if self.pairs else "the labels"
+        return "the labels" if self.by_label else "people"
 
     @property
     def lengths(self) -> tuple[list[int], list[int]]:

@@ -24,7 +24,6 @@ from langchain_judges.report.answers import (
     range_text,
     rounded,
     rounded_up,
-    with_labels,
     with_range,
 )
 from langchain_judges.report.sample import Sample
@@ -123,19 +122,17 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
     reason += f". At most {percent_text(most)} may be wrong"
     reason += ": have a person look" if word == "no" else ""
     still_open = [part for part in parts if words[part] == "not yet"]
-    answer = UseAnswer(
+    return UseAnswer(
         "single",
         word,
         reason[0].lower() + reason[1:] + divided_text(sample) + _surest(sample),
         told[0],
         limit,
+        _labels(still_open, rows, limit) if word == "not yet" else None,
         basis=basis,
         brief=f"{with_range(told[0])} wrong {told[0].title}",
         parts=tuple(parts),
     )
-    if word != "not yet":
-        return answer
-    return with_labels(answer, _labels(still_open, rows, limit))
 
 
 _WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")

@@ -187,7 +187,10 @@ def ranking_table(ranking: Ranking) -> Table:
         )
         for place, each in enumerate(ranking["systems"], 1)
     ]
-    return _table(head, rows)
+    table = _table(head, rows, _WIDTH)
+    for place, column in enumerate(table.columns):
+        column.justify = "left" if head[place] == "system" else "right"
+    return table
 
 
 # Lines of a long text that are shown at first.

@@ -99,7 +99,12 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     """
     said = {answer for answer in sample.answers if answer is not None}
     if len(said) < 2:
-        return "no", f"it always says {said.pop()}, whatever {sample.whom} say"
+        (always,) = said
+        others = sum(bool(own) and always not in own for own in sample.choices)
+        if others >= LEAST_OF_A_LABEL:
+            return "no", f"it always says {always}, whatever {sample.whom} say"
+        found = f"it has said nothing but {always} so far, and {sample.whom} something else on"
+        return "not yet", f"{found} {counted(others, 'row')}"
     # Two uses stand on it, and share the risk that chance alone is taken for knowledge.
     settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
     judge = sample.answers
@@ -124,7 +129,8 @@ def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
     if follows == "not yet":
         missing = "More labels, until its answers are shown to go with them"
     reason = f"{answer.reason}. But {found}"
-    return replace(answer, word=follows, reason=reason, labels=None, missing=missing)
+    own = {"word": follows, "reason": reason, "missing": missing, "brief": found}
+    return replace(answer, labels=None, **own)
 
 
 # ---- averages
@@ -153,8 +159,9 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    found = sample.basis(used), difference_text(whole)
-    answer = by_number("averages", whole, limit, reason, *found, word=word, parts=tuple(parts))
+    brief, own = difference_text(whole, sample.whom), tuple(parts)
+    basis = sample.basis(used)
+    answer = by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
     return _if_it_follows(answer, sample)
 
 
@@ -235,7 +242,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
         "allowed"
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
-    return _if_it_follows(by_number("person", gap, limit, reason, basis, found), sample)
+    brief = difference_text(gap, "another person")
+    return _if_it_follows(by_number("person", gap, limit, reason, basis, brief), sample)
 
 
 # ---- ordering systems
@@ -293,7 +301,7 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
         reason,
         missing=missing,
         basis=sample.basis([any(own) for own in sample.systems]),
-        brief=f"{alike} of {counted(steps, 'step')}",
+        brief=f"{alike} of {counted(steps, 'step')} settled",
         parts=tuple(
             Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
             for p in order.pairs
