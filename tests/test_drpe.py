@@ -164,7 +164,7 @@ def test_the_papers_score_is_the_sum_of_the_confidences_of_its_votes():
     ]
     sums = order_sums(votes)
     assert sums["A"] == pytest.approx(1.186610, abs=1e-6)
-    assert norm(sums, votes) == pytest.approx(0.395537, abs=1e-6)
+    assert norm(votes) == pytest.approx(0.395537, abs=1e-6)
 
 
 def in_tokens(text, logprob=-0.5):

@@ -31,7 +31,7 @@ from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, JudgeError, LackingError, ModelAccessError
 from langchain_judges.escaping import clean
-from langchain_judges.verdict import Failure, FailureReason
+from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
 # Where the exceptions are defined that say something of code, and nothing of a service.
@@ -369,17 +369,16 @@ def failure_of(exc: Exception, step: str) -> Failure:
     if is_bug(exc):
         place = place_of(exc)
         _report(type(exc), place, lambda: "".join(traceback.format_exception(exc)))
-        detail = f"{type(exc).__name__}: {exc} ({place})"
-        return {"step": step, "unit": "", "reason": "internal_error", "detail": detail[:500]}
-    if isinstance(exc, InputError):
-        reason: FailureReason = "lacking" if isinstance(exc, LackingError) else "invalid_input"
-        return {"step": step, "unit": "", "reason": reason, "detail": str(exc)[:500]}
-    if isinstance(exc, ModelAccessError):
+        problem = Problem("internal_error", f"{type(exc).__name__}: {exc} ({place})")
+    elif isinstance(exc, InputError):
+        lacks = isinstance(exc, LackingError)
+        problem = Problem("lacking" if lacks else "invalid_input", str(exc))
+    elif isinstance(exc, ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
-        return {"step": step, "unit": "", "reason": "provider_error", "detail": detail[:500]}
-    problem = diagnosis(exc)
-    detail = problem.detail[:500]
-    return {"step": step, "unit": "", "reason": problem.reason, "detail": detail}
+        problem = Problem("provider_error", detail)
+    else:
+        problem = diagnosis(exc)
+    return problem._replace(detail=problem.detail[:500]).failure(step, "")
 
 
 def place_of(exc: Exception) -> str:

@@ -353,9 +353,8 @@ def read_prompts(value: Any) -> Any:
         value = {ONLY: value}
     if isinstance(value, str | PathLike):
         try:
-            # All as text. It builds no objects.
             text = Path(value).read_text(encoding="utf-8")
-            value = yaml.load(text, yaml.BaseLoader)  # noqa: S506
+            value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - all as text, no objects
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
             raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}") from exc
     if isinstance(value, Mapping):
@@ -390,21 +389,21 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     prompt = unescaped(prompt)
     if isinstance(prompt, ChatPromptTemplate):
         return prompt
-    if isinstance(prompt, str | StringPromptTemplate):
-        text = prompt if isinstance(prompt, str) else HumanMessagePromptTemplate(prompt=prompt)
-        own: Any = [("human", text) if isinstance(text, str) else text]
-        try:
-            return FencedPrompt.from_messages(own)
-        except ValueError as exc:
-            raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc
-    if not isinstance(prompt, Mapping) or "prompt" not in prompt or set(prompt) - _KEYS:
+    kind: type[ChatPromptTemplate] = ChatPromptTemplate
+    messages: list[Any]
+    if isinstance(prompt, StringPromptTemplate):
+        kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
+    elif isinstance(prompt, str):
+        kind, messages = FencedPrompt, [("human", prompt)]
+    elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _KEYS:
+        parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
+        messages = [(role, str(text)) for role, text in parts if text or role == "human"]
+    else:
         raise OptionError(
             f"`prompts` must be prompts by step, each a text, a template or a mapping with "
             f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
         )
-    parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
-    messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     try:
-        return ChatPromptTemplate.from_messages(messages)
+        return kind.from_messages(messages)
     except ValueError as exc:
         raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc

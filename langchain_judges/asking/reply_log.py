@@ -353,10 +353,8 @@ class ReplyLog:
             key: What the value follows from.
             compute: Makes the value, which must be plain data.
         """
-        scope = await self.running()
-        if scope is None:
-            return await compute()
-        return await self._once([scope], key, compute, lambda _: True)
+        scopes = await self._scopes(None)
+        return await self._once(scopes, key, compute, lambda _: True)
 
     async def reply(
         self,
@@ -433,7 +431,7 @@ class ReplyLog:
             if (value := scope.find(key)) is not None:
                 return cast("T", value)
         value = await compute()
-        if keep(value):
+        if scopes and keep(value):
             scopes[0].keep(key, value)
         return value
 

@@ -18,7 +18,7 @@ from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.rows.checks import Kind
-from langchain_judges.verdict import add_usage, decision, not_judged, not_labelled
+from langchain_judges.verdict import decision
 
 Threshold = Annotated[float, Ge(0), Le(1)]
 
@@ -165,27 +165,20 @@ class CascadeSteps:
         if not self._decides(stages):
             unsure = Problem("unsure", "; ".join(map(_how_sure, stages)))
             account.fail([unsure.failure("decide", "")])
-            without: Any = not_judged if self.kind == "pair" else not_labelled
             nothing: Update = {"subscores": []} if self.kind == "item" else {}
-            return {"verdict": without(**account.booked), "stage": None, **nothing}
+            return {"verdict": ensemble.unjudged(self.kind, account), "stage": None, **nothing}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
         is_judged = decision(last) is not None
         return {
             "verdict": {
-                **_blank(self.kind),
+                **ensemble.unjudged(self.kind, account),
                 **answer,
                 **account.booked,
                 "rationale": rationale,
             },
             "stage": last["member"] if is_judged else None,
         }
-
-
-def _blank(kind: Kind) -> dict[str, object]:
-    """The parts of a verdict that another runnable may leave out."""
-    no_cost = add_usage([])
-    return dict(not_judged([], no_cost) if kind == "pair" else not_labelled([], no_cost))
 
 
 def _how_sure(stage: Stage) -> str:

@@ -32,8 +32,9 @@ from langchain_judges.asking.reading import (
 )
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller
+from langchain_judges.memory.shown import Recaller, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
@@ -233,6 +234,10 @@ class JudgeContext:
             for field, (parts, characters) in cut.left_out.items()
         ]
 
+    def left_out(self, row: Mapping[str, object]) -> list[Failure]:
+        """Say what a prompt does not show of a row, for want of room."""
+        return self.fitted(row)[1]
+
     def compile(
         self,
         begin: Callable[[Any, Account], Update],
@@ -378,9 +383,8 @@ class RowSteps(ABC):
         context, options, fingerprint = self.context, self.options, self.fingerprint()
         phases = self.phases()
         if isinstance(options, LookupOptions):
-            question = context.lookup_question()
-            cut: Any = lambda row: context.fitted(row)[1]  # noqa: E731
-            phases = consulted(question, options, self.lookup_variables, cut, phases)
+            question, material = context.lookup_question(), self.lookup_variables
+            phases = consulted(question, options, material, context.left_out, phases)
             if tools := [[each.name, each.description] for each in options.loaded_tools]:
                 fingerprint = {**fingerprint, "tools": tools}
         recall = [self.recall] if context.recaller else []
@@ -390,9 +394,9 @@ class RowSteps(ABC):
     def phases(self) -> Sequence[Phase]:
         """The phases in order; a node of the graph is called as its function is."""
 
-    def fingerprint(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, besides the options."""
-        return {}
+        return self.context.options.fingerprint()
 
     async def ask(
         self,
@@ -414,9 +418,17 @@ class RowSteps(ABC):
     def begin(self, state: Any, account: Account) -> Update:
         """Check the row; a verdict in the update ends the judgment."""
 
-    @abstractmethod
     async def recall(self, state: Any, account: Account) -> Update:
-        """Recall the examples that fit the row."""
+        """Recall the audited mistakes that fit the row."""
+        recalled = await self.recaller.recall(state)
+        examples = self.fitting(state, recalled)
+        report = self.recaller.report(recalled, examples)
+        account.fail(cut_failures(report))
+        return {"shown": examples, "recalled": report}
+
+    def fitting(self, row: Any, recalled: Recalled) -> list[Example]:
+        """The examples that can be shown."""
+        return self.recaller.fitting(recalled, row)
 
     @abstractmethod
     def lookup_variables(self, state: Any) -> Mapping[str, object]:

@@ -197,6 +197,10 @@ class GraphOptions(AskingOptions):
         """The name of the method in results and traces."""
         return self.method
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain data that decides verdicts, besides the options: what a name or a file says."""
+        return {}
+
     def calls(self) -> int:
         """The calls for one row, excluding repairs."""
         raise NotImplementedError

@@ -25,7 +25,7 @@ from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
-from langchain_judges.verdict import Item, even_verdict, no_usage
+from langchain_judges.verdict import Item, even_verdict, no_usage, not_judged, not_labelled
 
 
 class Member(NamedTuple):
@@ -178,6 +178,12 @@ def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
     more = {name: state.get(name) for name in ("id", "group", "family")}
     row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
     return {name: value for name, value in row.items() if value is not None}
+
+
+def unjudged(kind: Kind, account: Account, rationale: str = "") -> dict[str, Any]:
+    """A verdict without an answer, as judges of pairs or of single texts give it."""
+    verdict: Any = not_judged if kind == "pair" else not_labelled
+    return dict(verdict(**account.booked, rationale=rationale))
 
 
 class CombinedGraph(JudgeGraph):

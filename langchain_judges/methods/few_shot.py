@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NotRequired, Self
+from typing import Annotated, Any, NotRequired, Self
 
 from pydantic import model_validator
 from typing_extensions import TypedDict
@@ -113,6 +113,10 @@ class FewShot(JudgeOptions):
     def worked(self) -> Sequence[WorkedExample]:
         """The worked examples that are shown."""
         return self._pool[: self.shots]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The worked examples: a name or a number says nothing of their words."""
+        return {"worked": list(self.worked)}
 
     @property
     def _pool(self) -> Sequence[WorkedExample]:

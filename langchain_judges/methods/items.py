@@ -10,13 +10,20 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.reading import Problem
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import RecallReport, cut_failures
+from langchain_judges.memory.shown import RecallReport
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
-from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
+from langchain_judges.verdict import (
+    Failure,
+    Item,
+    Label,
+    LabelVerdict,
+    Usage,
+    no_usage,
+    not_labelled,
+)
 
 # Added where the item has an expected answer.
 EXPECTED = """
@@ -91,23 +98,35 @@ class ItemSteps(RowSteps):
             return self.decided(not_labelled(failures, no_usage(), why))
         return self.blank(item, account)
 
-    async def recall(self, state: ItemState, account: Account) -> Update:
-        """Recall the audited mistakes that fit the item."""
-        item, recaller = item_of(state), self.recaller
-        recalled = await recaller.recall(item)
-        examples = self.fitting(item, recalled)
-        report = recaller.report(recalled, examples)
-        account.fail(cut_failures(report))
-        return {"shown": examples, "recalled": report}
-
     def lookup_variables(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it."""
         shown = WHOLE_ITEM.format(**prompt_variables(item_of(state)))
         return {"material": shown, "judgment": "whether what the response says holds."}
 
-    def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
-        """The examples that can be shown."""
-        return self.recaller.fitting(recalled, item)
+
+def labelled(
+    account: Account,
+    why: str,
+    label: Label,
+    score: float | None,
+    confidence: float | None = None,
+) -> LabelVerdict:
+    """The verdict that gives one text a label.
+
+    Args:
+        account: Of the row.
+        why: What decided, for people.
+        label: The label.
+        score: Its place from 0, the lowest label, to 1.
+        confidence: By the probabilities of its tokens, where they are known.
+    """
+    return {
+        **not_labelled(**account.booked, rationale=why),
+        "label": label,
+        "score": score,
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else "logprobs",
+    }
 
 
 def item_of(state: Mapping[str, object]) -> Item:

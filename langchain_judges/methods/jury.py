@@ -169,28 +169,42 @@ class Ballots:
         return f"{self.votes}. {reason}".strip()
 
 
-def pair_verdict(ballots: Ballots, account: Account) -> verdict.Verdict:
-    """The verdict on a pair."""
+def verdict_of(
+    ballots: Ballots, kind: Kind, grades: Sequence[float], account: Account
+) -> dict[str, Any]:
+    """The verdict on a row.
+
+    Args:
+        ballots: What the members said.
+        kind: Whether they judge pairs or single texts.
+        grades: The labels from the lowest, if they are numbers; a mean takes the nearest.
+        account: Of the row.
+    """
     if ballots.lost:
-        return verdict.not_judged(**account.booked, rationale=ballots.lost)
-    preference: verdict.Preference | None
-    if ballots.combine == "mean":
-        score = ballots.mean(_pair_score)
-        preference = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
-    else:
-        preference = ballots.majority()
-        score = ballots.mean(lambda each: verdict.POINTS[each["preference"] or "tie"])
-    if preference is None:
-        why = f"Not judged: {ballots.undecided['detail']}."
+        return ensemble.unjudged(kind, account, ballots.lost)
+    answer, score = _preferred(ballots) if kind == "pair" else _labelled(ballots, grades)
+    if answer is None:
         account.fail([ballots.undecided])
-        return verdict.not_judged(**account.booked, rationale=why)
+        why = f"Not judged: {ballots.undecided['detail']}."
+        return ensemble.unjudged(kind, account, why)
     return {
-        **verdict.not_judged(**account.booked, rationale=ballots.rationale(preference)),
-        "preference": preference,
-        "score": 0.5 if preference == "tie" else score,
-        "confidence": ballots.agreement(preference),
+        **ensemble.unjudged(kind, account, ballots.rationale(answer)),
+        "preference" if kind == "pair" else "label": answer,
+        "score": score,
+        "confidence": ballots.agreement(answer),
         "confidence_source": "samples",
     }
+
+
+def _preferred(ballots: Ballots) -> tuple[verdict.Preference | None, float]:
+    """The preference on a pair, and how far A is preferred."""
+    if ballots.combine == "mean":
+        score = ballots.mean(_pair_score)
+        preference: Any = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
+        return preference, score
+    preference = ballots.majority()
+    score = ballots.mean(lambda each: verdict.POINTS[each["preference"] or "tie"])
+    return preference, 0.5 if preference == "tie" else score
 
 
 def _pair_score(opinion: Opinion) -> float:
@@ -199,40 +213,18 @@ def _pair_score(opinion: Opinion) -> float:
     return verdict.POINTS[opinion["preference"] or "tie"]
 
 
-def label_verdict(
-    ballots: Ballots,
-    grades: Sequence[float],
-    account: Account,
-) -> verdict.LabelVerdict:
-    """The verdict on one text.
-
-    Args:
-        ballots: What the members said.
-        grades: The labels from the lowest, if they are numbers; a mean takes the nearest.
-        account: Of the row.
-    """
-    if ballots.lost:
-        return verdict.not_labelled(**account.booked, rationale=ballots.lost)
+def _labelled(
+    ballots: Ballots, grades: Sequence[float]
+) -> tuple[verdict.Label | None, float | None]:
+    """The label of one text, and its score."""
     by_mean = ballots.combine == "mean"
     score = ballots.mean(partial(_item_score, grades, by_mean)) if grades else None
     if by_mean and score is not None:
         mean = grades[0] + score * (grades[-1] - grades[0])
-        label: Any = min(grades, key=lambda grade: abs(grade - mean))
-    elif ballots.combine == "median":
-        label = median_low([verdict.decision(each) for each in ballots.valid])
-    else:
-        label = ballots.majority()
-    if label is None:
-        why = f"Not judged: {ballots.undecided['detail']}."
-        account.fail([ballots.undecided])
-        return verdict.not_labelled(**account.booked, rationale=why)
-    return {
-        **verdict.not_labelled(**account.booked, rationale=ballots.rationale(label)),
-        "label": label,
-        "score": score,
-        "confidence": ballots.agreement(label),
-        "confidence_source": "samples",
-    }
+        return min(grades, key=lambda grade: abs(grade - mean)), score
+    if ballots.combine == "median":
+        return median_low([verdict.decision(each) for each in ballots.valid]), score
+    return ballots.majority(), score
 
 
 def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> float:
@@ -292,7 +284,12 @@ class JurySteps:
         """Ask all members at the same time, and make one verdict of what they say."""
         row = ensemble.row_of(self.kind, state)
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
-        return {"members": opinions, "verdict": self._merged(opinions, account)}
+        least = self.options.min_valid or len(self.members) // 2 + 1
+        ballots = Ballots(opinions, self.weights, self.options.combine, least)
+        return {
+            "members": opinions,
+            "verdict": verdict_of(ballots, self.kind, self.grades, account),
+        }
 
     async def _asked(
         self, member: ensemble.Member, row: Mapping[str, object], account: Account
@@ -300,19 +297,6 @@ class JurySteps:
         answer = await ensemble.ask_member(member, self.kind, row, account)
         emit("opinion", "ask", answer.opinion)
         return answer.opinion
-
-    def _merged(
-        self, opinions: Sequence[Opinion], account: Account
-    ) -> verdict.Verdict | verdict.LabelVerdict:
-        ballots = Ballots(
-            opinions,
-            self.weights,
-            self.options.combine,
-            self.options.min_valid or len(self.members) // 2 + 1,
-        )
-        if self.kind == "item":
-            return label_verdict(ballots, self.grades, account)
-        return pair_verdict(ballots, account)
 
 
 def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:

@@ -16,7 +16,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import chat_prompt
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
+from langchain_judges.memory.shown import RecallReport, RememberedPair, block
 from langchain_judges.methods import tasks
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
@@ -59,17 +59,19 @@ is wrong, go by what is right:
 {reference}
 </reference-{fence}>
 """
-# Request, reference and both texts, each in a fence of its own: prompts of other pairs and
-# orders share what stands before the first text that differs.
-MATERIAL_ALONE = """<request-{fence_request}>
+REQUEST = """<request-{fence_request}>
 {request}
-</request-{fence_request}>{reference}
+</request-{fence_request}>"""
+RESPONSES = """
 <response-1-{fence_1}>
 {response_1}
 </response-1-{fence_1}>
 <response-2-{fence_2}>
 {response_2}
 </response-2-{fence_2}>"""
+# Request, reference and both texts, each in a fence of its own: prompts of other pairs and
+# orders share what stands before the first text that differs.
+MATERIAL_ALONE = f"{REQUEST}{{reference}}{RESPONSES}"
 # The same with which turn is judged and the caller's words, for steps that prefer.
 MATERIAL = MATERIAL_ALONE + "{focus}{instructions}\n\n"
 # Put behind the material where the request has several turns.
@@ -186,14 +188,6 @@ class PairSteps(RowSteps):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(not_judged(failures, no_usage(), why))
         return self.decided(even_verdict()) if same else self.blank(pair, account)
-
-    async def recall(self, state: PairState, account: Account) -> Update:
-        """Recall the audited mistakes that fit the pair."""
-        recalled = await self.recaller.recall(state)
-        examples = self.recaller.fitting(recalled, state)
-        report = self.recaller.report(recalled, examples)
-        account.fail(cut_failures(report))
-        return {"shown": examples, "recalled": report}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """The words around the material: focus, the caller's words, examples.

@@ -1,9 +1,10 @@
-"""Replies that several methods share: a label, a plan of criteria, and scores on it."""
+"""Replies that several methods share: a label, a plan of criteria, scores on it, their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from langchain_core.messages import AIMessage
@@ -13,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.reading import ReplyData
-from langchain_judges.orders import Order, Slot, SlotOrTie
+from langchain_judges.orders import ORDER_NAMES, Order, Slot, SlotOrTie
 
 
 class Choice(BaseModel):
@@ -204,3 +205,62 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     if explain_first:
         fields = {"explanation": fields["explanation"], **fields}
     return create_model("Scores", **fields)
+
+
+# The mean scores `{"A", "B"}` of each criterion in each order.
+ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
+
+
+def mean_scores(
+    criteria: Iterable[PlanLine], subscores: Sequence[PlanScore], orders: Sequence[Order]
+) -> ScoreCells:
+    """Average the samples of each cell; drop a criterion that one of its orders lacks.
+
+    Totals over different criteria could not be compared, so a criterion that failed in
+    one order is left out of the other too.
+    """
+    planned: dict[str, list[Order]] = {}
+    for criterion in criteria:
+        asked_orders = [criterion["order"]] if "order" in criterion else list(orders)
+        planned.setdefault(criterion["name"], []).extend(asked_orders)
+    cells: dict[tuple[str, Order], dict[str, float]] = {}
+    for name, orders_of_criterion in planned.items():
+        samples = {
+            order: [
+                s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
+            ]
+            for order in orders_of_criterion
+        }
+        if all(samples.values()):
+            for order, scores in samples.items():
+                cells[name, order] = {
+                    side: fmean(score[side] for score in scores) for side in ("A", "B")
+                }
+    return cells
+
+
+def quorum(
+    criteria: Sequence[PlanLine],
+    cells: ScoreCells,
+    orders: Sequence[Order],
+    min_valid: int | None = None,
+) -> str | None:
+    """Sentence that says what is missing for a verdict; None if enough criteria were scored."""
+    if not criteria:
+        return "Not judged: there is no plan of criteria."
+    for order in orders:
+        count = sum(criterion.get("order", order) == order for criterion in criteria)
+        valid = sum(cell_order == order for _, cell_order in cells)
+        least = min_valid or count // 2 + 1
+        if valid < least:
+            return (
+                f"Not judged: {valid} of {count} criteria could be scored "
+                f"({ORDER_NAMES[order]}), at least {least} must be."
+            )
+    return None
+
+
+def totals_of(order: Order, cells: ScoreCells) -> dict[str, float]:
+    """The sums of the scores of one order."""
+    own = [cell for (_, cell_order), cell in cells.items() if cell_order == order]
+    return {side: round(sum(cell[side] for cell in own), 9) for side in ("A", "B")}

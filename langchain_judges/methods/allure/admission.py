@@ -33,7 +33,7 @@ from langchain_judges.methods.allure.state import (
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, with_source
-from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage
+from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
 TRIALS = 15
@@ -59,13 +59,7 @@ def touched(items: Sequence[Item], families: set[str | None], everywhere: bool) 
 
 
 # What a verdict of another runnable may leave out.
-_BLANK: dict[str, Any] = {
-    "label": None,
-    "score": None,
-    "rationale": "",
-    "recalled": [],
-    "usage": no_usage(),
-}
+_BLANK = {**not_labelled([], no_usage()), "rationale": ""}
 
 
 @dataclass(frozen=True)

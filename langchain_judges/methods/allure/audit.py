@@ -223,6 +223,9 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return judge
 
 
+_SCHEMA = StateSchema(states.AuditState, states.AuditOptions.results, states.AuditInput)
+
+
 class AuditNode(StepNode):
     """A step of the loop as a node."""
 
@@ -251,7 +254,7 @@ class Loop:
 
     def graph(self) -> MethodGraph:
         """The graph of the loop."""
-        graph = StateSchema(states.AuditState, self.options.results, states.AuditInput).graph()
+        graph = _SCHEMA.graph()
         steps = [self.prepare, self.evaluate, self.check, self.propose, self.audit]
         steps += [self.admission.admit, self.measure, self.test, self.conclude]
         for step in steps:
@@ -275,15 +278,9 @@ class Loop:
         if self.options.auditor == "labels":
             require_labels(items, self.labels)
         pool, dev, test = held_out(items, self.labels, self.options)
-        # A checkpointed thread still holds what its previous run left.
-        verdicts = ("verdicts", "dev_verdicts", "test_before", "test_verdicts")
-        fresh: Update = {key: {} for key in verdicts}
-        lists = ("proposals", "decisions", "queue", "kept", "learnt", "trials")
-        fresh |= {key: [] for key in (*lists, "examples", "waiting", "spent", "history")}
         return {
-            **fresh,
-            **{"pool": pool, "dev": dev, "test": test, "round": 1, "doubts": {}},
-            **{"stopped": None, "gain": None},
+            **_SCHEMA.blank,
+            **{"pool": pool, "dev": dev, "test": test, "round": 1},
             "stale": [item["id"] for item in (*pool, *dev, *test)],
         }
 

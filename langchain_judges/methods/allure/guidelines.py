@@ -129,10 +129,7 @@ async def _drawn(
         "after": held_out.measure(after),
         "chance": chance,
         "admitted": not held_out.fell(before, after) and chance <= RISK,
-        "failures": [
-            *drawn["failures"],
-            *(f for v in (*earlier, *later) for f in v["failures"]),
-        ],
+        "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
 

@@ -196,8 +196,8 @@ class BSMSteps(PairSteps):
     async def merge(self, state: BSMState, account: Account) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
-        cells = tally.mean_scores(criteria, state["subscores"], options.order_list)
-        if reason := tally.quorum(options, criteria, cells):
+        cells = shared.mean_scores(criteria, state["subscores"], options.order_list)
+        if reason := shared.quorum(criteria, cells, options.order_list, options.min_valid):
             return {"verdict": not_judged(**account.booked, rationale=reason), "by_order": {}}
         by_order = {order: tally.order_totals(order, cells) for order in options.order_list}
         if options.merge == "model":
@@ -213,7 +213,7 @@ class BSMSteps(PairSteps):
         self,
         state: BSMState,
         order: Order,
-        cells: tally.ScoreCells,
+        cells: shared.ScoreCells,
         totals: OrderResult,
         account: Account,
     ) -> OrderResult:

@@ -12,16 +12,18 @@ looks the same in each.
 from __future__ import annotations
 
 from langchain_judges.asking.question import chat_prompt
-from langchain_judges.methods.pairs import BY_ITSELF, MATERIAL_RULE, PLAN_CRITERIA
-
-_REQUEST = """<request-{fence_request}>
-{request}
-</request-{fence_request}>"""
+from langchain_judges.methods.pairs import (
+    BY_ITSELF,
+    MATERIAL_ALONE,
+    MATERIAL_RULE,
+    PLAN_CRITERIA,
+    REQUEST,
+)
 
 # Asks for the plan of criteria (section 3.2, branch). Returns `Plan`.
 BRANCH = chat_prompt(
     f"You plan how responses to a request will be scored. {MATERIAL_RULE}",
-    _REQUEST,
+    REQUEST,
     "{focus}{instructions}\n\n",
     f"{PLAN_CRITERIA} In asks_right say whether a criterion asks what is right or true.",
 )
@@ -29,14 +31,8 @@ BRANCH = chat_prompt(
 # Asks for both scores on one criterion (section 3.2, solve). Returns `Scores`.
 SOLVE = chat_prompt(
     f"You score two responses to the same request on one criterion. {MATERIAL_RULE}",
-    _REQUEST,
-    """{reference}
-<response-1-{fence_1}>
-{response_1}
-</response-1-{fence_1}>
-<response-2-{fence_2}>
-{response_2}
-</response-2-{fence_2}>{focus}{instructions}
+    MATERIAL_ALONE,
+    """{focus}{instructions}
 
 Score both responses on the criterion below and on nothing else, from {low} to {high}. \
 {anchors} """,
@@ -50,7 +46,7 @@ The criterion: {criterion}""",
 # prints no prompt for it; this is our reading. Returns `Choice`.
 MERGE = chat_prompt(
     f"You decide from findings which of two responses to a request is better. {MATERIAL_RULE}",
-    _REQUEST,
+    REQUEST,
     """
 <findings-{fence_findings}>
 {findings}
@@ -67,7 +63,7 @@ difference matters.""",
 # Asks for an answer to judge by (section 4, reference-based). Returns `Answer`.
 REFERENCE = chat_prompt(
     "You respond to requests. Your response is the reference that others are held against.",
-    _REQUEST,
+    REQUEST,
     "{focus}\n\nWork it out with care, then give the response that an expert would give.",
 )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from langchain_judges.asking.account import Account
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.pairs import OrderAnswer, order_verdict
-from langchain_judges.methods.replies import PlanLine, PlanScore
+from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import (
-    ORDER_NAMES,
     Order,
     in_slots,
     naming_slots,
@@ -19,60 +18,10 @@ from langchain_judges.orders import (
 )
 from langchain_judges.verdict import Verdict
 
-# The mean scores `{"A", "B"}` of each criterion in each order.
-ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
-
-
-def mean_scores(
-    criteria: Iterable[PlanLine], subscores: Sequence[PlanScore], orders: Sequence[Order]
-) -> ScoreCells:
-    """Average the samples of each cell; drop a criterion that one of its orders lacks.
-
-    Totals over different criteria could not be compared, so a criterion that failed in
-    one order is left out of the other too.
-    """
-    planned: dict[str, list[Order]] = {}
-    for criterion in criteria:
-        asked_orders = [criterion["order"]] if "order" in criterion else list(orders)
-        planned.setdefault(criterion["name"], []).extend(asked_orders)
-    cells: dict[tuple[str, Order], dict[str, float]] = {}
-    for name, orders_of_criterion in planned.items():
-        samples = {
-            order: [
-                s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
-            ]
-            for order in orders_of_criterion
-        }
-        if all(samples.values()):
-            for order, scores in samples.items():
-                cells[name, order] = {
-                    side: fmean(score[side] for score in scores) for side in ("A", "B")
-                }
-    return cells
-
-
-def quorum(options: BSM, criteria: Sequence[PlanLine], cells: ScoreCells) -> str | None:
-    """Sentence that says what is missing for a verdict; None if enough criteria were scored."""
-    if not criteria:
-        return "Not judged: there is no plan of criteria."
-    for order in options.order_list:
-        count = sum(criterion.get("order", order) == order for criterion in criteria)
-        valid = sum(cell_order == order for _, cell_order in cells)
-        least = options.min_valid or count // 2 + 1
-        if valid < least:
-            return (
-                f"Not judged: {valid} of {count} criteria could be scored "
-                f"({ORDER_NAMES[order]}), at least {least} must be."
-            )
-    return None
-
 
 def order_totals(order: Order, cells: ScoreCells) -> OrderResult:
     """Sum the scores of one order and prefer the larger total (Algorithm 1, line 10)."""
-    totals = {
-        side: round(sum(cell[side] for at, cell in cells.items() if at[1] == order), 9)
-        for side in ("A", "B")
-    }
+    totals = totals_of(order, cells)
     return {"totals": totals, "preference": prefer(totals), "explanation": ""}
 
 

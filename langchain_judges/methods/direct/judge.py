@@ -43,10 +43,6 @@ class BaselineSteps(PairSteps):
         """[Plan,] judge."""
         return [self.plan, self.judge] if self.form.max_criteria else [self.judge]
 
-    def fingerprint(self) -> dict[str, object]:
-        """The worked examples."""
-        return {"worked": list(self.options.worked)}
-
     @cached_property
     def form(self) -> baselines.BaselineSpec:
         """The question of each order."""
@@ -106,11 +102,12 @@ class BaselineSteps(PairSteps):
         plan, pair = state["criteria"], pair_of(state)
         orders = self.options.order_list if plan else ()
         parts = await gather([self._lines(pair, plan, o, account.part()) for o in orders])
-        subscores = sorted((each for part in parts for each in part), key=lambda x: x["order"])
-        ballots, reason = tally.order_totals(self.options.order_list, plan, subscores)
-        if reason:
+        subscores = [each for part in parts for each in part]
+        cells = shared.mean_scores(plan, subscores, orders)
+        if reason := shared.quorum(plan, cells, orders):
             verdict = not_judged(**account.booked, rationale=reason)
             return {"ballots": [], "subscores": subscores, "verdict": verdict}
+        ballots = [tally.summed(order, subscores, cells) for order in orders]
         return {**self._merged(state, ballots, account), "subscores": subscores}
 
     async def _ballot(
@@ -150,7 +147,6 @@ class BaselineSteps(PairSteps):
     ) -> Update:
         """Take the majority of each order, then combine the orders."""
         options, pair = self.options, pair_of(state)
-        ballots = sorted(ballots, key=_place)
         if not options.weighs_choice:
             return {
                 "ballots": ballots,
@@ -211,10 +207,6 @@ class BaselineSteps(PairSteps):
             return {}
         task = worded(*choose_task(self.form.task, pair), self.options.wording)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
-
-
-def _place(ballot: replies.DirectBallot) -> tuple[str, int]:
-    return ballot["order"], ballot["sample"]
 
 
 def _described(criterion: shared.PlanLine) -> str:

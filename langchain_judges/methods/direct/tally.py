@@ -11,7 +11,7 @@ from langchain_judges.asking.question import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.pairs import OrderAnswer, order_verdict, side_by_coin
-from langchain_judges.methods.replies import PlanLine, PlanScore
+from langchain_judges.methods.replies import PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
@@ -105,43 +105,16 @@ def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> O
     return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 
 
-def order_totals(
-    orders: Sequence[Order],
-    criteria: Sequence[PlanLine],
-    subscores: Sequence[PlanScore],
-) -> tuple[list[DirectBallot], str]:
-    """Sum the criteria of each order, or say what is missing.
-
-    Totals over different criteria could not be compared: a criterion that one order lacks
-    is left out of the other too.
-
-    Args:
-        orders: The orders that were asked.
-        criteria: The plan.
-        subscores: The scores on each criterion.
-    """
-    if not criteria:
-        return [], "Not judged: there is no plan of criteria."
-    scored = {(line["criterion"], line["order"]) for line in subscores}
-    names = [c["name"] for c in criteria if all((c["name"], o) in scored for o in orders)]
-    least = len(criteria) // 2 + 1
-    if len(names) < least:
-        return [], (
-            f"Not judged: {len(names)} of {len(criteria)} criteria could be scored, at least "
-            f"{least} must be."
-        )
-    return [_total(order, names, subscores) for order in orders], ""
-
-
-def _total(order: Order, names: Sequence[str], subscores: Sequence[PlanScore]) -> DirectBallot:
-    lines = [s for s in subscores if s["order"] == order and s["criterion"] in names]
-    totals = {side: float(sum(line["scores"][side] for line in lines)) for side in ("A", "B")}
+def summed(order: Order, subscores: Sequence[PlanScore], cells: ScoreCells) -> DirectBallot:
+    """The ballot of an order: the sums of the criteria that every order has."""
+    totals = totals_of(order, cells)
+    lines = (s for s in subscores if s["order"] == order and (s["criterion"], order) in cells)
     return {
         "order": order,
         "sample": 0,
         "preference": prefer(totals),
         "scores": totals,
-        "explanation": lines[0]["explanation"],
+        "explanation": next(lines)["explanation"],
         "probability": None,
         "confidence": None,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
+from typing import Any
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask, recorded
@@ -31,7 +33,7 @@ class VoteSteps(RoleSteps):
         """Roles, vote, tally."""
         return [self.roles, self.vote, self.tally]
 
-    def fingerprint(self) -> dict[str, object]:
+    def fingerprint(self) -> dict[str, Any]:
         """The embedder; and the wording of the sets, which decides what sits by task."""
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
@@ -131,7 +133,10 @@ class VoteSteps(RoleSteps):
         ballots, unweighed = tally.weighed(state["ballots"], options.poll.confidence)
         sampled = options.poll.replies > 1
         votes = tally.role_votes(roles, ballots, sampled)
-        by_order = tally.votes_by_order(roles, ballots, self.orders(pair_of(state)), sampled)
+        by_order = {
+            order: tally.role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
+            for order in self.orders(pair_of(state))
+        }
         account.fail([*unweighed, *tally.divided(by_order)])
         least, valid = len(roles) // 2 + 1, tally.fewest_valid(by_order)
         if not roles or valid < least:
@@ -140,9 +145,9 @@ class VoteSteps(RoleSteps):
                 account.fail([Problem("missing", why).failure("vote", "panel")])
             verdict = not_judged(**account.booked, rationale=f"Not judged: {why}.")
             return {"votes": votes, "score_norm": None, "verdict": verdict}
-        norms = [tally.norm(tally.order_sums(each), each) or 0.0 for each in by_order.values()]
         verdict = tally.decide(options, votes, by_order, account)
-        return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
+        score_norm = fmean(map(tally.norm, by_order.values()))
+        return {"votes": votes, "score_norm": score_norm, "verdict": verdict}
 
 
 build = VoteSteps.build

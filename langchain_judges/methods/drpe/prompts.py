@@ -10,7 +10,7 @@ text, so that a provider's cache reads both once; what a step asks comes last.
 from __future__ import annotations
 
 from langchain_judges.asking.question import chat_prompt
-from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE
+from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE, RESPONSES
 
 _SYSTEM = "You speak for different people who judge the same texts. " + MATERIAL_RULE
 _TEXT = """<text-{fence_text}>
@@ -50,20 +50,7 @@ MERGED = chat_prompt(
     _READERS,
 )
 
-_MATERIAL = (
-    _TEXT
-    + """
-<response-1-{fence_1}>
-{response_1}
-</response-1-{fence_1}>
-<response-2-{fence_2}>
-{response_2}
-</response-2-{fence_2}>{focus}{instructions}
-
-{about} {everyone}
-
-"""
-)
+_MATERIAL = f"{_TEXT}{RESPONSES}{{focus}}{{instructions}}\n\n{{about}} {{everyone}}\n\n"
 
 # Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each.
 VOTE = chat_prompt(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking import reply_text
-from langchain_judges.asking.reading import check, shape_of
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import ConfidenceSource, Preference, Role, Vote
@@ -122,12 +122,6 @@ def votes_shape(count: int) -> type[BaseModel]:
 
 # Of a role's reply whose tokens count.
 PARTS = ("reason", "vote")
-
-
-def slot_vote(data: object) -> RoleVote | None:
-    """A vote as it was meant to be, or None for anything else, an even one too."""
-    vote, _ = check(data, RoleVote)
-    return RoleVote(**vote) if vote else None
 
 
 def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, list[float | int]]:

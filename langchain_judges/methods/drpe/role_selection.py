@@ -45,18 +45,6 @@ from langchain_judges.rows.texts import judged, shown, shown_task, transcript
 from langchain_judges.verdict import Failure, Pair, Role
 
 
-def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
-    """The proposed roles that do not sit on the panel already."""
-    names = {role["type"].casefold() for role in static}
-    return [role for role in proposed if role["type"].casefold() not in names]
-
-
-def _wanted(replies: Mapping[str, Reply]) -> str | None:
-    """Kind of the task, by the first reply that names it."""
-    said = ((reply.data or {}).get("wanted") for reply in replies.values())
-    return next(filter(None, said), None)
-
-
 def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
     """The readers that replies name, coarse before fine, each with its kind."""
     readers: list[Any] = []
@@ -138,12 +126,15 @@ class RoleSteps(PairSteps):
             replies = await self._replies(self._context(state), pair, account)
             # Readers beyond those that were asked for would be votes that nobody counted on.
             proposed = first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)
-        if wanted := _wanted(replies):
+        kinds = ((reply.data or {}).get("wanted") for reply in replies.values())
+        if wanted := next(filter(None, kinds), None):
             pair["task_kind"] = wanted
         name, task = self.task(pair)
         static = self.panel.static_roles(task)
         if self.options.generates:
-            seated = await self._seated(_new(proposed, static), account)
+            names = {role["type"].casefold() for role in static}
+            new = [role for role in proposed if role["type"].casefold() not in names]
+            seated = await self._seated(new, account)
         roles = [*static, *seated]
         emit_each("role", "roles", roles)
         said = {"task": name, "task_kind": wanted} if wanted else {}

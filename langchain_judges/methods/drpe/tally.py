@@ -7,14 +7,9 @@ from statistics import fmean
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.reading import Problem
+from langchain_judges.asking.reading import Problem, check
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
-from langchain_judges.methods.drpe.replies import (
-    Call,
-    RoleBallot,
-    slot_vote,
-    unit_names,
-)
+from langchain_judges.methods.drpe.replies import Call, RoleBallot, RoleVote, unit_names
 from langchain_judges.methods.pairs import OrderAnswer, order_verdict
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -51,7 +46,7 @@ def read_ballots(
     names = unit_names(len(call.positions))
     for name, position, role in zip(names, call.positions, call.voters, strict=True):
         part = reply.data.get(name) if batch else reply.data
-        vote = slot_vote(part)
+        vote, _ = check(part, RoleVote)
         if vote is None:
             reason: FailureReason = "missing" if part is None else "invalid_label"
             detail = f"no vote for 1 or 2 from {role['type']}{place}: {str(part)[:80]}"
@@ -64,8 +59,8 @@ def read_ballots(
                 "role": role["type"],
                 "order": call.order,
                 "sample": call.sample,
-                "preference": preferred_slot(call.order, vote.vote),
-                "reason": naming_identities(vote.reason, call.order),
+                "preference": preferred_slot(call.order, vote["vote"]),
+                "reason": naming_identities(vote["reason"], call.order),
                 "confidence": float(measured[0]) if measured else None,
                 "confidence_source": "logprobs" if measured else "none",
                 "tokens": int(measured[1]) if measured else None,
@@ -109,19 +104,6 @@ def role_votes(
         sampled: Whether a vote's confidence is the share of its ballots that agree.
     """
     return [_vote(i, role, ballots, sampled) for i, role in enumerate(roles)]
-
-
-def votes_by_order(
-    roles: Sequence[Role],
-    ballots: Sequence[RoleBallot],
-    orders: Sequence[Order],
-    sampled: bool,
-) -> dict[Order, list[Vote]]:
-    """One vote for each role in each order; see `role_votes`."""
-    return {
-        order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
-        for order in orders
-    }
 
 
 def fewest_valid(by_order: Mapping[Order, Sequence[Vote]]) -> int:
@@ -232,7 +214,7 @@ def _reason(sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
     return " ".join(parts)
 
 
-def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
-    """The sum for A over the number of valid votes; None if there are none."""
+def norm(votes: Sequence[Vote]) -> float:
+    """The sum for A over the number of valid votes; 0 if there are none."""
     valid = sum(vote["preference"] is not None for vote in votes)
-    return sums["A"] / valid if valid else None
+    return order_sums(votes)["A"] / valid if valid else 0.0

@@ -19,6 +19,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
+from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Label
 
 _LOG = logging.getLogger(__name__)
@@ -302,7 +303,6 @@ Needs = Annotated[
 ]
 _WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
-_OTHER_NAMES = files("langchain_judges.methods.rubric") / "other_names.yaml"
 
 
 class Rubric(Options):
@@ -386,7 +386,7 @@ def ready_text(name: str) -> str | None:
 @cache
 def other_names() -> Mapping[str, str]:
     """The ready rubrics by what other packages and papers call them."""
-    called = yaml.load(_OTHER_NAMES.read_text(encoding="utf-8"), _LOADER)  # noqa: S506
+    called = packaged(__package__, "other_names.yaml")
     return {other: name for name, others in called.items() for other in others}
 
 

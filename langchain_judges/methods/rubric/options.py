@@ -91,10 +91,6 @@ class LabelOptions(LookupOptions):
         """The steps that ask a model."""
         return {"evaluate": None}
 
-    @abstractmethod
-    def fingerprint(self) -> dict[str, Any]:
-        """Plain data that decides verdicts, besides the options."""
-
     @property
     def needs_source(self) -> bool:
         """Whether texts are compared with a source."""

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.methods.items import ItemState
+from langchain_judges.methods.items import ItemState, labelled
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import ConfidenceSource, Label, LabelVerdict, not_labelled
@@ -256,13 +256,7 @@ def one_verdict(part: CriterionScore, account: Account) -> LabelVerdict:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
         return not_labelled(**account.booked, rationale=why)
     why = part["reason"] or f"Label {part['label']}, without a reason."
-    return {
-        **not_labelled(**account.booked, rationale=why),
-        "label": part["label"],
-        "score": part["score"],
-        "confidence": part["confidence"],
-        "confidence_source": part["confidence_source"],
-    }
+    return labelled(account, why, part["label"], part["score"], part["confidence"])
 
 
 def total_verdict(
@@ -302,13 +296,7 @@ def total_verdict(
     confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
     known = [each for each in confidences if each is not None]
     confidence = prod(known) if len(known) == len(confidences) else None
-    return {
-        **not_labelled(**account.booked, rationale=_rationale(total, subscores, broken)),
-        "label": total,
-        "score": total,
-        "confidence": confidence,
-        "confidence_source": "none" if confidence is None else "logprobs",
-    }
+    return labelled(account, _rationale(total, subscores, broken), total, total, confidence)
 
 
 def _rationale(

@@ -47,10 +47,6 @@ class SC2Steps(PairSteps):
         """Aspects, tables, tournament, preference."""
         return [self.aspects, self.tables, self.tournament, self.preference]
 
-    def fingerprint(self) -> dict[str, object]:
-        """The worked examples."""
-        return {"worked": list(self.options.worked)}
-
     async def aspects(self, state: replies.SC2State, account: Account) -> Update:
         """Settle the aspects: the caller's, or those that most online samples name."""
         numbers = range(1, self.options.proposals + 1)
