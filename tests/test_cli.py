@@ -145,7 +145,7 @@ def test_a_label_of_a_cell_is_the_judges_and_an_unknown_one_is_bad(serve, tmp_pa
     assert sentences[command] in re.sub(" +", " ", result.stdout)
 
 
-NO_ROW = "has no good row; nothing was asked."
+NO_ROW = "has no usable row; nothing was asked."
 
 
 @pytest.mark.parametrize(

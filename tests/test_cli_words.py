@@ -198,6 +198,10 @@ REFUSED = {
     "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run is for --model",
     "merge empty.jsonl -o a.csv": "holds results of 0 judges",
     "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
+    "show faithfulness": "did you mean 'groundedness'?",
+    "judge items.jsonl --model m --preset politness --method rubric": "did you mean 'tone'?",
+    "jugde pairs.jsonl": "There is no command 'jugde'; did you mean 'judge'?",
+    "rank pairs.jsonl": "did you mean 'compare'?",
 }
 
 

@@ -230,4 +230,4 @@ def test_a_judge_and_the_help_work_without_docstrings_and_without_sources(tmp_pa
     shown = run("-m", "langchain_judges.cli", "judge", "--help")
     assert "None" not in shown.replace("None:", "")
     assert "--concurrency" in shown
-    assert flags or "Most model calls in flight" in shown
+    assert flags or "Maximum number of model calls" in shown

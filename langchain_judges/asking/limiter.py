@@ -212,8 +212,8 @@ class MinuteLimiter(BaseRateLimiter):
     Tokens are known only after a reply, so a call waits for those of earlier replies.
 
     Args:
-        rpm: Most requests a minute.
-        tpm: Most tokens a minute, input and output.
+        rpm: Maximum number of requests a minute.
+        tpm: Maximum number of tokens a minute, input and output.
 
     Raises:
         OptionError: Neither is given, or one is not positive.

@@ -247,7 +247,10 @@ def _named_model(
         chat: BaseChatModel = init_chat_model(model, **options)
     except ValueError as exc:
         reason = str(exc).split("\n")[0]
-        raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
+        raise ModelSetupError(
+            f"The model {model!r} is not known; write PROVIDER:NAME, such as "
+            f"openai:gpt-5-mini. LangChain says: {reason}"
+        ) from exc
     except Exception as exc:  # a package is missing; or it raises its own
         raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
     return resolve_model(chat)

@@ -12,18 +12,20 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+from langchain_judges.errors import did_you_mean
+
 # What each command is for, in a few words; none is loaded to say so.
 COMMANDS = {
-    "audit": "Find a judge's mistakes, have them checked, remember them.",
-    "compare": "Say which system is better, or rank many.",
+    "audit": "Find a judge's mistakes, have them checked, and remember them.",
+    "compare": "Find out which of two systems is better, or rank several.",
     "judge": "Judge every row of a file.",
-    "label": "Label the rows that tell most, at a terminal.",
+    "label": "Label the most informative rows in a terminal.",
     "merge": "Join the parts of a sharded run, or convert results.",
-    "show": "Show methods with options and prompts, and rubrics.",
-    "trust": "Report whether a judge may be trusted, or which of several.",
-    "view": "Look at rows and verdicts in a browser, and label them.",
+    "show": "Show methods, their options and prompts, and ready rubrics.",
+    "trust": "Report how far to trust a judge, or which of several.",
+    "view": "View and label rows and verdicts in a browser.",
     "watch": "Judge the latest runs of a LangSmith project.",
-    "write": "Write texts that use every concept of a list.",
+    "write": "Write texts that use every concept in a list.",
 }
 
 
@@ -52,9 +54,10 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return a command, None if there is no such."""
+        """Return a command; refuse another name."""
         if name not in COMMANDS:
-            return None
+            hint = did_you_mean(name, COMMANDS, {"rank": "compare", "evaluate": "judge"})
+            ctx.fail(f"There is no command {name!r}; {hint}there are {', '.join(COMMANDS)}.")
         from langchain_judges.options import docstring
 
         function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
@@ -116,7 +119,7 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Judge and write text with language models by published methods."""
+    """Judge and write text with language models, using published methods."""
 
 
 def run() -> None:

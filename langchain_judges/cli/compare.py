@@ -123,9 +123,9 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Say which system gives better outputs; the same command resumes where it stopped.
+    """Find out which system gives better outputs; the same command resumes.
 
-    More than two systems are ranked: systems whose order is in doubt are compared until it is
+    More than two systems are ranked: those whose order is in doubt are compared until it is
     settled. To find out which judge agrees with people, use trust.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,

@@ -97,7 +97,7 @@ class RowFlags:
 
     Attributes:
         column: Read a field from another column, such as label=winner; repeatable.
-        max_rows: Take only the first rows, this many.
+        max_rows: Use at most this many rows, from the top.
     """
 
     column: Columns = None

@@ -36,8 +36,8 @@ class LargeRunFlags(RunFlags):
     """Limits and speed of a run over many rows.
 
     Attributes:
-        rpm: Most requests a minute.
-        tpm: Most tokens a minute.
+        rpm: Maximum number of requests a minute.
+        tpm: Maximum number of tokens a minute.
         show_prompt: Print how a row is understood and the requests for it, and stop.
     """
 

@@ -45,8 +45,8 @@ RowCheck = Callable[[object], object]
 
 # What to add to the command where no row can be judged.
 _HINT = (
-    "Name columns as in --column input=question. Pairs need a method such as bsm, single texts "
-    "one such as rubric; --set rubric=… says what to judge by."
+    "Name columns by --column, such as --column input=question; say what to judge single texts "
+    "by with --set, such as --set rubric='Is it polite?'."
 )
 
 
@@ -199,10 +199,10 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     if len(file.bad) > _MOST_NAMED:
         say(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
     if not file.number:
-        what = "no good row; nothing was asked" if file.bad else f"no {work}"
+        what = "no usable row; nothing was asked" if file.bad else f"no {work}"
         say(f"{file.path} has {what}.", "red")
         if file.bad:
-            say(_HINT)
+            say(_HINT if file.takes else "Name columns by --column FIELD=COLUMN.")
         raise typer.Exit(MISUSED)
     for id_, rows in file.ids.most_common(_MOST_NAMED):
         if rows > 1:

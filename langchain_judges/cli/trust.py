@@ -142,7 +142,7 @@ def trust(
         ),
     ] = None,
 ) -> None:
-    """Report whether a judge may be trusted; the same command resumes where it stopped.
+    """Report how far to trust a judge; the same command resumes where it stopped.
 
     With several methods, or several --verdicts, it says which judge agrees best with people.
 

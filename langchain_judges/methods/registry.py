@@ -190,6 +190,9 @@ def named(table: Mapping[str, T], name: str, what: str) -> T:
     """The entry of a name, or an `OptionError` with all names."""
     if name in table:
         return table[name]
-    hint = did_you_mean(name, table)
+    from langchain_judges.methods.rubric.criteria import other_names
+
+    called = {other: own for other, own in other_names().items() if own in table}
+    hint = did_you_mean(name, table, called)
     others = f"there are {', '.join(sorted(table))}" if table else "there are none"
     raise OptionError(f"there is no {what} {name!r}; {hint}{others}")

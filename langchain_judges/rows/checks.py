@@ -225,7 +225,7 @@ def check_task(task: Any) -> None:
     if not isinstance(concepts, list) or not concepts:
         raise InputError(
             "`concepts` must be a list of at least one word that the text has to use, "
-            f"got {str(concepts)[:40]!r}"
+            f"got {repr(concepts)[:40]}"
         )
     for concept in concepts:
         _check_is(concept, str, "each of `concepts`", "a text")

@@ -33,7 +33,8 @@ class RunLimits(Options):
     """Options of every run over many rows.
 
     Attributes:
-        max_concurrency: Most model calls in flight; default 16, or 4 with a local model.
+        max_concurrency: Maximum number of model calls in flight; default 16, or 4 with a local
+            model.
         progress: Show progress on the terminal.
     """
 
@@ -69,7 +70,7 @@ class RunOptions(RunLimits):
             with a part for each shard, and `merge` joins the parts.
         open_rows: The most rows that are started and not finished; None for twice
             `max_concurrency`.
-        max_rows: Judge this many rows, the first ones.
+        max_rows: Judge at most this many rows, from the top.
         max_calls: Stop after this many replies; the remaining rows are reported as
             `over_budget`, and a later run judges them.
         max_tokens: Stop after this many tokens; replies in flight are still received.
@@ -77,7 +78,7 @@ class RunOptions(RunLimits):
             "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each row
             then show their cost.
-        max_dollars: Stop after this many dollars; needs `prices`.
+        max_dollars: Stop after spending this many dollars; needs `prices`.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
         on_bug: What a bug in a judge's code does, such as a KeyError in a step: `"raise"` ends

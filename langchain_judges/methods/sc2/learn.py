@@ -96,7 +96,7 @@ class LearnOptions(AskingOptions):
         n: Aspects wanted.
         path: The JSON file in which the result is kept; None keeps nothing.
         task: What the texts will be compared by, as in `create_sc2_judge`.
-        max_concurrency: Most model calls in flight.
+        max_concurrency: Maximum number of model calls in flight.
     """
 
     called = "learn_aspects"
