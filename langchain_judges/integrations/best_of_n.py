@@ -106,13 +106,10 @@ def best_of(
     writer = written if written is None else coerce_to_runnable(written)
     contest = _Contest(n, judge, writer, seed)
 
-    def now(task: object, config: RunnableConfig) -> Best:
+    def held(task: object, config: RunnableConfig) -> Best:
         return run(contest.held(task, config))
 
-    async def later(task: object, config: RunnableConfig) -> Best:
-        return await contest.held(task, config)
-
-    return RunnableLambda(now, afunc=later, name=f"best of {n}")
+    return RunnableLambda(held, afunc=contest.held, name=f"best of {n}")
 
 
 class _Contest:

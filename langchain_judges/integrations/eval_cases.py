@@ -478,3 +478,9 @@ def _extra(verdict: CaseVerdict) -> dict[str, object]:
     if decision(verdict) is None:
         extra["reason"] = reason_of(verdict)
     return extra
+
+
+def feedback_of(judge: Judge, score: CaseScore) -> dict[str, Any]:
+    """Fields of a score that LangSmith's `create_feedback` takes."""
+    own = {name: getattr(score, name) for name in ("key", "score", "value", "comment", "extra")}
+    return {**own, "source_info": fingerprint_of(judge), "feedback_source_type": "model"}

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 from langchain.agents.middleware import (
     AgentMiddleware,
     AgentState,
@@ -34,17 +34,17 @@ from langchain_judges.integrations.eval_cases import (
     criteria_of,
     error_verdict,
     feedback_key,
+    feedback_of,
     item_for,
     label_options,
     outcome_of,
     pair_for,
     scores_of,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.options import Count, Rule, Share, check_value
+from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.fields import task_in, work_in
-from langchain_judges.rows.lookup import check_words
 from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
@@ -140,8 +140,8 @@ def send_feedback(
     tree = get_current_run_tree()
     if tree is None:
         return
-    client, fingerprint = tree.client, fingerprint_of(judge)
-    failures = outcome["verdict"].get("failures") or []
+    client, of_run = tree.client, {"run_id": tree.trace_id, "trace_id": tree.trace_id}
+    extra = {"revisions": revisions, "failures": outcome["verdict"].get("failures") or []}
 
     def send() -> None:
         try:
@@ -149,17 +149,9 @@ def send_feedback(
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
                 for each in scores_of(outcome, key):
-                    client.create_feedback(
-                        run_id=tree.trace_id,
-                        trace_id=tree.trace_id,
-                        key=each.key,
-                        score=each.score,
-                        comment=each.comment,
-                        source_info=fingerprint,
-                        feedback_source_type="model",
-                        source_run_id=judge_run,
-                        extra=each.extra and {"revisions": revisions, "failures": failures},
-                    )
+                    own = each._replace(extra=each.extra and extra)
+                    said = feedback_of(judge, own)
+                    client.create_feedback(**of_run, **said, source_run_id=judge_run)
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 
@@ -226,6 +218,47 @@ def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
     return [{"name": each, "description": each} for each in found]
 
 
+class AnswerOptions(Options):
+    """How answers of an agent are judged.
+
+    Attributes:
+        threshold: The lowest score that is good enough, from 0 to 1.
+        max_revisions: The most revisions in one run of the agent.
+        reference: A reference answer: a text, or a function of the agent's state.
+        context: The source that the answer is checked against: a text, or a function of the
+            agent's state. A judge of pairs reads it after the task.
+        trajectory: Judge everything that the agent did since the user's last message: its
+            tool calls, their results and the final answer, without rejected drafts. False:
+            only the final answer.
+        key: Name of the feedback; default as in `as_evaluator`.
+        max_iterations: The most judged answers, in place of `max_revisions`.
+        on_evaluation: Called with the `RubricEvaluation` of each answer.
+        keep_drafts: Leave rejected drafts, and the requests to revise them, in the messages.
+    """
+
+    called = "JudgeMiddleware"
+
+    threshold: Share = 0.5
+    max_revisions: Count = 1
+    reference: Reference = None
+    context: Reference = None
+    trajectory: bool = True
+    key: Annotated[str, MinLen(1)] | None = None
+    max_iterations: Annotated[int, Ge(1)] | None = None
+    on_evaluation: Callback = None
+    keep_drafts: bool = False
+
+    @property
+    def revisions(self) -> int:
+        """The most revisions, by whichever option says it."""
+        return self.max_iterations - 1 if self.max_iterations else self.max_revisions
+
+    def texts(self, state: JudgedState) -> list[str | None]:
+        """The reference and the source of a run of the agent."""
+        own = (self.reference, self.context)
+        return [each(state) if callable(each) else each for each in own]
+
+
 class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     """Judges an agent's answer, and requests a revision if the score is too low.
 
@@ -242,62 +275,26 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     A run of the agent may bring a `rubric`, as for deepagents' `RubricMiddleware`: a judge of
     one text then uses it. One without a rubric, a reference or a context judges only such
     runs.
-
-    Args:
-        judge: A judge of this package, or a runnable that declares what it takes.
-        threshold: The lowest score that is good enough, from 0 to 1.
-        max_revisions: The most revisions in one run of the agent.
-        reference: A reference answer: a text, or a function of the agent's state.
-        context: The source that the answer is checked against: a text, or a function of the
-            agent's state. A judge of pairs reads it after the task.
-        trajectory: Judge everything that the agent did since the user's last message: its
-            tool calls, their results and the final answer, without rejected drafts. False:
-            only the final answer.
-        key: Name of the feedback; default as in `as_evaluator`.
-        max_iterations: The most judged answers, in place of `max_revisions`.
-        on_evaluation: Called with the `RubricEvaluation` of each answer.
-        keep_drafts: Leave rejected drafts, and the requests to revise them, in the messages.
-
-    Raises:
-        OptionError: An option is not allowed, or the judge takes neither pair nor item.
     """
 
     state_schema = JudgedState
     # The messages stand in the runs of the agent already.
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
-    def __init__(  # noqa: PLR0913 - the options
-        self,
-        judge: Judge,
-        *,
-        threshold: float = 0.5,
-        max_revisions: int = 1,
-        reference: Reference = None,
-        context: Reference = None,
-        trajectory: bool = True,
-        key: str | None = None,
-        max_iterations: int | None = None,
-        on_evaluation: Callback = None,
-        keep_drafts: bool = False,
-    ) -> None:
-        """Check the options, without a call to a model."""
+    @with_options(AnswerOptions)
+    def __init__(self, judge: Judge, options: AnswerOptions) -> None:
+        """Check the options, without a call to a model.
+
+        Args:
+            judge: A judge of this package, or a runnable that declares what it takes.
+            options: Each by its name.
+
+        Raises:
+            OptionError: An option is not allowed, or the judge takes neither pair nor item.
+        """
         super().__init__()
-        self.judge = judge
-        self.kind = kind_of(judge)
-        check_value("threshold", threshold, Share)
-        check_value("max_revisions", max_revisions, Count)
-        for name, text in (("reference", reference), ("context", context)):
-            check_value(name, text, Reference)
-        check_value("trajectory", trajectory, bool)
-        check_words(key=key)
-        check_value("max_iterations", max_iterations, Annotated[int, Ge(1)] | None)
-        check_value("on_evaluation", on_evaluation, Callback)
-        check_value("keep_drafts", keep_drafts, bool)
-        self.on_evaluation, self.keep_drafts = on_evaluation, keep_drafts
-        self.threshold = threshold
-        self.max_revisions = max_iterations - 1 if max_iterations else max_revisions
-        self.reference, self.context, self.trajectory = reference, context, trajectory
-        self.key = key or feedback_key(judge)
+        self.judge, self.kind, self.options = judge, kind_of(judge), options
+        self.key = options.key or feedback_key(judge)
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
@@ -323,8 +320,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         current, outcome, judge_run = await self._judged(state, messages)
         answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
-        is_too_low = verdict is None or (score is not None and score < self.threshold)
-        is_last = len(earlier) >= self.max_revisions
+        is_too_low = verdict is None or (score is not None and score < self.options.threshold)
+        is_last = len(earlier) >= self.options.revisions
         if outcome:
             too_low: Result = "max_iterations_reached" if is_last else "needs_revision"
             self._report(outcome, too_low if is_too_low else "satisfied", answers)
@@ -344,7 +341,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[Judged, JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
         answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
-        work = work_of(messages) if self.trajectory else answer
+        work = work_of(messages) if self.options.trajectory else answer
         outcome = await self._outcome(state, task_of(messages), work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
@@ -361,15 +358,16 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _has_basis(self, state: JudgedState) -> bool:
         """Whether there is something to judge by."""
-        options = label_options(self.judge)
-        own = options is None or options.own_rubric is not None
-        return bool(own or self.reference or self.context or state.get("rubric"))
+        of_judge, own = label_options(self.judge), self.options
+        if of_judge is None or of_judge.own_rubric is not None:
+            return True
+        return bool(own.reference or own.context or state.get("rubric"))
 
     def _report(
         self, outcome: JudgmentResult, result: Result, answers: Sequence[Judged]
     ) -> None:
         """Hand an evaluation to the caller, if they want it."""
-        if not self.on_evaluation:
+        if not self.options.on_evaluation:
             return
         verdict = outcome["verdict"]
         if answers[-1]["score"] is None:
@@ -389,7 +387,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             criteria=criteria,
             unverified=False,
         )
-        self.on_evaluation(evaluation)
+        self.options.on_evaluation(evaluation)
 
     def _ending(
         self, state: JudgedState, answers: Sequence[Judged], current: Judged | None
@@ -404,8 +402,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         messages: list[AnyMessage] = state["messages"]
         best = self._best(answers)
         stays = current is not None and best["answer"] == current["answer"]
-        gone = set() if self.keep_drafts else drafts_in(messages)
-        if not (stays or self.keep_drafts):
+        gone = set() if self.options.keep_drafts else drafts_in(messages)
+        if not (stays or self.options.keep_drafts):
             gone |= {str(message.id) for message in answer_at_end(messages)}
         removed: list[Any] = [
             RemoveMessage(str(message.id)) for message in messages if str(message.id) in gone
@@ -436,7 +434,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self, state: JudgedState, task: PlainText, work: PlainText
     ) -> dict[str, object] | None:
         """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
-        reference, source = _text_of(self.reference, state), _text_of(self.context, state)
+        reference, source = self.options.texts(state)
         if self.kind == "item":
             own: Any = rubric_in(state.get("rubric"))
             more: Any = {"expected": reference, "source": source, "rubric": own}
@@ -450,8 +448,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """Return the best answer: the last, unless an earlier one was better."""
         best = answers[0]
         for answer in answers[1:]:
-            against_best = self.kind == "pair" and not self.reference
-            bar = self.threshold if against_best else best["score"]
+            against_best = self.kind == "pair" and not self.options.reference
+            bar = self.options.threshold if against_best else best["score"]
             if answer["score"] is None or bar is None or answer["score"] >= bar:
                 best = answer
         return best
@@ -462,14 +460,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return "Look at your answer again and give a better one, whole and on its own."
         reasons = comment_of(verdict)
         if self.kind == "pair":
-            known = _text_of(self.reference, state)
+            known, _ = self.options.texts(state)
             other = "a known answer" if known else "your earlier draft"
             reasons = f"A is your answer and B {other}. {reasons}"
         return (
             f"Your answer was judged and is not good enough yet. {reasons}\n"
             "Give a better answer, whole and on its own."
         )
-
-
-def _text_of(source: Reference, state: JudgedState) -> str | None:
-    return source(state) if callable(source) else source

@@ -30,6 +30,7 @@ from langchain_judges.integrations.eval_cases import (
     TextSources,
     error_verdict,
     feedback_key,
+    feedback_of,
     item_for,
     label_options,
     scores_of,
@@ -42,7 +43,7 @@ from langchain_judges.integrations.langsmith_runs import (
     threads_of,
     waited_for,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
+from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
 from langchain_judges.rows.checks import kind_in
@@ -296,16 +297,10 @@ class _Look:
     def _send(self, run: Run, score: CaseScore) -> None:
         self.client.create_feedback(
             run.id,
-            score.key,
-            score=score.score,
-            value=score.value,
-            comment=score.comment,
+            **feedback_of(self.judge, score),
             feedback_id=uuid.uuid5(_SPACE, f"{run.id} {self.key} {score.key}"),
             session_id=run.session_id,
-            feedback_source_type="model",
-            source_info=fingerprint_of(self.judge),
             feedback_config=cast("Any", Span().config),
-            extra=score.extra,
             stop_after_attempt=1,
         )
 
