@@ -77,12 +77,13 @@ def create_async_graph_trajectory_llm_as_judge(
         *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **kwargs: Any
     ) -> Any:
         row = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        turns = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
-        thread = _thread(turns, outputs)
-        reference = reference_outputs and _thread(
-            reference_outputs.get("inputs"), reference_outputs
-        )
-        shown = {**row, **kwargs, "thread": thread, "reference_outputs": reference or ""}
+        known = _thread(reference_outputs, reference_outputs) if reference_outputs else ""
+        shown = {
+            **row,
+            **kwargs,
+            "thread": _thread(inputs, outputs),
+            "reference_outputs": known,
+        }
         return await openevals.judged(
             own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown
         )
@@ -100,6 +101,7 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
         InputError: The turns have not as many inputs as steps and results.
     """
     steps, results = trajectory["steps"], trajectory["results"]
+    inputs = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
     if not isinstance(inputs, Sequence) or not len(inputs) == len(steps) == len(results):
         raise InputError(
             "`inputs`, `outputs['steps']` and `outputs['results']` must have the same length"

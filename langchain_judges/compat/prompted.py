@@ -143,17 +143,16 @@ class OwnPromptJudge:
 
     def _score_schema(self) -> dict[str, Any]:
         score: dict[str, Any] = {"type": "boolean", "description": f"Whether {_HOLDS}."}
-        if self.choices or self.continuous:
+        if self.continuous:
             score = {"type": "number", "description": f"How far {_HOLDS}, from 0.0 to 1.0."}
-        if self.choices:
-            score = {"type": "number", "enum": [*self.choices], "description": _HOW_FAR}
+        if choices := self.choices:
+            score = {"type": "number", "enum": [*choices], "description": f"How far {_HOLDS}."}
         reason = {"reasoning": {"type": "string", "description": "The reason for the score."}}
         asked = {**(reason if self.use_reasoning else {}), "score": score}
         return {"title": "score", "properties": asked, "required": [*asked]}
 
 
 _HOLDS = "what the prompt asks for holds"
-_HOW_FAR = f"How far {_HOLDS}."
 
 
 def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,12 +222,9 @@ def _example(number: int, example: Mapping[str, Any]) -> str:
 
 def _with_rules(messages: list[BaseMessage], rules: Sequence[str]) -> list[BaseMessage]:
     """Return messages whose first, the system's, says the rules too."""
-    if not rules:
-        return messages
-    first = messages[0]
-    if isinstance(first, SystemMessage):
-        return [SystemMessage("\n\n".join([first.text, *rules])), *messages[1:]]
-    return [SystemMessage("\n\n".join(rules)), *messages]
+    if rules and isinstance(first := messages[0], SystemMessage):
+        rules, messages = [first.text, *rules], messages[1:]
+    return [SystemMessage("\n\n".join(rules)), *messages] if rules else messages
 
 
 def _shape_of(schema: Any) -> type[BaseModel]:

@@ -1,4 +1,7 @@
-"""Judges inside LangChain, LangGraph and LangSmith: evaluators, agents, servers."""
+"""Judges inside LangChain, LangGraph and LangSmith: agents, servers, projects.
+
+Evaluators, the middleware and the best of n are exported by `langchain_judges` itself.
+"""
 
 from __future__ import annotations
 

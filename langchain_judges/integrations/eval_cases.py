@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, NotRequired, Unpack, cast
 
@@ -214,13 +214,14 @@ class CaseReader:
         return self._noted(pair_for(task, text, other, source=source), row, said, other)
 
     def sides(
-        self, inputs: object, a: object, b: object, reference: object
+        self, inputs: object, runs: Sequence[Run], reference: object
     ) -> dict[str, object]:
-        """Return the pair of two outputs for the same inputs, with the reference.
+        """Return the pair of two runs for the same inputs, with the reference.
 
         Raises:
-            InputError: A text cannot be found.
+            InputError: A run failed, or a text cannot be found.
         """
+        a, b = map(self.outputs, runs)
         task = task_in(inputs, self.places.input)
         known = reference_in(reference, self.places.reference) if reference else None
         source = self._source(inputs, None)
@@ -335,12 +336,11 @@ def _named(name: str, file: Any) -> list[dict[str, Any]]:
         content = {"type": kind, "text": data.decode("utf-8", "replace")}
     else:
         coded = base64.b64encode(data).decode()
-        known = kind in ("image", "audio", "video")
-        content = {"type": kind if known else "file", "base64": coded, "mime_type": mime}
+        content = {"type": _KINDS.get(kind, "file"), "base64": coded, "mime_type": mime}
     return [{"type": "text", "text": f"Attached, {name}:"}, content]
 
 
-_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
+_KINDS = {"image": "image", "audio": "audio", "video": "video", "application/pdf": "file"}
 
 
 def _block(attachment: Any) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _block(attachment: Any) -> dict[str, Any]:
     if kind is None or not data:
         raise OptionError(
             "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
-            f"image, audio or a PDF file, got {str(attachment)[:80]}"
+            f"image, audio, video or a PDF file, got {str(attachment)[:80]}"
         )
     inner = str(data).partition(",")[2] if str(data).startswith("data:") else data
     content = {"url": data} if str(data).startswith("http") else {"base64": inner}
@@ -372,11 +372,13 @@ class JudgmentResult(TypedDict):
     Attributes:
         subscores: Those of a judge of pairs have other fields.
         of_row: Whether they are by criteria of the row itself.
+        refused: Whether the case could not be read, and nothing was asked.
     """
 
     verdict: CaseVerdict
     subscores: NotRequired[list[CriterionScore]]
     of_row: NotRequired[bool]
+    refused: NotRequired[bool]
 
 
 async def outcome_of(
@@ -399,6 +401,20 @@ async def outcome_of(
         outcome = {**outcome, "verdict": verdict}
     of_row = not isinstance(case.get("rubric"), str | None)
     return {**outcome, "of_row": True} if of_row else outcome
+
+
+async def outcome_or_refusal(
+    judge: Judge, read: Callable[[], Mapping[str, object]], **config: Unpack[RunnableConfig]
+) -> JudgmentResult:
+    """Judge the case that is read, and return the outcome, or why it cannot be judged.
+
+    Raises:
+        ModelAccessError: The provider rejects every call.
+    """
+    try:
+        return await outcome_of(judge, read(), **config)
+    except InputError as exc:
+        return {"verdict": error_verdict(judge, exc), "refused": True}
 
 
 def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:

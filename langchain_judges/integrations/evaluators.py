@@ -10,7 +10,6 @@ for `evaluate_comparative`.
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,7 +18,9 @@ from itertools import combinations
 from threading import Lock
 from types import SimpleNamespace
 from typing import Annotated, Any
+from uuid import UUID, uuid4
 
+from langchain_core.runnables import RunnableConfig
 from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 from langsmith.run_helpers import get_tracing_context
@@ -33,9 +34,8 @@ from langchain_judges.integrations.eval_cases import (
     EvaluatedRow,
     JudgmentResult,
     TextSources,
-    error_verdict,
     feedback_key,
-    outcome_of,
+    outcome_or_refusal,
     scores_of,
 )
 from langchain_judges.integrations.feedback import (
@@ -160,28 +160,26 @@ class JudgeEvaluator(RunEvaluator):
         return [*dict.fromkeys((self.key, *getattr(options, "parts", ())))]
 
     def evaluate_run(
-        self,
-        run: Run,
-        example: Example | None = None,
-        evaluator_run_id: uuid.UUID | None = None,
+        self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, synchronously."""
         return _run(self.aevaluate_run(run, example, evaluator_run_id))
 
     async def aevaluate_run(
-        self,
-        run: Run,
-        example: Example | None = None,
-        evaluator_run_id: uuid.UUID | None = None,
+        self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
         run, example = _object(run), _object(example)
         self._check_keys(run)
-        metadata = {"target_run_id": str(run.id)}
-        read = partial(self._case, run, example)
-        outcome, ran = await self._judge(read, evaluator_run_id or uuid.uuid4(), metadata)
+        outcome = await outcome_or_refusal(
+            self.judge,
+            partial(self._case, run, example),
+            run_id=evaluator_run_id or uuid4(),
+            run_name=self.key,
+            metadata={"target_run_id": str(run.id)},
+        )
         self._check_lacking(outcome["verdict"])
-        results = self._results(outcome, evaluator_run_id if ran else None)
+        results = self._results(outcome, evaluator_run_id)
         return {"results": results} if len(results) > 1 else results[0]
 
     def __call__(self, run: Any = None, example: Any = None, **fields: Any) -> Feedback:
@@ -225,10 +223,10 @@ class JudgeEvaluator(RunEvaluator):
             return self._case(_object(run), _object(example))
 
         with logged_in_test(self.key) as log:
-            run_id = uuid.uuid4()
-            outcome, ran = await self._judge(case, run_id, {})
-            traced = ran and utils.tracing_is_enabled() is True
-            feedback = in_openevals_form(self._results(outcome, run_id if traced else None))
+            own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
+            outcome = await outcome_or_refusal(self.judge, case, **own)
+            run_id = own["run_id"] if utils.tracing_is_enabled() is True else None
+            feedback = in_openevals_form(self._results(outcome, run_id))
             log(feedback)
         return feedback
 
@@ -240,9 +238,7 @@ class JudgeEvaluator(RunEvaluator):
             name = unknown[0]
             raise OptionError(f"`{name}` is shown to nobody: no prompt of the judge has it")
 
-    def _results(
-        self, outcome: JudgmentResult, source: uuid.UUID | None
-    ) -> list[EvaluationResult]:
+    def _results(self, outcome: JudgmentResult, source: UUID | None) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
         fingerprint = fingerprint_of(self.judge)
         return [
@@ -254,7 +250,7 @@ class JudgeEvaluator(RunEvaluator):
                 evaluator_info={**fingerprint, **span.said},
                 feedback_config=span.config,
                 extra=each.extra,
-                source_run_id=source,
+                source_run_id=None if outcome.get("refused") else source,
             )
             for each in scores_of(outcome, self.key)
             for span in [self.spans.get(each.key, Span())]
@@ -299,21 +295,6 @@ class JudgeEvaluator(RunEvaluator):
                     f"two evaluators of this experiment, {names}, give the feedback {key!r}: "
                     "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
                 )
-
-    async def _judge(
-        self,
-        read: Callable[[], dict[str, object]],
-        run_id: uuid.UUID,
-        metadata: dict[str, str],
-    ) -> tuple[JudgmentResult, bool]:
-        """Return the judge's outcome on the case that is read, and whether it ran at all."""
-        try:
-            outcome = await outcome_of(
-                self.judge, read(), run_id=run_id, run_name=self.key, metadata=metadata
-            )
-            return outcome, True
-        except InputError as exc:
-            return {"verdict": error_verdict(self.judge, exc)}, False
 
     def _check_lacking(self, verdict: CaseVerdict) -> None:
         """Check that not all first rows lack what the judge needs.
@@ -395,10 +376,12 @@ def as_comparative_evaluator(
         runs, example = [*map(_object, runs)], _object(example)
         inputs = example.inputs if example else runs[0].inputs
         reference_outputs = example.outputs if example else None
-        scores: dict[uuid.UUID, list[float]] = {each.id: [] for each in runs}
+        scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
-            verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
+            names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
+            read = partial(reader.sides, inputs, sides, reference_outputs)
+            verdict = run(outcome_or_refusal(judge, read, metadata=names))["verdict"]
             for side, own, other in zip(sides, "AB", "BA", strict=True):
                 who = f"This run is {own}, the other is {other}. "
                 comments[str(side.id)].append(who + comment_of(verdict))
@@ -412,15 +395,3 @@ def as_comparative_evaluator(
 
     compare.__name__ = key
     return compare
-
-
-async def _comparison(
-    judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: object, reference: object
-) -> CaseVerdict:
-    try:
-        a, b = map(reader.outputs, sides)
-        case = reader.sides(inputs, a, b, reference)
-        metadata = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
-        return (await outcome_of(judge, case, metadata=metadata))["verdict"]
-    except InputError as exc:
-        return error_verdict(judge, exc)

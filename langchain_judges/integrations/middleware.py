@@ -61,12 +61,9 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     rejected = drafts_in(until)
     request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
     try:
-        task = task_in(request)
+        return task_in(request)
     except InputError:
         return NO_TASK
-    if len(task) == 1 and not isinstance(task, str) and isinstance(task[0]["content"], str):
-        return task[0]["content"]
-    return task
 
 
 def work_of(messages: Sequence[AnyMessage]) -> PlainText:
@@ -140,7 +137,7 @@ def send_feedback(
     tree = get_current_run_tree()
     if tree is None:
         return
-    client, of_run = tree.client, {"run_id": tree.trace_id, "trace_id": tree.trace_id}
+    client, run_id = tree.client, tree.trace_id
     extra = {"revisions": revisions, "failures": outcome["verdict"].get("failures") or []}
 
     def send() -> None:
@@ -151,7 +148,9 @@ def send_feedback(
                 for each in scores_of(outcome, key):
                     own = each._replace(extra=each.extra and extra)
                     said = feedback_of(judge, own)
-                    client.create_feedback(**of_run, **said, source_run_id=judge_run)
+                    client.create_feedback(
+                        run_id, trace_id=run_id, source_run_id=judge_run, **said
+                    )
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 
@@ -373,12 +372,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if answers[-1]["score"] is None:
             is_bad = bool({"lacking", "missing"} & {reason_of(verdict)})
             result = "failed" if is_bad else "grader_error"
-        criteria: list[dict[str, Any]] = []
-        for part in outcome.get("subscores") or []:
-            if part.get("label") is not None:
-                passed = bool(part["holds"])
-                gap = {} if passed else {"gap": part["reason"]}
-                criteria.append({"name": part["criterion"], "passed": passed, **gap})
+        criteria: list[dict[str, Any]] = [
+            {"name": part["criterion"], "passed": bool(part["holds"])}
+            | ({} if part["holds"] else {"gap": part["reason"]})
+            for part in outcome.get("subscores") or []
+            if part.get("label") is not None
+        ]
         evaluation = RubricEvaluation(
             grading_run_id=answers[0]["run"],
             iteration=len(answers) - 1,

@@ -87,22 +87,20 @@ def _make_judge(name: str, model: ModelLike, **options: Any) -> JudgeGraph:
     return load_judge(name, model, **options)
 
 
-class _OneLine(logging.Filter):
-    """A refused input is no error of the server: one line of its log, without a traceback."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        parts = record.msg if isinstance(record.msg, dict) else {}
-        event = str(parts.get("event", record.msg))
-        if not any(f"{kind.__module__}.{kind.__name__}'" in event for kind in _REFUSALS):
-            return True
-        for name in ("exc_info", "exception"):
-            parts.pop(name, None)
-        record.exc_info = record.exc_text = None
-        return not event.startswith("Run encountered")  # said again when the run has ended
+def _in_one_line(record: logging.LogRecord) -> bool:
+    """Filter of a log: a refused input is no error of the server, and has no traceback."""
+    parts = record.msg if isinstance(record.msg, dict) else {}
+    event = str(parts.get("event", record.msg))
+    if not any(f"{kind.__module__}.{kind.__name__}'" in event for kind in _REFUSALS):
+        return True
+    for name in ("exc_info", "exception"):
+        parts.pop(name, None)
+    record.exc_info = record.exc_text = None
+    return not event.startswith("Run encountered")  # said again when the run has ended
 
 
 _REFUSALS = (InputError, OptionError)
-logging.getLogger("langgraph_api.worker").addFilter(_OneLine())
+logging.getLogger("langgraph_api.worker").addFilter(_in_one_line)
 
 
 class _Client:
@@ -159,7 +157,8 @@ def _entry(
         if calls > most:
             rule = f"may make {calls:,} calls; this server allows {most:,}"
             raise OptionError(f"a run with these options {rule}")
-        return graph.copy({"bounds": Bounds(_most_characters(), most, client.schema())})
+        characters = _number(*_CHARACTERS)
+        return graph.copy({"bounds": Bounds(characters, most, client.schema())})
 
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> JudgeGraph:
         execution = runtime.execution_runtime
@@ -169,15 +168,14 @@ def _entry(
             return graph.copy({"bounds": Bounds(context=client.schema())})
         context = execution.context or config.get("configurable") or {}
         options = {name: value for name, value in context.items() if not _of_server(name)}
-        check_length("the context", options, _most_characters())
+        check_length("the context", options, _number(*_CHARACTERS))
         client.check(options)
         return await asyncio.to_thread(build, json.dumps(options, sort_keys=True))
 
     return entry
 
 
-def _most_characters() -> int:
-    return _number("JUDGES_MAX_CHARACTERS", 100_000)
+_CHARACTERS = ("JUDGES_MAX_CHARACTERS", 100_000)
 
 
 def _number(variable: str, default: int) -> int:
