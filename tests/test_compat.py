@@ -191,7 +191,7 @@ def test_attachments_stand_where_the_prompt_names_them():
     kinds = [block["type"] for block in judge.messages[0][-1].content]
     assert kinds[:3] == ["text", "image", "text"]
     with pytest.raises(OptionError, match="image, audio"):
-        evaluate(outputs="x", attachments={"mime_type": "video/mp4", "data": "x"})
+        evaluate(outputs="x", attachments={"mime_type": "model/stl", "data": "x"})
 
 
 def test_a_client_of_openai_is_asked_with_the_schema():

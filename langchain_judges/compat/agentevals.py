@@ -78,12 +78,8 @@ def create_async_graph_trajectory_llm_as_judge(
     ) -> Any:
         row = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
         known = _thread(reference_outputs, reference_outputs) if reference_outputs else ""
-        shown = {
-            **row,
-            **kwargs,
-            "thread": _thread(inputs, outputs),
-            "reference_outputs": known,
-        }
+        shown = {**row, **kwargs, "thread": _thread(inputs, outputs)}
+        shown["reference_outputs"] = known
         return await openevals.judged(
             own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown
         )
@@ -130,8 +126,7 @@ async def graph_trajectory_strict_match_async(
     with recorded(key, row) as record:
         if outputs is None or reference_outputs is None:
             raise InputError("both `outputs` and `reference_outputs` are compared")
-        same = outputs["steps"] == reference_outputs["steps"]
-        return record(result_of(key, same), key)
+        return record(result_of(key, outputs["steps"] == reference_outputs["steps"]), key)
 
 
 graph_trajectory_strict_match = now(graph_trajectory_strict_match_async)
