@@ -3,21 +3,22 @@
 In each world a judge labels 70 % of the items rightly. In the first kind anything that it is
 shown changes its label of 15 % of the items, by no rule; in the second, what it is shown mends
 six of ten mistakes and breaks one label of thirty. No model is asked. `python -m
-benchmarks.audit_worlds` audits 24 worlds of each kind and prints how many memories stayed
-empty, how many were reported as a loss, and what each audit said and was worth on new items.
-Measured: all 24 that disturb stay empty; 23 of 24 that help learn something, worth .13 to .21.
+benchmarks.audit_worlds` audits 24 worlds of each kind and prints what each audit said and was
+worth on new items; `--write` puts the table into docs/evidence.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
+from benchmarks.evidence_page import write_section
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
 from langchain_judges.testing import FakeChatModel
 
@@ -105,19 +106,42 @@ def _shown(item: Any) -> dict[str, str]:
     return {key: item[key] for key in ("input", "output")}
 
 
+def outcome(world: int, kind: str) -> tuple[int, float, float]:
+    """Return a world's number of examples, the gain that was said, and what it was worth."""
+    memory, result, judge = audited(world, kind)
+    size, said, gain = len(memory), result["gain"]["gain"], worth(judge, world, kind)
+    print(f"{kind} {world}: {size} examples, said {said:+.3f}, worth {gain:+.3f}", flush=True)
+    return size, said, gain
+
+
+def row_of(kind: str, outcomes: Sequence[tuple[int, float, float]]) -> str:
+    """Return the row of a kind of world in the table."""
+    empty = sum(not size for size, _, _ in outcomes)
+    losses = sum(size > 0 and said < 0 for size, said, _ in outcomes)
+    columns = [[round(100 * each[place]) for each in outcomes] for place in (1, 2)]
+    said, gains = (f"{min(each)} to {max(each)}" for each in columns)
+    taken = len(outcomes) - empty - losses
+    return f"| {kind} | {empty} | {losses} | {taken} | {said} | {gains} |"
+
+
+def lines_of(outcomes: Mapping[str, Sequence[tuple[int, float, float]]]) -> list[str]:
+    """Return the table of what became of the worlds of each kind."""
+    columns = ["stayed empty", "reported as a loss", "taken", "points said on `test`"]
+    head = [f"{WORLDS} memories", *columns, f"points on {NEW} new items"]
+    rows = [row_of(kind, own) for kind, own in outcomes.items()]
+    return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *rows]
+
+
 def main() -> None:
     """Print what became of every world."""
-    for kind in KINDS:
-        empty = losses = 0
-        for world in range(WORLDS):
-            memory, result, judge = audited(world, kind)
-            size, said = len(memory), result["gain"]["gain"]
-            empty, losses = empty + (not size), losses + (size > 0 and said < 0)
-            gain = worth(judge, world, kind)
-            print(f"{kind} {world}: {size} examples, said {said:+.3f}, worth {gain:+.3f}")
-        print(
-            f"{kind}: {empty} memories stayed empty, {losses} reported as a loss, of {WORLDS}"
-        )
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
+    options = parser.parse_args()
+    outcomes = {kind: [outcome(n, kind) for n in range(WORLDS)] for kind in KINDS}
+    lines = lines_of(outcomes)
+    print("\n".join(lines))
+    if options.write:
+        write_section("audits", "\n".join(lines))
 
 
 if __name__ == "__main__":
