@@ -274,7 +274,8 @@ def test_a_frame_of_numbers_is_judged_as_rows_of_them_are():
     frame = pandas.DataFrame({"input": ["a", "b"], "output": [3, 4]})
     for numbers in (frame, frame.to_dict("records"), frame.astype({"output": "int32"})):
         assert all(row["judged"] for row in judge_many(judge, numbers, progress=False))
-    assert [blocks(each)["response"] for each in model.prompts[:4]] == ["3", "4", "3", "4"]
+    shown = [blocks(each)["response"] for each in model.prompts]
+    assert sorted(shown) == ["3"] * 3 + ["4"] * 3  # rows are judged side by side
 
 
 # ---- media of a source
