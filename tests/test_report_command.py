@@ -67,8 +67,10 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
         paths.append(tmp_path / f"{name}.jsonl")
         list(judge_many(judge, data, records=paths[-1], progress=False))
     arguments = [part for path in paths for part in ("--verdicts", path)]
-    result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
+    places = [tmp_path / name for name in ("r.html", "r.md")]
+    result = invoke("trust", labelled, *arguments, "-o", places[0], "-o", places[1])
     assert result.exit_code == 0, result.output
+    assert "- Not settled between" in places[1].read_text()
     assert "two · recorded:s\nAgreement with the label" in result.stdout
     assert "Averages over many rows. Not yet: " in result.stdout
     assert "Which one is right more often" in (tmp_path / "r.html").read_text()

@@ -348,7 +348,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
         A summary in Markdown, and whether all bars were passed.
     """
     from langchain_judges.report import gates
-    from langchain_judges.report.overview import markdown, table_text
+    from langchain_judges.report.overview import escaped, markdown, table_text
 
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
@@ -369,6 +369,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
             say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
     for contest in contests:
         console.print(contest.sentence, markup=False)
+        parts.append(f"- {escaped(contest.sentence)}")
     return "\n".join(parts), passed
 
 

@@ -22,7 +22,7 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.compared_runs import Contest
+from langchain_judges.report.compared_runs import Contest, Drift
 from langchain_judges.report.measurements import headline_key, measure
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
@@ -47,6 +47,7 @@ class Measured:
         uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
         files: What commands call the rows and the verdicts.
         left_out: Which rows or verdicts count nowhere, or in part, in sentences.
+        drift: What changed since an earlier report.
     """
 
     def __init__(self, sample: Sample, name: str, policy: TrustPolicy = POLICY) -> None:
@@ -56,6 +57,7 @@ class Measured:
         self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
         self.files = ("ROWS.jsonl", "VERDICTS.jsonl")
         self.left_out = ""
+        self.drift: Drift | None = None
 
     @property
     def headline(self) -> Number:
@@ -273,28 +275,28 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
-    lines = [f"### May I trust {_escaped(report.name)}?", "", report.policy.sentence, ""]
+    lines = [f"### May I trust {escaped(report.name)}?", "", report.policy.sentence, ""]
     lines += ["| | | found | rows |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(map(_escaped, line))} |" for line in overview(report)]
+    lines += [f"| {' | '.join(map(escaped, line))} |" for line in overview(report)]
     step = next_step(report)
-    lines += ["", f"**Next:** {_escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
+    lines += ["", f"**Next:** {escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
     if checks:
         lines += ["| | measured | bar | |", "|---|---|---|---|"]
         lines += [
-            f"| {_escaped(check.title)} | {check.value} | {check.bar} "
+            f"| {escaped(check.title)} | {check.value} | {check.bar} "
             f"| {'passed' if check.passed else '**failed**'} |"
             for check in checks
         ]
         lines.append("")
     lines += ["<details><summary>Why</summary>", ""]
-    lines += [f"- {_escaped(each.sentence)}" for each in report.uses.values()]
+    lines += [f"- {escaped(each.sentence)}" for each in report.uses.values()]
     lines += ["", "</details>"]
-    if report.left_out:
-        lines += ["", _escaped(report.left_out)]
+    more = [report.drift.sentence if report.drift else "", report.left_out]
+    lines += [line for text in more if text for line in ("", escaped(text))]
     return clean("\n".join(lines) + "\n")
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text that Markdown shows as it is; names are other people's."""
     for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
         text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")

@@ -28,7 +28,7 @@ from langchain_judges.report.answers import (
     percent_text,
     with_range,
 )
-from langchain_judges.report.compared_runs import Contest, Drift, contests, drift, row_answers
+from langchain_judges.report.compared_runs import Contest, contests, drift, row_answers
 from langchain_judges.report.evidence import costliest
 from langchain_judges.report.joined_rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
@@ -113,7 +113,6 @@ class TrustReport(Measured, WrittenReport):
         confusion: Rows by people's label, columns by the judge's answer.
         disagreements: The costliest first.
         provenance: Where the report comes from: date, versions, judge, data, command.
-        drift: What changed since an earlier report.
         usage: What the verdicts cost.
         dollars: What they cost in dollars; None: the run was given no prices, or lacked one.
     """
@@ -125,7 +124,6 @@ class TrustReport(Measured, WrittenReport):
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
         self.disagreements = costliest(sample)
         self.provenance: dict[str, str] = {}
-        self.drift: Drift | None = None
         # Verdicts of other runnables may lack parts of it.
         usages = (row.verdict.get("usage") or {} for row in sample.rows)
         self.usage: Usage = add_usage({**no_usage(), **usage} for usage in usages)

@@ -177,7 +177,6 @@ class Summary:
             these.
         agreed: Rows whose verdict equals their label.
         answers: Judged rows by category and answer.
-        right: Judged rows with a label by category, and whether the verdict equals it.
         others: Rows of other judges in the results file, not counted otherwise.
         stages: Rows by the judge of a cascade that decided them.
         criteria: The same by criterion.
@@ -211,7 +210,6 @@ class Summary:
     labelled: int = 0
     agreed: int = 0
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    right: Counter[tuple[str, bool]] = field(default_factory=Counter)
     others: int = 0
     stages: Counter[str] = field(default_factory=Counter)
     criteria: Criteria = field(default_factory=Criteria)
@@ -250,12 +248,11 @@ class Summary:
             answer = decision(verdict)
             self.preferences[str(answer)] += 1
             self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
-            label, category = row.get("label"), str(row.get("category") or "")
-            self.answers[category, str(answer)] += 1
+            label = row.get("label")
+            self.answers[str(row.get("category") or ""), str(answer)] += 1
             if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
                 self.agreed += label == answer
-                self.right[category, label == answer] += 1
         elif is_abstention(verdict):
             self.abstained += 1
         else:
@@ -313,7 +310,7 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
 
     Of pairs: who is better, in how many, with the 95 % interval of Wilson, whether that is
     settled, and about how many more pairs would settle it in 80 of 100 draws from these. Of
-    labels: the rate of each. Then the category that differs from all others, if one does.
+    labels: the rate of each.
 
     Args:
         summary: Of the run.
@@ -321,17 +318,7 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
     """
     if summary.wrote or not summary.preferences:
         return []
-    if summary.labels:
-        lines = _of_labels(summary)
-    else:
-        names = dict(zip("AB", systems or "AB", strict=True))
-        side = max("AB", key=lambda each: summary.preferences[each])
-        decided = Counter({key: n for key, n in summary.answers.items() if key[1] != "tie"})
-        lines = [
-            _of_pairs(summary, systems or "AB"),
-            *_apart(decided, side, f"{names[side]} is better"),
-        ]
-    return [*lines, *_apart(summary.right, True, "the label is met")]
+    return [_of_labels(summary) if summary.labels else _of_pairs(summary, systems or "AB")]
 
 
 def is_open(summary: Summary) -> bool:
@@ -382,40 +369,13 @@ def _more_pairs(wins: int, losses: int, ties: int) -> int:
     return bisect_left(range(most), True, lo=most // 2, key=settles)
 
 
-def _apart(counts: Counter[Any], which: object, what: str) -> list[str]:
-    """Return the sentence on the category in which one answer has another rate, if one has.
-
-    It has where its interval and that of all others together do not meet.
-    """
-    given, total = Counter[str](), Counter[str]()
-    for (category, answer), number in counts.items():
-        total[category] += number
-        given[category] += number * (answer == which)
-    gaps: list[tuple[float, str]] = []
-    for name, of in total.items():
-        rest = given.total() - given[name], total.total() - of
-        if name and of and rest[1]:
-            (low, high), (least, most) = interval_of(given[name], of), interval_of(*rest)
-            gaps.append((max(low - most, least - high), name))
-    gap, name = max(gaps, default=(0.0, ""), key=lambda each: each[0])  # the first of equals
-    if gap <= 0:
-        return []
-    inside = rate_text(given.pop(name), total.pop(name))
-    outside = rate_text(given.total(), total.total())
-    return [f"In {name} {what} in {inside}, elsewhere in {outside}."]
-
-
-def _of_labels(summary: Summary) -> list[str]:
+def _of_labels(summary: Summary) -> str:
     counts, total = summary.preferences, summary.preferences.total()
     if summary.totals:
         mean = sum(float(score) * number for score, number in counts.items()) / total
-        return [f"The mean total of {counted(total, 'row')} is {mean:.2f} (0 to 1)."]
+        return f"The mean total of {counted(total, 'row')} is {mean:.2f} (0 to 1)."
     rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
-    top = max(sorted(counts), key=lambda name: counts[name])
-    return [
-        f"Label {'; '.join(rates)}.",
-        *_apart(summary.answers, top, f"label {top} is given"),
-    ]
+    return f"Label {'; '.join(rates)}."
 
 
 def rate_text(count: int, of: int) -> str:
