@@ -102,7 +102,7 @@ WORLDS: dict[str, tuple[Callable[[Rng, int], Table], tuple[Use, ...]]] = {
     "wrong on 21 %": (wrong_too_often, ("single",)),
     "5.5 points too generous": (too_generous, ("averages",)),
     "5.6 points below one more person": (below_people, ("person",)),
-    "the two best systems turned round": (turned_round, ("ordering",)),
+    "the two best systems swapped": (turned_round, ("ordering",)),
 }
 
 
