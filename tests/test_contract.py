@@ -17,7 +17,14 @@ from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import COMPARES, MATERIAL, gather, order_verdict, pair_of
+from langchain_judges.methods import (
+    COMPARES,
+    MATERIAL,
+    gather,
+    order_verdict,
+    pair_of,
+    pair_prompt,
+)
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -138,14 +145,89 @@ SLIPS = {
 
 @for_each("message", SLIPS)
 def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
-    source = Path(page.__file__).read_text().partition("create_merits_judge =")[0]
-    for before, after in SLIPS[message].items():
-        assert before in source
-        source = source.replace(before, after)
-    slip: dict[str, Any] = {"__name__": page.__name__}
-    exec(source, slip)
+    slip = changed(page, SLIPS[message])
     with pytest.raises(AssertionError, match=message):
         check_method(slip["MeritsOptions"], slip["MeritsSteps"].build)
+
+
+def changed(page, changes):
+    """Return the names of the page's module, with some of its words replaced."""
+    source = Path(page.__file__).read_text().partition("create_merits_judge =")[0]
+    for before, after in changes.items():
+        assert before in source
+        source = source.replace(before, after)
+    names: dict[str, Any] = {"__name__": page.__name__}
+    exec(source, names)
+    return names
+
+
+BUGS = {
+    r"the prompt 'compare' shows \['tone'\], which the variables": {
+        "Name the": "In {tone}, name"
+    },
+    r"the phase 'compare' must return .* of its `state`, not \['ballots'\]": {
+        "    ballots: list[Ballot]\n": ""
+    },
+    r"the phase 'merge' must be an `async def`": {"async def merge": "def merge"},
+    r"the last phase, 'merge', must return": {'{"verdict": verdict}': "{}"},
+    r"the phase 'merge' must return .*, not None": {'return {"verdict": verdict}': "return"},
+    r"the template 'compare' must be a ChatPromptTemplate: 'Name": {"methods.pair_prompt": ""},
+    r"MeritsSteps needs a `state`": {"    state = MeritsState\n": ""},
+    r"MeritsOptions needs `calls`": {"    def calls": "    def called"},
+    r"`account.fail` takes a list of .* got 'lost'": {
+        "reason = next(": 'account.fail(["lost"])\n        reason = next('
+    },
+}
+
+
+@for_each("message", BUGS)
+def test_a_bug_of_the_author_says_where_it_is_and_what_to_do(page, message):
+    """It is a bug and no fault of the row: a run ends with it."""
+    names = changed(page, BUGS[message])
+    model = FakeChatModel(replies=likes_the_blue)
+    with pytest.raises((TypeError, LookupError, NotImplementedError), match=message):
+        names["MeritsSteps"].build(names["MeritsOptions"](), model).invoke(PAIR)
+
+
+def test_a_module_that_is_run_again_replaces_its_method(page):
+    names = changed(page, {})
+    register(names["MeritsOptions"], names["MeritsSteps"].build)
+    assert METHODS["merits"] is names["MeritsOptions"] is not page.MeritsOptions
+    register(page.MeritsOptions, page.build)
+
+
+def test_results_are_stored_under_the_revision_of_a_method(page, monkeypatch):
+    before = page.create_merits_judge(FakeChatModel(replies=[])).config["metadata"]
+    monkeypatch.setattr(page.MeritsOptions, "revision", 2)
+    after = page.create_merits_judge(FakeChatModel(replies=[])).config["metadata"]
+    assert after["options"] == {**before["options"], "revision": 2}
+
+
+def test_a_tie_has_the_reason_of_neither_text_and_a_lack_is_told(page):
+    options, reasons = page.MeritsOptions(), {"A": "It is short.", "B": "It is long."}
+    tie: Any = order_verdict(options, {"AB": "A", "BA": "B"}, Account(), reasons)
+    assert tie["rationale"] == "A tie. The orders disagree: A (A first), B (B first)."
+    assert order_verdict(options, {"AB": "B", "BA": "B"}, Account(), reasons)["rationale"] == (
+        "B is better. It is long."
+    )
+    lacking = order_verdict(options, {}, Account(), lack="1 of 3 critics")
+    assert lacking["rationale"] == "Not judged: 1 of 3 critics (A first, B first)."
+
+
+def test_a_step_shows_one_text_alone_and_no_remembered_pair(page, monkeypatch):
+    alone = pair_prompt("List your objections.", alone=True)
+    monkeypatch.setattr(page.MeritsOptions, "templates", {"compare": alone})
+    monkeypatch.setattr(page.MeritsOptions, "examples_in", ())
+    model = FakeChatModel(replies=fitting_reply)
+    steps: Any = page.create_merits_judge(model, instructions="Be kind.")
+    variables = page.MeritsSteps.prompt_variables
+    monkeypatch.setattr(
+        page.MeritsSteps, "prompt_variables", lambda *given: variables(*given[:2], "B")
+    )
+    steps.invoke({**PAIR, "reference": "Small air scatters blue."})
+    [prompt] = set(model.prompts)
+    words = ("Rayleigh", "It is.", "hold it against", "Be kind.")
+    assert [word in prompt for word in words] == [False, True, True, True]
 
 
 def test_a_name_is_given_once(page, monkeypatch):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.limiter import RowCost
-from langchain_judges.verdict import Failure, Usage, add_usage
+from langchain_judges.verdict import Failure, FailureReason, Usage, add_usage
 
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
 # graph inherit it; by its underscores it is neither checkpointed nor traced.
@@ -62,7 +62,19 @@ class Account:
         return part
 
     def fail(self, failures: Sequence[Failure]) -> None:
-        """Book failures apart from the questions."""
+        """Book failures apart from the questions.
+
+        Raises:
+            TypeError: One is no `Failure`.
+        """
+        for each in failures:
+            fields = each if isinstance(each, Mapping) else {}
+            reasons = get_args(FailureReason)
+            if set(fields) != set(Failure.__annotations__) or fields["reason"] not in reasons:
+                raise TypeError(
+                    "`account.fail` takes a list of `langchain_judges.Failure(step=, unit=, "
+                    f"reason=, detail=)`, the reason one of {reasons!r}; got {each!r}"
+                )
         self.open().failures.extend(failures)
 
     @property

@@ -225,8 +225,10 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     if isinstance(prompt, reading.FencedPrompt):
         variables = {**variables, **prompt.fenced(variables)}
     if lacking := sorted(set(prompt.input_variables) - set(variables)):
-        what = f"the prompt {question.step!r} shows {lacking}, which this row does not have"
-        raise InputError(what)
+        what = f"the prompt {question.step!r} shows {lacking}"
+        if isinstance(prompt, reading.FencedPrompt):  # of the caller, who names columns
+            raise InputError(f"{what}, which this row does not have")
+        raise LookupError(f"{what}, which the variables of its step do not hold")
     if prompt.partial_variables:
         messages = prompt.format_messages(**variables)
     else:

@@ -256,9 +256,10 @@ class JudgeContext:
 
         options = self.options
         memory = {"memory": self.recaller.fingerprint()} if self.recaller else {}
+        revision = {"revision": options.revision} if options.revision else {}
         metadata = {
             "method": options.label,
-            "options": {**options.as_json(), **memory, **fingerprint},
+            "options": {**options.as_json(), **memory, **revision, **fingerprint},
             "model": {step: adapter.identity for step, adapter in self.adapters.items()},
             "prompt_version": self.version,
             "calls": options.calls(),
@@ -298,7 +299,11 @@ def prompt_set(
     Raises:
         OptionError: A name is unknown, or a replacement asks for a variable that the step
             does not fill.
+        TypeError: A prompt of the method is no template.
     """
+    for step, template in originals.items():
+        if not isinstance(template, ChatPromptTemplate):
+            raise TypeError(f"the template {step!r} must be a ChatPromptTemplate: {template!r}")
     prompts = dict(originals)
     for given, own in (read_prompts(replaced) or {}).items():
         step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
@@ -372,7 +377,13 @@ class RowSteps(ABC):
 
     @classmethod
     def build(cls, options: Any, model: ModelLike) -> JudgeGraph:
-        """Build the judge of checked options and a model."""
+        """Build the judge of checked options and a model.
+
+        Raises:
+            TypeError: The class has no `state`.
+        """
+        if not hasattr(cls, "state"):
+            raise TypeError(f"{cls.__name__} needs a `state`: the `TypedDict` of its graph")
         results = ("id", "verdict", *options.results, "recalled")
         schema = StateSchema(cls.state, results, cls.source)
         steps = cls(JudgeContext.of(options, model, schema), options)
@@ -408,8 +419,14 @@ class RowSteps(ABC):
         order: Order | None = None,
         unit: str = "",
     ) -> Reply:
-        """Ask a step's question once; the order stands behind the name of the unit."""
+        """Ask a step's question once.
+
+        Its run is called by the step and the unit, with the order behind it: `weigh:match 1
+        (A first)`. Examples of a memory are shown by the steps of `examples_in` alone.
+        """
         question = self.context.question(step, reply_schema)
+        if step not in self.options.examples_in:
+            variables = {**variables, "shared": ""}
         name = ORDER_NAMES[order] if order else unit
         name = f"{unit} ({name})" if order and unit else name
         return await ask(question, variables, account, unit=name, order=order)

@@ -154,6 +154,8 @@ class GraphOptions(AskingOptions):
         result_tables: Results that a page shows as tables next to the verdict, with titles.
         templates: Its prompts by name; mostly a step asks by the one of its name.
         results: What it returns besides the verdict: keys of its state.
+        revision: Raised when the code decides otherwise than before, so that a run which is
+            resumed judges its rows again.
         name: Name of the graph in traces; default the method's.
         checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver`
             for `ainvoke`.
@@ -169,6 +171,7 @@ class GraphOptions(AskingOptions):
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
 
     results: ClassVar[tuple[str, ...]] = ()
+    revision: ClassVar[int] = 0
 
     name: Written | None = None
     checkpointer: Annotated[
@@ -203,7 +206,7 @@ class GraphOptions(AskingOptions):
 
     def calls(self) -> int:
         """The calls for one row, excluding repairs."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs `calls`: replies for a row")
 
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import is_dataclass
-from functools import cache
+from functools import cache, wraps
+from inspect import iscoroutinefunction
 from itertools import pairwise
 from typing import Any, NamedTuple, NotRequired, Self, TypeAlias, get_origin, get_type_hints
 
@@ -69,17 +70,21 @@ class StepNode(Runnable[Any, Update], ABC):
 class Node(StepNode):
     """A phase of a method; a state that has a verdict is left as it is."""
 
-    def __init__(self, phase: Phase, name: str, *, is_first: bool = False) -> None:
+    def __init__(
+        self, phase: Phase, keys: Collection[str], *, is_first: bool, is_last: bool
+    ) -> None:
         """Make a node.
 
         Args:
-            phase: What it does.
-            name: What the graph calls it.
+            phase: What it does; the graph calls it as its function.
+            keys: Those of the state.
             is_first: Whether a judgment begins here: a checkpointed thread holds the state of
                 another one.
+            is_last: Whether it has to give a verdict.
         """
-        self._phase, self._is_first = phase, is_first
-        self.name: str = name
+        self._phase, self._keys = phase, keys
+        self._is_first, self._is_last = is_first, is_last
+        self.name: str = phase.__name__
 
     async def step(self, state: Mapping[str, Any], config: RunnableConfig | None) -> Update:
         """Do the step."""
@@ -90,9 +95,23 @@ class Node(StepNode):
             before = Booking(state.get("failures") or [], state.get("usage"))
             account.bookings.append(before)
         update = await self._phase(state, account)
+        self._check(update)
         if verdict := update.get("verdict"):
             emit("verdict", self.name, verdict)
         return {**update, "failures": account.failures, "usage": account.usage}
+
+    def _check(self, update: object) -> None:
+        """Check what a phase returns.
+
+        Raises:
+            TypeError: It is no dictionary of keys of the state, or lacks the verdict.
+        """
+        unknown = sorted(set(update) - {*self._keys}) if isinstance(update, dict) else update
+        if unknown or not isinstance(update, dict):
+            known = "a dictionary with keys of its `state`"
+            raise TypeError(f"the phase {self.name!r} must return {known}, not {unknown!r}")
+        if self._is_last and not update.get("verdict"):
+            raise TypeError(f'the last phase, {self.name!r}, must return {{"verdict": …}}')
 
 
 def chain(
@@ -102,6 +121,9 @@ def chain(
 ) -> MethodGraph:
     """Add the phases of a method to its graph, one after the other.
 
+    Raises:
+        TypeError: A phase is no coroutine function.
+
     Args:
         graph: The graph, without nodes.
         begin: What the first phase starts with: it checks the row and empties the state; a
@@ -109,16 +131,21 @@ def chain(
         phases: In order; a node is called as its function is.
     """
 
+    @wraps(phases[0])
     async def first(state: Mapping[str, Any], account: Account) -> Update:
         update = begin(state, account)
         if update.get("verdict"):
             return update
         return {**update, **await phases[0]({**state, **update}, account)}
 
+    keys, last = get_type_hints(graph.state_schema), phases[-1]
+    for phase in phases:
+        if not iscoroutinefunction(phase):
+            raise TypeError(f"the phase {phase.__name__!r} must be an `async def`")
+        is_first, is_last = phase is phases[0], phase is last and "verdict" in keys
+        node = Node(first if is_first else phase, keys, is_first=is_first, is_last=is_last)
+        graph.add_node(node.name, node)
     names = [START, *(phase.__name__ for phase in phases), END]
-    for number, (name, phase) in enumerate(zip(names[1:-1], phases, strict=True)):
-        node = Node(phase if number else first, name, is_first=not number)
-        graph.add_node(name, node)
     for here, there in pairwise(names):
         graph.add_edge(here, there)
     return graph

@@ -22,7 +22,7 @@ from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
-from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
+from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
@@ -53,8 +53,8 @@ INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 # Put behind the request, where the pair has a reference answer.
 REFERENCE = """
 
-A reference response to hold both against; other words for the same are as good, and where it \
-is wrong, go by what is right:
+A reference response to hold {held} against; other words for the same are as good, and where \
+it is wrong, go by what is right:
 <reference-{fence}>
 {reference}
 </reference-{fence}>
@@ -79,6 +79,8 @@ FOCUS = "\n\nOnly the responses to the last turn are judged; the earlier turns a
 FAIR = "Neither position nor length counts by itself."
 # The system message of every judge that compares two texts.
 COMPARES = f"You compare two responses to the same request. {MATERIAL_RULE}"
+# The system message of a step that is shown one of them.
+ALONE = f"You judge a response to a request. {MATERIAL_RULE}"
 # What a preference is about: the words of a task, the same for every method.
 CHOOSE = f"{{question}} {FAIR} {{quality}}"
 # Asks for a plan of criteria from the request alone.
@@ -136,9 +138,21 @@ class Worded(GraphOptions):
         return self.texts(self.wording)
 
 
-def pair_prompt(asked: str) -> ChatPromptTemplate:
-    """A prompt that shows a pair, and asks something of it."""
-    return chat_prompt(COMPARES, MATERIAL, asked)
+# The text of a pair that a prompt shows alone.
+Alone = Literal["A", "B"]
+
+
+def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
+    """A prompt that shows a pair, or one text of it alone, and asks something of it.
+
+    Args:
+        asked: The template of what is asked.
+        alone: Whether one text is shown; see `PairSteps.prompt_variables`.
+    """
+    if not alone:
+        return chat_prompt(COMPARES, MATERIAL, asked)
+    material = re.sub("\n<response-2.*</response-2-{fence_2}>", "", MATERIAL, flags=re.DOTALL)
+    return chat_prompt(ALONE, material.replace("response-1", "response"), asked)
 
 
 class PairState(RememberedPair, total=False):
@@ -218,35 +232,33 @@ class PairSteps(RowSteps):
             "judgment": f"which response is better.{words}",
         }
 
-    def prompt_variables(self, pair: ShownPair, order: Order) -> dict[str, object]:
-        """The variables of a prompt that shows request, reference and both texts.
+    def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:
+        """The variables of a prompt that shows request, reference and both texts, or one.
 
-        With them stands what the memory recalled for the pair.
+        With both stands what the memory recalled for the pair.
+
+        Args:
+            pair: The pair, or a state that holds it.
+            order: Of both texts; or the one that is shown alone, in slot 1.
         """
         examples = pair.get("shown") or ()
         request, reference = shown_task(pair["input"]), pair.get("reference") or ""
-        first, second = in_slots(order, *(self.text(pair, f"output_{x}") for x in "ab"))
-        lessons = block(examples, order=order, noun=self.noun)
+        first, *others = (self.text(pair, f"output_{side.lower()}") for side in order)
+        second, held = (others[0], "both") if others else ("", "it")
+        lessons = block(examples, order=cast("Order", order), noun=self.noun) if others else ""
         frame = self.frame(pair, lessons)
         return {
-            **fences(request, first, second),
+            "fence_request": fence(request),
+            "fence_1": fence(first),
+            "fence_2": fence(second),
             "request": request,
-            "reference": reference_block(reference),
+            "reference": reference_block(reference, held),
             "response_1": first,
             "response_2": second,
             **frame,
             "instructions": findings(pair.get("lookups") or []) + frame["instructions"],
             "of_row": pair.get("variables") or {},
         }
-
-
-def fences(request: str, first: str, second: str) -> dict[str, str]:
-    """The token of each text's own fence; see `MATERIAL`."""
-    return {
-        "fence_request": fence(request),
-        "fence_1": fence(first),
-        "fence_2": fence(second),
-    }
 
 
 @cache
@@ -292,9 +304,10 @@ def instructions_block(instructions: str | None) -> str:
     return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
-def reference_block(reference: str) -> str:
+def reference_block(reference: str, held: str = "both") -> str:
     """A known good answer as a prompt shows it; nothing without one."""
-    return REFERENCE.format(fence=fence(reference), reference=reference) if reference else ""
+    words = {"fence": fence(reference), "reference": reference, "held": held}
+    return REFERENCE.format(**words) if reference else ""
 
 
 class ShownPair(Pair):
@@ -350,7 +363,8 @@ def order_verdict(
     options: JudgeOptions,
     answers: Mapping[Order, Preference | Mapping[str, float] | OrderAnswer],
     account: Account,
-    reason: str = "",
+    reason: str | Mapping[str, str] = "",
+    lack: str = "no label",
 ) -> Verdict:
     """The verdict of a judge that takes a label, or a score of each text, by order.
 
@@ -363,11 +377,13 @@ def order_verdict(
         answers: What each order said, by identity: a label, `{"A": 4, "B": 2}`, or an
             `OrderAnswer`.
         account: Of the row: its failures and cost.
-        reason: What decided, for people.
+        reason: What decided, for people; or by the text that is preferred, `{"A": …, "B": …}`,
+            so that a tie has the reason of neither.
+        lack: Why an order has no answer, for people.
     """
     if len(answers) < len(options.order_list):
         absent = [ORDER_NAMES[order] for order in options.order_list if order not in answers]
-        why = f"Not judged: no label ({', '.join(absent)})."
+        why = f"Not judged: {lack} ({', '.join(absent)})."
         return not_judged(**account.booked, rationale=why)
     said = {order: _answer(answers[order]) for order in sorted(answers)}
     scores = _summed(said.values())
@@ -381,6 +397,7 @@ def order_verdict(
         preference = prefer({side: round(value, 9) for side, value in sides.items()})
     sure = [e.probability for e in said.values() if probable and e.preference == preference]
     certain = [probability for probability in sure if probability is not None]
+    reason = reason if isinstance(reason, str) else reason.get(preference, "")
     words = [f"{PREFERENCE_WORDS[preference]}."]
     if disagree(labels):
         each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]

@@ -156,16 +156,19 @@ def register(
 ) -> Callable[Concatenate[Any, P], JudgeGraph]:
     """Let a method of your own be named wherever methods are named; its factory.
 
+    A class that is defined again, as by a notebook's cell, takes the place of its former self.
+
     Args:
         kind: The class of its options.
         builder: Makes a judge of checked options and a model, as `factory` takes it.
 
     Raises:
-        OptionError: There is another method of its name, or another builder.
+        OptionError: There is another method of its name.
     """
     options = cast("type[JudgeOptions]", kind)
     name = options.method
-    is_same = METHODS.get(name, options) is options and BUILDERS.get(name, builder) == builder
+    known = METHODS.get(name, options)
+    is_same = known.__module__ == kind.__module__ and known.__qualname__ == kind.__qualname__
     if name in COMBINATIONS or not is_same:
         raise OptionError(f"there is a method {name!r} already")
     METHODS[name] = options

@@ -22,6 +22,7 @@ from langchain_judges.methods.bsm.replies import (
 )
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.pairs import (
+    Alone,
     PairSteps,
     ShownPair,
     examples_in,
@@ -239,7 +240,7 @@ class BSMSteps(PairSteps):
             "explanation": naming_identities(reply.data["explanation"], order),
         }
 
-    def prompt_variables(self, pair: ShownPair, order: Order) -> dict[str, object]:
+    def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:
         """The variables of a prompt that shows request, reference and both texts.
 
         What the memory recalled stands in the plan, or where the findings are weighed.
