@@ -1,15 +1,18 @@
 """A judge that looks things up: what it is shown, what it costs, and what tools cannot do."""
 
+import asyncio
 import contextlib
 import json
 import random
 import re
 import threading
+from typing import Annotated
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelAuthenticationError
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langgraph.prebuilt import InjectedState, ToolRuntime
 
 from benchmarks.lookups import ARMS, PLACES, SIZES, measured, run_with
 from langchain_judges import (
@@ -38,6 +41,17 @@ def price(item: str) -> str:
     if item == "nothing":
         raise LookupError("no such item")
     return f"{item} costs 7 euros"
+
+
+@tool
+def of_an_agent(
+    item: str,
+    runtime: ToolRuntime,
+    state: Annotated[dict, InjectedState],
+    call: Annotated[str, InjectedToolCallId],
+) -> str:
+    """Look up what an agent knows."""
+    return item
 
 
 def wants(*calls):
@@ -242,13 +256,40 @@ def test_look_ups_in_a_row_read_steps_files_and_texts_in_pages():
     assert tools["search"].invoke({"text": ""}) == "'' stands nowhere"
 
 
+async def of_mcp(item: str) -> tuple[list[dict[str, str]], None]:
+    if item == "nothing":
+        raise ToolException("no such item")
+    return [{"type": "text", "text": f"{item} costs 7 euros"}], None
+
+
+def test_tools_as_mcp_gives_them_answer_threads_and_event_loops_alike():
+    # As langchain-mcp-adapters make them: asynchronous alone, with a JSON schema.
+    form = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
+    made = StructuredTool(
+        name="price",
+        description="Look up the price of an item.",
+        args_schema=form,
+        coroutine=of_mcp,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+    asked = wants(("price", {"item": "bread"}), ("price", {"item": "nothing"}))
+    judge = rubric(asked, tools=[made])
+    now, later = judge.invoke(ITEM)["verdict"], asyncio.run(judge.ainvoke(ITEM))["verdict"]
+    told = [(each["status"], each["text"]) for each in now["lookups"]]
+    assert told == [("ok", "bread costs 7 euros"), ("error", "no such item")]
+    assert now["lookups"] == later["lookups"]
+
+
 @for_each(
     "tools, said",
     [
         ("price", "a list of LangChain tools"),
         ([3], "a list of LangChain tools"),
-        (["no_module_of_mine:price"], "a list of LangChain tools"),
-        ([price, price], "a list of LangChain tools"),
+        (["no_module_of_mine:price"], "cannot be imported: No module named"),
+        (["tests.test_lookups:prize"], "cannot be imported: .* no attribute 'prize'"),
+        ([price, price], "two of `tools` are named 'price'"),
+        ([of_an_agent], "takes runtime, state from its agent"),
     ],
 )
 def test_tools_that_are_none_are_refused(tools, said):

@@ -7,6 +7,7 @@ found: a flip of the orders then measures position, and not the tools.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from langchain_judges.asking.question import Question, chat_prompt
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.asking.send import with_timeout
+from langchain_judges.errors import OptionError
 from langchain_judges.escaping import clean
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Options, Owner, Rule
@@ -81,24 +83,48 @@ class ToolLimits(Options):
 
 
 def _loaded(tools: Sequence[object]) -> tuple[BaseTool, ...]:
-    """Tools as they are, functions made tools of, and `module:name` imported."""
+    """Tools as they are, functions made tools of, and `module:name` imported.
+
+    Raises:
+        OptionError: One cannot be imported, or called by a judge, or two have one name.
+    """
     # Loaded on use: a judge without tools needs none of it.
     from langchain_core.tools import BaseTool, tool
 
-    found: list[Any] = [resolve_name(t) if isinstance(t, str) else t for t in tools]
+    try:
+        found: list[Any] = [resolve_name(t) if isinstance(t, str) else t for t in tools]
+    except (ImportError, AttributeError) as exc:
+        raise OptionError(f"one of `tools` cannot be imported: {exc}") from exc
     loaded = tuple(each if isinstance(each, BaseTool) else tool(each) for each in found)
-    if len({each.name for each in loaded}) < len(loaded):
-        raise ValueError("two tools have one name")
+    names = [each.name for each in loaded]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise OptionError(f"two of `tools` are named {twice!r}")
+    for each in loaded:
+        if lacking := _injected(each):
+            raise OptionError(
+                f"the tool {each.name!r} takes {', '.join(lacking)} from its agent, and a "
+                "judge is none; wrap it in a function of its other arguments"
+            )
     return loaded
+
+
+def _injected(tool: BaseTool) -> list[str]:
+    """Arguments of a tool that only an agent gives, such as a `ToolRuntime`."""
+    from langchain_core.tools import InjectedToolCallId
+
+    given, taken = tool.tool_call_schema, tool.get_input_schema()
+    if isinstance(given, dict):  # of MCP's tools, which have none
+        return []
+    own = {name: part for name, part in taken.model_fields.items() if part.is_required()}
+    # The id of the call is given.
+    ids = {n for n, part in own.items() if InjectedToolCallId in part.metadata}
+    return [name for name in own if name not in {*given.model_fields, *ids}]
 
 
 def _check_tools(tools: object) -> object:
     if not isinstance(tools, list | tuple):
         raise ValueError("no list")
-    try:
-        _loaded(tools)
-    except (ImportError, AttributeError) as exc:
-        raise ValueError(str(exc)) from exc
+    _loaded(tools)
     return tools
 
 
@@ -364,7 +390,7 @@ async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits
         return _result("error", f"there is no tool {call.tool!r}; there are {known}")
     request = {"name": call.tool, "args": call.arguments, "id": call.key, "type": "tool_call"}
     try:
-        message = await with_timeout(limits.seconds, Effect.of(tool, "invoke", request))
+        message = await with_timeout(limits.seconds, _call_of(tool, request))
     except TimeoutError:
         return _result("timeout", f"no result within {limits.seconds:g} seconds")
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
@@ -372,6 +398,14 @@ async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits
     text = plain(getattr(message, "content", message)) or "(nothing)"
     status = "error" if getattr(message, "status", "") == "error" else "ok"
     return _result(status, text, limits.characters)
+
+
+def _call_of(tool: BaseTool, request: Any) -> Effect:
+    """A call of a tool; one for event loops only, as MCP's are, gets a loop of its own."""
+    effect = Effect.of(tool, "invoke", request)
+    if getattr(tool, "func", tool) is not None:
+        return effect
+    return effect._replace(now=lambda: asyncio.run(tool.ainvoke(request)))
 
 
 def _middle_cut(text: str, most: int) -> str:

@@ -14,16 +14,21 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.exceptions import ModelAuthenticationError
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import client_schema, described
+from langchain_judges.runs.many import judge_many
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import (
     Script,
@@ -386,20 +391,35 @@ class _Contract:
         wanted: int = 1,
         **limits: float,
     ) -> None:
-        """Expect these look-ups by a tool, a failure for each bad one, and a verdict."""
+        """Expect these look-ups by a tool, a failure for each bad one, and a verdict.
+
+        The run ends once before the model is shown what was found, and is made again.
+        """
+        made: list[int] = []
+        ends = [ModelAuthenticationError("the end")]
 
         def found(n: int) -> str:
             """Look."""
+            made.append(n)
             return look(n)
 
         def reply(prompt: str) -> object:
+            if ends and "<finding-" in prompt:
+                return ends.pop()
             if "You collect evidence" not in prompt:
                 return fitting_reply(prompt)
             numbers = () if "<finding-" in prompt else range(wanted)
             return {"calls": [{"tool": "found", "arguments": f'{{"n": {n}}}'} for n in numbers]}
 
         options = self.kind(**{**self.chosen, "tools": [found], "tool_limits": limits})
-        verdict = self.build(options, FakeChatModel(replies=reply)).invoke(self.row)["verdict"]
+        judge = self.build(options, FakeChatModel(replies=reply))
+        with TemporaryDirectory() as folder:
+            kept: Any = {"records": Path(folder) / "records.jsonl", "progress": False}
+            with suppress(ModelAccessError):
+                list(judge_many(judge, [self.row], **kept))
+            verdict: Any = next(iter(judge_many(judge, [self.row], **kept)))["verdict"]
+        again = f"a run that ends behind a tool that {what} asks it again: {made!r}"
+        _expect(not ends and len(made) == len(statuses), again)
         told = [each["status"] for each in verdict.get("lookups") or []]
         failed = [each for each in verdict["failures"] if each["step"] == "consult"]
         _expect(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import langchain.chat_models
 import typer
+from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -33,6 +34,7 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli import app
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, answer, item_of
 from tests.memories import Letters
@@ -169,6 +171,30 @@ def audited(model: Any, folder: Path) -> Any:
     return [end["stopped"], [each["usage"]["calls"] for each in end["history"]], learnt]
 
 
+def looking_up(model: Any, folder: Path) -> Any:
+    """Judge with a tool whose results are paid for as replies are."""
+    ask = model.replies
+
+    @tool
+    def look(n: int) -> str:
+        """Look."""
+        ask("a look-up")
+        return f"number {n}"
+
+    def replies(prompt: str) -> object:
+        ask(prompt)
+        if "You collect evidence" not in prompt:
+            return fitting_reply(prompt)
+        numbers = () if "<finding-" in prompt else (1, 2)
+        return {"calls": [{"tool": "look", "arguments": f'{{"n": {n}}}'} for n in numbers]}
+
+    options: Any = {"rubric": "Is it right?", "tools": [look]}
+    judge = load_judge("rubric", FakeChatModel(replies=replies), **options)
+    run: Any = {"records": folder / "r.jsonl", "max_concurrency": 1, "progress": False}
+    rows = list(judge_many(judge, rows_of("rubric"), **run))
+    return [*told(rows), [row["verdict"].get("lookups") for row in rows]]
+
+
 def command(*arguments: str) -> Callable[[Any, Path], Any]:
     """A command of the command line, in the folder."""
 
@@ -207,6 +233,7 @@ ENTRIES: dict[str, Callable[[Any, Path], Any]] = {
         model, folder, records=folder / "r.jsonl"
     ),
     "an audit": audited,
+    "look-ups": looking_up,
     "judge -o": command("judge", "pairs.jsonl", "--method", "bsm", "-o", "out.csv"),
     "compare systems": command("compare", "v1.jsonl", "v2.jsonl", "-o", "out.md"),
     "compare methods": command(
