@@ -189,9 +189,10 @@ def live(console: Console) -> None:
 def replayed(console: Console) -> ReplayChatModel:
     """Return the recorded model, and say whose replies they are."""
     model = ReplayChatModel(path=RECORDED)
-    first = model.recorded[0]
+    dates = sorted({each["date"] for each in model.recorded})
     console.print(
-        f"Replies of {first['model']}, recorded on {first['date']} and replayed: no key, no "
+        f"Replies of {model.recorded[0]['model']}, recorded from {dates[0]} to {dates[-1]} "
+        "and replayed: no key, no "
         "network. Everything else happens now.\n"
     )
     return model

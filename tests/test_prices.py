@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
+from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, judge_many
@@ -16,6 +17,7 @@ from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usa
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import Asked, CallEstimate
+from langchain_judges.report.terminal import summary_table, verdict_panel
 from langchain_judges.runs import many
 from langchain_judges.runs.prices import Price, Prices, estimate
 from langchain_judges.testing import FakeChatModel
@@ -26,6 +28,7 @@ TABLE: dict[str, Any] = {
     "models": {"fake": {"input": 1.0, "cached_input": 0.1, "output": 10.0, "flex": 0.5}},
 }
 USAGE = {"input_tokens": 1_000, "output_tokens": 200, "total_tokens": 1_200}
+NO_USAGE = dict.fromkeys(USAGE, 0)
 ROWS = [{**PAIR, "id": f"r{n}"} for n in range(4)]
 
 
@@ -92,6 +95,19 @@ def test_a_bound_on_dollars_needs_a_price(table):
         list(judge_many(judge, ROWS, prices=table, max_dollars=1.0, progress=False))
     with pytest.raises(OptionError, match="`max_dollars` needs `prices`"):
         judge_many(judge, ROWS, max_dollars=1.0)
+
+
+def test_a_reply_whose_tokens_nobody_counted_costs_what_is_not_known(table, capsys):
+    silent = Model(replies=lambda prompt: AIMessage(answer(prompt), usage_metadata=NO_USAGE))
+    run = judge_many(of_method("relative", silent), ROWS[:1], prices=table)
+    [row] = run
+    assert run.summary.unpriced == run.summary.calls == 2
+    console = Console(width=100)
+    console.print(summary_table(run.summary))
+    console.print(verdict_panel(row))
+    shown = capsys.readouterr().out
+    assert "not reported" in shown
+    assert "2 calls, tokens not reported" in shown
 
 
 def test_a_reply_without_a_price_is_counted_and_not_guessed(table):

@@ -124,7 +124,7 @@ class CallLimiter:
 
     async def _turn(self, model: BaseChatModel) -> None:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
-        if self.max_dollars is not None and self.dollars(model, TokenUsage()) is None:
+        if self.max_dollars is not None and self.dollars(model, TokenUsage(1)) is None:
             raise OptionError(
                 f"`max_dollars` needs the price of {model_name(model)!r}; name a file of "
                 "`prices`"

@@ -76,7 +76,8 @@ def _panel(
     ]
     usage = outcome["usage"]
     tokens = usage["input_tokens"] + usage["output_tokens"]
-    cost = Text(f"{counted(usage['calls'], 'call')}, {counted(tokens, 'token')}", "dim")
+    told = "tokens not reported" if usage["calls"] and not tokens else counted(tokens, "token")
+    cost = Text(f"{counted(usage['calls'], 'call')}, {told}", "dim")
     own = row.get("id")
     name = f"{kind} {row.get('index', 0)}" if own in (None, "") else str(own)
     # Text, not str: ids and criteria may hold what looks like markup.
@@ -124,7 +125,8 @@ def _lines(summary: Summary) -> Iterator[Line]:
     yield "calls", f"{summary.calls:,}", ""
     cached = summary.cached_tokens
     of = f"{cached / summary.tokens:.0%} of them from the provider's cache" if cached else ""
-    yield "tokens", f"{summary.tokens:,}", of
+    told = "not reported" if summary.calls and not summary.tokens else f"{summary.tokens:,}"
+    yield "tokens", told, of
     if summary.prices:
         unpriced = f"; no price is known for {summary.unpriced:,} calls"
         of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"

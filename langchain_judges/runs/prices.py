@@ -60,8 +60,11 @@ class Price(BaseModel):
     flex: NonNegativeFloat = 1.0
 
     def of(self, paid: TokenUsage) -> float | None:
-        """Return the cost of a reply in dollars; None if its tier has a different price."""
-        if paid.tier == "priority":
+        """Return the cost of a reply in dollars.
+
+        None if its tier has a different price, or nobody counted its tokens.
+        """
+        if paid.tier == "priority" or not paid.input_tokens + paid.output_tokens:
             return None
         each = self.input if self.cached_input is None else self.cached_input
         written = self.input if self.cache_write is None else self.cache_write

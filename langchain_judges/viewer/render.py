@@ -218,6 +218,8 @@ def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
     verdict = each.verdict
     usage = verdict.get("usage") or {}
     tokens = [f"{usage.get(f'{k}_tokens', 0):,} {k} tokens" for k in ("input", "output")]
+    if usage.get("calls") and not (usage.get("input_tokens") or usage.get("output_tokens")):
+        tokens = ["tokens not reported"]
     cost = [f"{usage.get('calls', 0)} calls", *tokens]
     cost += [f"${each.row['cost']:.4f}"] if each.row.get("cost") is not None else []
     reason = str(verdict.get("rationale") or "")
