@@ -20,6 +20,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -91,7 +92,7 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
         shape: What the reply must look like; its schema is sent first.
     """
     keys: list[str] = []
-    digest, size, last = hashlib.sha256(_bytes(json_schema(shape))), 0, None
+    digest, size, last = _digest_of(shape).copy(), 0, None
     for number, message in enumerate(messages):
         for place, block in enumerate(_blocks(message)):
             text = block.get("text")
@@ -103,6 +104,11 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
                     keys.append(digest.hexdigest()[:32])
                     last = number, place, end
     return Beginnings(tuple(keys), _marked(messages, *last)) if last else None
+
+
+@cache
+def _digest_of(shape: type[BaseModel]) -> Any:
+    return hashlib.sha256(_bytes(json_schema(shape)))
 
 
 def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:

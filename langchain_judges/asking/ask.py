@@ -13,7 +13,7 @@ asking on is useless: `ModelAccessError` for a wrong key, `RunStopped` for a run
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -29,7 +29,6 @@ from langchain_judges.asking.question import (
     Question,
     Reply,
     StoredReply,
-    call_key,
     rendered,
 )
 from langchain_judges.asking.reply_log import Draft, key_of
@@ -106,10 +105,11 @@ async def _logged(asking: Asking) -> Reply:
     A new one is in the log before anything else is waited for.
     """
     question, run = asking.question, asking.account.run
-    asking.messages = rendered(question, asking.variables, asking.account.row)
-    asking.key = call_key(asking)
-    key = key_of(question.method, question.step, asking.unit, *asking.key)
+    asking.prompt = rendered(question, asking.variables, asking.account.row)
     row = run.replies if run else None
+
+    def key() -> str:
+        return key_of(question.method, question.step, asking.unit, *asking.key)
 
     async def ask_now(draft: Draft) -> StoredReply:
         return (await _cached(asking) or await _checked(asking, draft)).stored()
@@ -117,7 +117,7 @@ async def _logged(asking: Asking) -> Reply:
     if not question.is_shared:
         reply = Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
     else:
-        found = await question.log.shared(key, ask_now, _is_whole, row)
+        found = await question.log.shared(key(), ask_now, _is_whole, row)
         reply = Reply.of(found.value)
         if found.elsewhere:
             asking.cost = no_step_usage() | {"cached_calls": 1}
@@ -177,17 +177,16 @@ async def _checked(asking: Asking, draft: Draft) -> Reply:
     killed between them asks for the repair alone.
     """
     question, variables = asking.question, asking.variables
-    material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
-    prompt, kept = asking.messages, draft.find() or {"repairs": [], "cost": asking.cost}
+    kept = draft.find() or {"repairs": [], "cost": asking.cost}
     repairs, asking.cost = kept["repairs"], kept["cost"]
     while True:
         turns = [(AIMessage(text), HumanMessage(repair)) for text, repair in repairs]
-        asking.messages = [*prompt, *chain.from_iterable(turns)]
+        asking.messages = [*asking.prompt, *chain.from_iterable(turns)]
         sent = await send(asking)
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = _read(sent, message, question, question.reply_schema, material)
+        data, problem = _read(sent, message, question, question.reply_schema, variables)
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
                 repairs.append(
@@ -196,7 +195,7 @@ async def _checked(asking: Asking, draft: Draft) -> Reply:
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 continue
             if question.partial:
-                data, _ = _read(sent, message, question, question.partial, material)
+                data, _ = _read(sent, message, question, question.partial, variables)
         if data is None:
             return asking.reply(None, problem)
         reply = asking.reply(data, None)
@@ -211,11 +210,16 @@ def _read(
     message: AIMessage,
     question: Question,
     shape: type[BaseModel],
-    material: list[str],
+    variables: Mapping[str, object],
 ) -> reading.Reading:
     if sent.request.rung == "calls":
         return reading.read_calls(message, shape)
-    return reading.read(message, shape, question.parse, sent.request.tool, material)
+    return reading.read(message, shape, question.parse, sent.request.tool, _material(variables))
+
+
+def _material(variables: Mapping[str, object]) -> Iterator[str]:
+    """Yield the judged texts as the model was shown them; of use to few replies."""
+    yield from sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
 
 def _repair(question: Question, problem: reading.Problem) -> str:

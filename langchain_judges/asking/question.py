@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from langchain_core import prompts
@@ -133,10 +134,10 @@ class Asking:
         unit: What about.
         order: The order in which the texts are shown.
         seed: Of one sample of many.
+        prompt: The messages that are sent first.
         messages: The prompt, and what was said about unusable replies to it.
         cost: What was paid so far.
         dropped_settings: What its requests lacked because the model refuses it.
-        key: By which the log and a LangChain cache know it.
         cache_key: Of what the prompt has in common with others, so that a provider finds its
             cache.
     """
@@ -147,11 +148,30 @@ class Asking:
     unit: str
     order: Order | None
     seed: int | None
+    prompt: list[BaseMessage] = field(default_factory=list)
     messages: list[BaseMessage] = field(default_factory=list)
     cost: StepUsage = field(default_factory=no_step_usage)
     dropped_settings: set[str] = field(default_factory=set)
-    key: tuple[str, str] = ("", "")
     cache_key: str = ""
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """The two strings by which the log and a LangChain cache know a call."""
+        question = self.question
+        messages = [_message_key(message) for message in self.prompt]
+        prompt = json.dumps(messages, ensure_ascii=False)
+        call = {
+            "model": question.adapter.identity,
+            # What the model refuses is learnt anew by each process.
+            "sampling": question.adapter.wanted_sampling(question.sampled, self.seed),
+            "seed": self.seed,
+            "reply": reading.json_schema(question.reply_schema),
+            # A reply kept without log-probabilities is no answer where they are wanted.
+            "measured": [question.logprobs, question.measured_as],
+        }
+        if question.tools:
+            call["tools"] = question.tools
+        return prompt, json.dumps(call, sort_keys=True, default=str)
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """Return the reply with what it cost."""
@@ -251,25 +271,6 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     # LangChain's own formatter takes ten times as long.
     filled = text.template.format_map(variables)
     return [kind(filled, additional_kwargs=part.additional_kwargs)]
-
-
-def call_key(asking: Asking) -> tuple[str, str]:
-    """The two strings by which the log and a LangChain cache know a call."""
-    question = asking.question
-    messages = [_message_key(message) for message in asking.messages]
-    prompt = json.dumps(messages, ensure_ascii=False)
-    call = {
-        "model": question.adapter.identity,
-        # What the model refuses is learnt anew by each process.
-        "sampling": question.adapter.wanted_sampling(question.sampled, asking.seed),
-        "seed": asking.seed,
-        "reply": reading.json_schema(question.reply_schema),
-        # A reply that was kept without log-probabilities is no answer where they are wanted.
-        "measured": [question.logprobs, question.measured_as],
-    }
-    if question.tools:
-        call["tools"] = question.tools
-    return prompt, json.dumps(call, sort_keys=True, default=str)
 
 
 def _message_key(message: BaseMessage) -> list[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -85,7 +85,7 @@ def read(
     shape: type[BaseModel],
     parse: Parse | None,
     tool: str | None,
-    material: Sequence[str] = (),
+    material: Iterable[str] = (),
 ) -> Reading:
     """Return the checked data of a reply, or the problem with it.
 

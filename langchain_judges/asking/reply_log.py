@@ -358,7 +358,7 @@ class ReplyLog:
 
     async def reply(
         self,
-        key: str,
+        key: Callable[[], str],
         compute: Callable[[Draft], Step[T]],
         keep: Callable[[T], bool],
         row: ScopeReplies | None,
@@ -366,7 +366,7 @@ class ReplyLog:
         """The reply to one call of a row, of those that ask the same the next one.
 
         Args:
-            key: Of the call.
+            key: Makes that of the call; it is hashed only where something is kept.
             compute: Asks, and keeps drafts; a reply must be plain data.
             keep: Says whether a reply is one to write down.
             row: The scope of the row in a run that keeps its results.
@@ -377,9 +377,9 @@ class ReplyLog:
         scopes = await self._scopes(row)
         if not scopes:
             return await compute(Draft())
-        key = scopes[0].numbered(key)
+        number = scopes[0].numbered(key())
         return await self._once(
-            scopes, key, partial(compute, Draft(scopes[0], f"{key} draft")), keep
+            scopes, number, partial(compute, Draft(scopes[0], f"{number} draft")), keep
         )
 
     async def shared(
@@ -392,7 +392,7 @@ class ReplyLog:
         """The reply that all rows with an equal call share, whoever asks first.
 
         Args:
-            key: As for `reply`.
+            key: Of the call.
             compute: As for `reply`.
             keep: As for `reply`.
             row: As for `reply`.

@@ -16,7 +16,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -131,7 +131,7 @@ def object_of(text: str, at: int = 0) -> TextObject:
     return TextObject(start, value)
 
 
-def answer_start(text: str, material: Sequence[str] = ()) -> int | None:
+def answer_start(text: str, material: Iterable[str] = ()) -> int | None:
     """Start of the answer after a model's thoughts; None if it is ambiguous.
 
     Thoughts stand at the beginning, in marks that close. Some servers leave out the first:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
 from annotated_types import MinLen
@@ -121,9 +122,13 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """
     if takes not in _NEEDED:
         return row
-    there = [str(name) for name, value in row.items() if value is not None]
-    columns = understood(there, None, takes, whole=False)
+    columns = _columns(tuple(str(n) for n, value in row.items() if value is not None), takes)
     return mapped(row, columns) if columns else row
+
+
+@lru_cache(256)  # the rows of a run have the same names
+def _columns(names: Sequence[str], takes: str) -> Mapping[str, str]:
+    return understood(names, None, takes, whole=False)
 
 
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.
