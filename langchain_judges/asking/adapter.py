@@ -20,7 +20,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -227,7 +227,6 @@ class ModelAdapter:
         # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
         self._lock = threading.Lock()
-        self._outside = _Place(models.with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> Sampling:
@@ -323,6 +322,16 @@ class ModelAdapter:
         lower = {"structured output"} if request.rung not in best else set()
         return (self.refused & needed - set(request.sent)) | lower
 
+    @cached_property
+    def _outside(self) -> _Place:
+        """Model and requests of no loop; connections take a while to prepare."""
+        return self._new_place(in_loop=False)
+
+    def _new_place(self, *, in_loop: bool) -> _Place:
+        own, model = self.openai_compatible, self.model
+        model = models.with_own_connections(model, in_loop=in_loop) if own else model
+        return _Place(models.with_plain_json(model), {})
+
     def _place(self) -> _Place:
         """Model and requests of the running event loop, or of no loop."""
         try:
@@ -333,9 +342,7 @@ class ModelAdapter:
             # With a closed loop go its connections.
             places = self._places.items()
             self._places = {other: p for other, p in places if not other.is_closed()}
-            own = self.openai_compatible
-            model = models.with_own_connections(self.model) if own else self.model
-            self._places[loop] = _Place(models.with_plain_json(model), {})
+            self._places[loop] = self._new_place(in_loop=True)
         return self._places[loop]
 
     def _prepared(

@@ -153,6 +153,11 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
 
 def unreadable(error: Exception) -> str | None:
     """Return in words what is wrong with an answer that is no reply; None for other errors."""
+    cause: BaseException | None = error
+    while cause and type(cause).__name__ != "DecodingError":  # of whichever httpx
+        cause = cause.__cause__
+    if cause:
+        return f"the server's answer cannot be read: {cause}"
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is no JSON"
     if isinstance(error, IndexError) or error_under_200(error) == {}:

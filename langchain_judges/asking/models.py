@@ -27,6 +27,7 @@ from langchain_core.runnables.retry import RunnableRetry
 from pydantic import SecretStr
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.bodies import ACCEPTED, abound, bound
 from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -378,19 +379,26 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
     return model.model_copy(update={"max_retries": 0, **clients}) if clients else model
 
 
-def with_own_connections(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` with an HTTP client for the running event loop alone.
+def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatModel:
+    """Return a copy of a `ChatOpenAI` with an HTTP client of its own, which bounds answers.
 
     langchain-openai shares one asynchronous client between all event loops of a process. A
     connection that a loop left behind takes the request, which is paid for, and then fails
     with "Event loop is closed". A client that the caller gave is kept.
-    """
-    root = getattr(model, "root_async_client", None)
-    if root is None or getattr(model, "http_async_client", None) is not None:
-        return model
-    from openai import DefaultAsyncHttpxClient
 
-    own = root.with_options(http_client=DefaultAsyncHttpxClient())
+    Args:
+        model: The model.
+        in_loop: Whether it is for the running event loop alone; otherwise for threads.
+    """
+    kind = "async_" if in_loop else ""
+    root = getattr(model, f"root_{kind}client", None)
+    if root is None or getattr(model, f"http_{kind}client", None) is not None:
+        return model
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+    hooks = {"response": [abound if in_loop else bound]}
+    client = DefaultAsyncHttpxClient if in_loop else DefaultHttpxClient
+    own = root.with_options(http_client=client(event_hooks=hooks, headers=ACCEPTED))
     changes = changed_clients(model, lambda client: own if client is root else client)
     return model.model_copy(update=changes)
 

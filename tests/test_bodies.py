@@ -1,0 +1,78 @@
+"""What comes over the wire is bounded, whatever a server sends."""
+
+import asyncio
+import json
+import tracemalloc
+import zlib
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from langchain_judges import create_rubric_judge
+from langchain_judges.asking import bodies, send
+from langchain_judges.testing import reply
+from tests.loopback import Handler, listening
+
+ITEM = {"input": "Why?", "output": "So."}
+MEGABYTE = b" " * 1_000_000
+
+
+def packed(megabytes):
+    """White space of so many megabytes, which gzip makes a thousandth of, and a verdict."""
+    packer = zlib.compressobj(wbits=31)
+    parts = [packer.compress(MEGABYTE) for _ in range(megabytes)]
+    verdict = json.dumps(reply('{"explanation": "x", "label": "1"}').payload)
+    return b"".join([*parts, packer.compress(verdict.encode()), packer.flush()])
+
+
+def judged(answer, encoding="gzip", way="invoke"):
+    """The verdict on an answer of a server on loopback."""
+
+    class Packed(Handler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-encoding", encoding)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    with listening(Packed) as server:
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), max_retries=0)
+        judge = create_rubric_judge(model, rubric="Good?")
+        if way == "ainvoke":
+            return asyncio.run(judge.ainvoke(ITEM))["verdict"]
+        return judge.invoke(ITEM)["verdict"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_no_more_than_the_bound_is_unpacked(way, monkeypatch):
+    monkeypatch.setattr(send, "ATTEMPTS", 1)
+    monkeypatch.setattr(bodies, "MOST", 8_000_000)
+    assert judged(packed(4), way=way)["label"] == 1
+    bomb = packed(100)
+    tracemalloc.start()
+    try:
+        verdict = judged(bomb, way=way)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (verdict["label"], verdict["failures"][0]["reason"]) == (None, "provider_error")
+    assert "more than 8,000,000 bytes" in verdict["failures"][0]["detail"]
+    assert most < 40_000_000
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd", "x"])
+def test_what_is_packed_otherwise_is_refused(encoding, monkeypatch):
+    monkeypatch.setattr(send, "ATTEMPTS", 1)
+    (failure,) = judged(packed(0), encoding)["failures"]
+    assert encoding in failure["detail"]
+
+
+def test_a_damaged_packing_costs_the_row_alone(monkeypatch):
+    monkeypatch.setattr(send, "ATTEMPTS", 1)
+    (failure,) = judged(b"no gzip")["failures"]
+    assert failure["detail"].startswith("the server's answer cannot be read: Error -3")
