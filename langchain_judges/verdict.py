@@ -252,7 +252,7 @@ def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -
         "confidence": None,
         "confidence_source": "none",
         "flipped": None,
-        "rationale": rationale or _why_not(failures),
+        "rationale": rationale or why_not(failures),
         "failures": list(failures),
         "usage": usage,
     }
@@ -273,15 +273,23 @@ def not_labelled(
         "score": None,
         "confidence": None,
         "confidence_source": "none",
-        "rationale": rationale or _why_not(failures),
+        "rationale": rationale or why_not(failures),
         "failures": list(failures),
         "usage": usage,
         "recalled": [],
     }
 
 
-def _why_not(failures: Sequence[Failure]) -> str:
+def why_not(failures: Sequence[Failure], lost: str = "") -> str:
+    """Sentence that says why a row is not judged.
+
+    Args:
+        failures: Their reasons are its causes.
+        lost: What there is too little of, where a judge takes several replies.
+    """
     reasons = ", ".join(dict.fromkeys(failure["reason"] for failure in failures))
+    if lost:
+        return f"Not judged: {lost}{reasons and f': {reasons}'}."
     return f"Not judged: {reasons or 'unknown reason'}."
 
 

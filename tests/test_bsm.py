@@ -225,6 +225,8 @@ def test_a_failed_merge_by_a_model_is_not_judged():
     verdict = judged(replies=no_merge, merge="model")[0]["verdict"]
     assert verdict["preference"] is None
     assert {f["step"] for f in verdict["failures"]} == {"merge"}
+    why = "Not judged: no label (A first, B first): unparsable."
+    assert verdict["rationale"] == why
 
 
 def test_the_scale_bounds_the_scores():

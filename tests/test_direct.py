@@ -176,7 +176,10 @@ def test_a_quorum_of_samples_stands_for_all_and_less_does_not():
     assert all(failure["unit"].startswith("sample ") for failure in stands["failures"])
     fails = some(4)
     assert fails["preference"] is None
-    assert "4 of 8 samples are valid (A first), at least 5 must be." in fails["rationale"]
+    assert (
+        "4 of 8 samples are valid (A first), at least 5 must be: invalid_label."
+        in fails["rationale"]
+    )
 
 
 @for_each(

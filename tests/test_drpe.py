@@ -302,7 +302,7 @@ def test_without_a_quorum_of_votes_nobody_is_preferred():
     verdict = judged(vote=lambda p, n: "equal", panel={"dynamic": 0})[0]["verdict"]
     assert verdict["preference"] is None
     assert verdict["score"] is None
-    assert "0 of 3 roles voted, at least 2 must." in verdict["rationale"]
+    assert "0 of 3 roles voted, at least 2 must: invalid_label." in verdict["rationale"]
 
 
 @for_each(

@@ -200,6 +200,13 @@ def test_what_is_asked_and_answered_is_as_recorded(file):
         pytest.fail("\n\n".join(changes), pytrace=False)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(" unusable")])
+def test_a_row_that_could_not_be_judged_names_the_reasons_of_its_failures(name):
+    verdict = RECORDED[name]["verdict"]
+    assert verdict["failures"]
+    assert all(each["reason"] in verdict["rationale"] for each in verdict["failures"])
+
+
 def test_the_files_hold_no_entry_without_a_case():
     assert sorted(RECORDED) == sorted(NAMES)
 

@@ -339,6 +339,19 @@ def test_a_table_that_says_nothing_is_not_valid():
     assert reasons(result) == [("table", "empty"), ("table", "missing")]
 
 
+def test_a_long_cell_is_cut_before_it_is_compared_and_the_verdict_says_so():
+    def table(prompt):
+        return rows(prompt, f"x {prompt.count('x')}" * 500)
+
+    result, model = judged(answers={"table": table}, samples=2)
+    # Both tables have cells of more than 800 characters on both aspects.
+    assert reasons(result) == [("table", "input_cut")] * 2
+    assert {len(row["only_a"]) for each in result["tables"] for row in each["rows"]} == {800}
+    shown = [prompt for prompt in model.prompts if step_of(prompt) == "preference"]
+    assert all(len(prompt) < 6_000 for prompt in shown)
+    assert result["verdict"]["preference"] == "A"
+
+
 @for_each(
     ("inference", "winners"),
     # Where both orders are drawn, the first of identical tables wins each once.

@@ -75,6 +75,16 @@ def test_a_call_that_cannot_be_made_is_told_beside_those_that_can(serve, call, s
     assert verdict["label"] is not None
 
 
+@for_each("given", ["[1]", "7", '"bread"', "true"])
+def test_arguments_that_are_no_object_are_paid_once_and_told(serve, given):
+    server = serve(calling(("price", given), BREAD))
+    verdict = rubric(chat(server)).invoke(ITEM)["verdict"]
+    assert verdict["usage"]["calls"] == len(server.calls) == 3
+    assert verdict["usage"]["by_step"]["consult"]["retries"] == 0
+    assert {each["status"] for each in verdict["lookups"]} == {"error", "ok"}
+    assert [each["unit"] for each in verdict["failures"]] == ["price"]
+
+
 def test_a_verdict_beside_a_call_is_none(serve):
     said = '{"explanation": "Sure.", "label": "0"}'
     judge = rubric(chat(server := serve(calling(BREAD, text=said))))

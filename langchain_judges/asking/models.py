@@ -461,6 +461,8 @@ class _Reply(_Beside):
             return self._behind.parse()
         for choice in body["choices"]:
             _slim((choice.get("logprobs") or {}).get("content"))
+            for call in choice["message"].get("tool_calls") or ():
+                _mark_no_object(call.get("function"))
         return body
 
 
@@ -490,6 +492,17 @@ def _slim(tokens: object) -> None:
                 token.pop("top_logprobs", None)
             for each in offered:
                 each.pop("bytes", None)
+
+
+def _mark_no_object(function: object) -> None:
+    """Mark arguments that are JSON and no object: LangChain raises, and the reply is paid."""
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    try:
+        value = json.loads(arguments) if arguments and isinstance(arguments, str) else {}
+    except ValueError:  # LangChain says of these that they are invalid
+        return
+    if isinstance(function, dict) and not isinstance(value, dict):
+        function["arguments"] = f"no object: {arguments}"
 
 
 def _masked(data: Any, secrets: Secrets) -> Any:

@@ -138,11 +138,11 @@ class Ballots:
         valid = self.valid
         if len(valid) < self.min_valid:
             return (
-                f"Not judged: {len(valid)} of {len(self.opinions)} members gave a verdict; "
-                f"{self.min_valid} are needed."
+                f"{len(valid)} of {len(self.opinions)} members gave a verdict, "
+                f"at least {self.min_valid} must"
             )
         if not self.weight_of(valid):
-            return "Not judged: the members that gave a verdict weigh nothing."
+            return "the members that gave a verdict weigh nothing"
         return ""
 
     @property
@@ -181,7 +181,8 @@ def verdict_of(
         account: Of the row.
     """
     if ballots.lost:
-        return ensemble.unjudged(kind, account, ballots.lost)
+        why = verdict.why_not(account.failures, ballots.lost)
+        return ensemble.unjudged(kind, account, why)
     answer, score = _preferred(ballots) if kind == "pair" else _labelled(ballots, grades)
     if answer is None:
         account.fail([ballots.undecided])

@@ -46,6 +46,7 @@ from langchain_judges.verdict import (
     even_verdict,
     no_usage,
     not_judged,
+    why_not,
 )
 
 # Put behind the material, where the caller gave instructions.
@@ -383,7 +384,7 @@ def order_verdict(
     """
     if len(answers) < len(options.order_list):
         absent = [ORDER_NAMES[order] for order in options.order_list if order not in answers]
-        why = f"Not judged: {lack} ({', '.join(absent)})."
+        why = why_not(account.failures, f"{lack} ({', '.join(absent)})")
         return not_judged(**account.booked, rationale=why)
     said = {order: _answer(answers[order]) for order in sorted(answers)}
     scores = _summed(said.values())

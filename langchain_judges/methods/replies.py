@@ -245,17 +245,17 @@ def quorum(
     orders: Sequence[Order],
     min_valid: int | None = None,
 ) -> str | None:
-    """Sentence that says what is missing for a verdict; None if enough criteria were scored."""
+    """What is missing for a verdict, in words; None if enough criteria were scored."""
     if not criteria:
-        return "Not judged: there is no plan of criteria."
+        return "there is no plan of criteria"
     for order in orders:
         count = sum(criterion.get("order", order) == order for criterion in criteria)
         valid = sum(cell_order == order for _, cell_order in cells)
         least = min_valid or count // 2 + 1
         if valid < least:
             return (
-                f"Not judged: {valid} of {count} criteria could be scored "
-                f"({ORDER_NAMES[order]}), at least {least} must be."
+                f"{valid} of {count} criteria could be scored "
+                f"({ORDER_NAMES[order]}), at least {least} must be"
             )
     return None
 

@@ -40,7 +40,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
-from langchain_judges.verdict import Pair, not_judged
+from langchain_judges.verdict import Pair, not_judged, why_not
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,9 @@ class BSMSteps(PairSteps):
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
         cells = shared.mean_scores(criteria, state["subscores"], options.order_list)
-        if reason := shared.quorum(criteria, cells, options.order_list, options.min_valid):
-            return {"verdict": not_judged(**account.booked, rationale=reason), "by_order": {}}
+        if lost := shared.quorum(criteria, cells, options.order_list, options.min_valid):
+            why = why_not(account.failures, lost)
+            return {"verdict": not_judged(**account.booked, rationale=why), "by_order": {}}
         by_order = {order: tally.order_totals(order, cells) for order in options.order_list}
         if options.merge == "model":
             weighed = [

@@ -29,7 +29,7 @@ from langchain_judges.methods.pairs import (
 from langchain_judges.methods.tasks import choose_task, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.verdict import Pair, not_judged
+from langchain_judges.verdict import Pair, not_judged, why_not
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class BaselineSteps(PairSteps):
         parts = await gather([self._lines(pair, plan, o, account.part()) for o in orders])
         subscores = [each for part in parts for each in part]
         cells = shared.mean_scores(plan, subscores, orders)
-        if reason := shared.quorum(plan, cells, orders):
-            verdict = not_judged(**account.booked, rationale=reason)
+        if lost := shared.quorum(plan, cells, orders):
+            verdict = not_judged(**account.booked, rationale=why_not(account.failures, lost))
             return {"ballots": [], "subscores": subscores, "verdict": verdict}
         ballots = [tally.summed(order, subscores, cells) for order in orders]
         return {**self._merged(state, ballots, account), "subscores": subscores}

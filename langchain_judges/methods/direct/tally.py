@@ -25,6 +25,7 @@ from langchain_judges.verdict import (
     Pair,
     Verdict,
     not_judged,
+    why_not,
 )
 
 
@@ -66,11 +67,12 @@ def decide(
     least = form.min_valid or form.samples // 2 + 1
     for order, votes in by_order.items():
         if len(votes) < least:
-            why = (
-                f"Not judged: {len(votes)} of {form.samples} samples are valid "
-                f"({ORDER_NAMES[order]}), at least {least} must be."
+            lost = (
+                f"{len(votes)} of {form.samples} samples are valid "
+                f"({ORDER_NAMES[order]}), at least {least} must be"
             )
-            return not_judged(**account.booked, rationale=why if form.samples > 1 else "")
+            why = why_not(account.failures, lost if form.samples > 1 else "")
+            return not_judged(**account.booked, rationale=why)
     answers = {o: _answer(options, pair, votes) for o, votes in by_order.items()}
     verdict = order_verdict(options, answers, account)
     agreeing = [b for b in usable if b["preference"] == verdict["preference"]]

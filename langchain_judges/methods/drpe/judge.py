@@ -21,7 +21,7 @@ from langchain_judges.methods.drpe.roles import sets_mark
 from langchain_judges.methods.pairs import ShownPair, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.verdict import Pair, Role, not_judged
+from langchain_judges.verdict import Pair, Role, not_judged, why_not
 
 
 class VoteSteps(RoleSteps):
@@ -143,7 +143,8 @@ class VoteSteps(RoleSteps):
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             if not account.failures:
                 account.fail([Problem("missing", why).failure("vote", "panel")])
-            verdict = not_judged(**account.booked, rationale=f"Not judged: {why}.")
+            rationale = why_not(account.failures, why)
+            verdict = not_judged(**account.booked, rationale=rationale)
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         verdict = tally.decide(options, votes, by_order, account)
         score_norm = fmean(map(tally.norm, by_order.values()))

@@ -29,7 +29,7 @@ from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
-from langchain_judges.verdict import Item, LabelVerdict, not_labelled
+from langchain_judges.verdict import Item, LabelVerdict, not_labelled, why_not
 
 # Claims of one text that are checked.
 MOST_CLAIMS = 50
@@ -263,7 +263,7 @@ def claims_verdict(
         checked = sum(claim["supported"] is not None for claim in own)
         if own and 2 * checked <= len(own):
             share = f"{checked} of {len(own)} claims of {_SIDES[side].text} were checked"
-            why = f"Not judged: {share}, more than half must be."
+            why = why_not(account.failures, f"{share}, more than half must be")
             return not_labelled(**account.booked, rationale=why), []
     subscores = [_share(own, side, len(sides) > 1) for side, own in by_side.items()]
     shares = [each["score"] or 0.0 for each in subscores]

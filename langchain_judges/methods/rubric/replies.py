@@ -19,7 +19,13 @@ from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.items import ItemState, labelled
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
-from langchain_judges.verdict import ConfidenceSource, Label, LabelVerdict, not_labelled
+from langchain_judges.verdict import (
+    ConfidenceSource,
+    Label,
+    LabelVerdict,
+    not_labelled,
+    why_not,
+)
 
 
 class CriterionScore(TypedDict):
@@ -285,11 +291,11 @@ def total_verdict(
         if each["score"] is not None
     ]
     if open_ and not broken:
-        why = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
+        lost = f"the required criterion {open_[0]['criterion']!r} has no label"
+        return not_labelled(**account.booked, rationale=why_not(account.failures, lost))
     if len(valid) < least and not broken:
-        why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
-        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
+        lost = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
+        return not_labelled(**account.booked, rationale=why_not(account.failures, lost))
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)

@@ -309,8 +309,11 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
     """The table of a reply, in whose failures stands what it lacks."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}
-    rows = cells.read_rows(reply.data, aspects)
+    rows, cut = cells.within(cells.read_rows(reply.data, aspects))
     empty, problems = cells.silent_rows(rows), list[Problem]()
+    if cut:
+        detail = f"cells on {', '.join(cut)} were cut at {cells.MOST} characters"
+        problems.append(Problem("input_cut", detail))
     valid = 2 * len(empty) < len(rows)
     if reply.problem:
         # A part of the reply is used; what is missing are cells that say nothing.

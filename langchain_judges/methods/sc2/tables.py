@@ -16,6 +16,8 @@ from langchain_judges.orders import Order, in_slots, naming_identities, naming_s
 
 # What a cell holds that has nothing to say.
 NOTHING = "none"
+# Characters of a cell that later prompts show; entries are meant to be short.
+MOST = 800
 SLOTS = ("common", "only_1", "only_2")
 _CELLS = ("common", "only_a", "only_b")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
@@ -39,6 +41,19 @@ def silent_rows(rows: Sequence[TableRow]) -> list[str]:
     """The aspects whose row says nothing at all."""
     said = [(row["aspect"], {row["common"], row["only_a"], row["only_b"]}) for row in rows]
     return [aspect for aspect, cells in said if cells == {NOTHING}]
+
+
+def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
+    """Rows with cells of at most `MOST` characters, and the aspects of which some was cut.
+
+    Every match and preference shows whole tables: one cell must not crowd out the others.
+    """
+    cut: Any = [{key: _up_to_most(str(cell)) for key, cell in row.items()} for row in rows]
+    return cut, [row["aspect"] for row, other in zip(rows, cut, strict=True) if row != other]
+
+
+def _up_to_most(cell: str) -> str:
+    return cell if len(cell) <= MOST else f"{cell[: MOST - 1]}…"
 
 
 def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
