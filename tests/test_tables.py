@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langsmith import Client
@@ -485,6 +486,26 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     calls = len(server.calls)
     comparing(server, first, second, "-o", out[0])
     assert len(server.calls) == calls
+
+
+def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(serve, tmp_path):
+    mixed = [n * 7 % 40 for n in range(40)]
+    first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(40)))
+    second = lines_of(tmp_path / "v2.jsonl", answers("v2", mixed))
+    server, out = serve(over_the_wire), tmp_path / "result.xlsx"
+    comparing(server, first, second, "-o", out, "--max-rows", "10")
+    calls = len(server.calls)
+    comparing(server, first, second, "-o", out)
+    assert len(server.calls) == 4 * calls  # no pair is asked again
+    book = openpyxl.load_workbook(out)
+    head, *rows = book["rows"].iter_rows(values_only=True)
+    table = [dict(zip(head, row, strict=True)) for row in rows]
+    assert [(row["id"], row["v1"], row["v2"]) for row in table] == [
+        (f"q{n}", answers("v1", [n])[0]["reply"], answers("v2", [n])[0]["reply"])
+        for n in range(40)
+    ]
+    assert [row["preference"] == "v1" for row in table] == [n % 4 == 0 for n in range(40)]
+    assert book.sheetnames == ["rows", "summary", "failures"]
 
 
 def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve, tmp_path):
