@@ -290,6 +290,13 @@ def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     assert invoke(*command, "--min-agreement", "0.4").exit_code == 0
 
 
+def test_two_columns_of_labels_are_refused_where_a_model_judges(labelled, tmp_path):
+    twice = ("--column", "label=ann", "--column", "label=bob", "--model", "m")
+    result = invoke("trust", labelled, *twice, "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "--column names 'label' twice" in result.stderr
+
+
 @for_each("bar", [("--min-agreement", "0.5"), ("--max-wrong", "0.6"), ("--max-wrong", "0.4")])
 def test_a_bar_reads_the_report_and_changes_no_answer(tmp_path, bar):
     command = files(tmp_path, [*LABELS[:40], *LABELS[41:], "A"])

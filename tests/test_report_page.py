@@ -112,6 +112,16 @@ def test_the_next_step_is_one_and_has_a_command(text):
     assert {word for word in words if word.startswith("-")} <= known
 
 
+def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():
+    rated = report.trust(items_of([5, 4, 5, 5] * 20), texts_of([1, 2, 3, 5] * 20))
+    rated.files = ("rows.csv", "v.jsonl", "--column", "label=ann")
+    words = ["--method", "rubric", "--set", "rubric=RUBRIC", "--model", "STRONGER-MODEL"]
+    step = ["langchain-judges", "trust", "rows.csv", "--column", "label=ann", *words]
+    assert shlex.split(next_step(rated).command) == step
+    # The judge's mean is 4.75, the labels' 2.75.
+    assert rated.uses["averages"].brief.startswith("+2.00 (")
+
+
 def test_rows_labelled_by_criteria_are_not_to_be_labelled_again():
     both = {"Tone": 1, "Help": 0}
     data = [{"id": str(i), "input": "q", "output": "a", "labels": both} for i in range(20)]

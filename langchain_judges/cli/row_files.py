@@ -385,6 +385,11 @@ def named_columns(
         if not equals or not column or (fields and field not in fields):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")
+        if field in named:
+            raise OptionError(
+                f"--column names {field!r} twice; several people's answers are one column "
+                "`human_votes`, or belong to --judge"
+            )
         named[field] = column
     return named or None
 

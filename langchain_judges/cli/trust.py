@@ -187,7 +187,8 @@ def trust(
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
         for each in answer.shown()[0]:
-            each.files = _names(path, results, report.records or report.paths[0])
+            names = _names(path, results, report.records or report.paths[0])
+            each.files = (*names, *(w for c in table.column or () for w in ("--column", c)))
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)

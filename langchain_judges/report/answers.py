@@ -342,6 +342,7 @@ def difference_text(number: Number, beside: str = "") -> str:
     """
     interval = number.result.interval
     if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
-        return f"{with_range(number)}{beside and f' beside {beside}'}"
+        sign = "+" if number.unit == "number" and number.result > 0 else ""
+        return f"{sign}{with_range(number)}{beside and f' beside {beside}'}"
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
     return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"

@@ -45,7 +45,7 @@ class Measured:
         policy: What is good enough for each use.
         numbers: Every number by its key, such as `agreement.label.wrong`.
         uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
-        files: What commands call the rows and the verdicts.
+        files: What commands call the rows and the verdicts, and the flags of their columns.
         left_out: Which rows or verdicts count nowhere, or in part, in sentences.
         drift: What changed since an earlier report.
     """
@@ -55,7 +55,7 @@ class Measured:
         self.sample, self.name, self.policy = sample, name, policy
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
-        self.files = ("ROWS.jsonl", "VERDICTS.jsonl")
+        self.files: Sequence[str] = ("ROWS.jsonl", "VERDICTS.jsonl")
         self.left_out = ""
         self.drift: Drift | None = None
 
@@ -176,7 +176,8 @@ def next_step(report: Measured) -> NextStep:
 
 
 def _trust(report: Measured, *more: str) -> str:
-    return shlex.join(["langchain-judges", "trust", *report.files[:1], *more])
+    rows, _, *columns = report.files
+    return shlex.join(["langchain-judges", "trust", rows, *columns, *more])
 
 
 def _failures(report: Measured) -> NextStep | None:
@@ -193,7 +194,7 @@ def _failures(report: Measured) -> NextStep | None:
 
 
 def _label(report: Measured, number: int) -> NextStep:
-    rows, verdicts = report.files
+    rows, verdicts, *_ = report.files
     free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
@@ -249,11 +250,15 @@ def _mend_mistakes(report: Measured) -> NextStep:
             _trust(report, "--method", "rubric", "--model", "MODEL", "--set", "rubric=RUBRIC"),
             names,
         )
-    rows = report.files[0]
-    command = f"langchain-judges audit {shlex.quote(rows)} --memory mistakes.db --model MODEL"
-    if sample.pairs:
-        command = _trust(report, "--method", "bsm", "--model", "STRONGER-MODEL")
+    rubric = "--set", "rubric=RUBRIC"
+    rows, _, *columns = report.files
+    words = ["langchain-judges", "audit", rows, *columns, "--memory", "mistakes.db"]
+    command = shlex.join([*words, "--model", "MODEL", *rubric])
+    if sample.pairs or sample.rated:
+        how = ("bsm",) if sample.pairs else ("rubric", *rubric)
+        command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
+    what = "a stronger model or a clearer rubric" if sample.rated else what
     return NextStep(f"Change one thing: {what}; it is wrong on {total:,} rows.", command, names)
 
 
