@@ -35,7 +35,7 @@ class JudgeError(Exception):
     """
 
     def __str__(self) -> str:
-        """Return the message without characters that control a terminal."""
+        """The message without characters that control a terminal."""
         return STEERING.sub("\N{REPLACEMENT CHARACTER}", super().__str__())
 
 
@@ -95,7 +95,7 @@ class OverBudget(RunStopped):
 def missing_extra(
     extra: str, what: str, package: str, otherwise: str = ""
 ) -> MissingExtraError:
-    """Return the error that names the extra which brings a package.
+    """The error that names the extra which brings a package.
 
     Args:
         extra: The extra of langchain-judges.
@@ -139,7 +139,7 @@ def needs(extra: str, what: str, otherwise: str = "") -> Iterator[None]:
 def did_you_mean(
     name: str, names: Iterable[str], other: Mapping[str, str] | None = None
 ) -> str:
-    """Return a question that offers the nearest name, with a space behind it, or nothing.
+    """A question that offers the nearest name, with a space behind it, or nothing.
 
     Args:
         name: What was written.

@@ -22,7 +22,7 @@ _HARMLESS = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+\-\s]*", re.I)
 
 
 def clean(text: str) -> str:
-    r"""Return a text without characters that would control the terminal or page that shows it.
+    r"""A text without characters that would control the terminal or page that shows it.
 
     >>> clean("fine\x1b[2J")
     'fine�[2J'
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many characters, cut at a word and marked where it is longer.
+    """A text of at most so many characters, cut at a word and marked where it is longer.
 
     >>> shortened("one long sentence of terms", 20)
     'one long sentence …'
@@ -57,7 +57,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def inert_cell(value: Any) -> Any:
-    """Return a cell for a spreadsheet; a text that it would evaluate is prefixed by a quote.
+    """A cell for a spreadsheet; a text that it would evaluate is prefixed by a quote.
 
     >>> inert_cell("=1+1"), inert_cell("-0.5"), inert_cell(-0.5)
     ("'=1+1", '-0.5', -0.5)

@@ -174,7 +174,7 @@ def _limits(metadata: Sequence[object]) -> str:
 
 
 def written(annotation: object) -> str:
-    """Return a type in the short form of source code, without the marks of its parts."""
+    """A type in the short form of source code, without the marks of its parts."""
     if get_origin(annotation) is Annotated:
         return written(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -223,7 +223,7 @@ class Options(BaseModel):
 
     @classmethod
     def _refusal(cls, error: ValidationError, values: Mapping[str, object]) -> OptionError:
-        """Return the error that says what is wrong with the first bad option."""
+        """The error that says what is wrong with the first bad option."""
         first = error.errors()[0]
         if isinstance(cause := first.get("ctx", {}).get("error"), OptionError):
             return cause
@@ -240,7 +240,7 @@ class Options(BaseModel):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the JSON schema, with what each option means."""
+        """The JSON schema, with what each option means."""
         own = handler.resolve_ref_schema(whole := handler(schema))
         own["description"] = about(cls)
         for name, meaning in described(cls).items():
@@ -249,7 +249,7 @@ class Options(BaseModel):
 
     @classmethod
     def plain_names(cls, *, for_client: bool = False) -> tuple[str, ...]:
-        """Return the options that plain JSON can set.
+        """The options that plain JSON can set.
 
         Args:
             for_client: Of these, only those that the client of a server may set.
@@ -266,7 +266,7 @@ class Options(BaseModel):
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Return the default of each option."""
+        """The default of each option."""
         return {
             name: field.get_default(call_default_factory=True)
             for name, field in cls.model_fields.items()
@@ -279,11 +279,11 @@ class Options(BaseModel):
                 yield name, value
 
     def as_json(self) -> dict[str, Any]:
-        """Return the options as plain JSON; live objects are left out."""
+        """The options as plain JSON; live objects are left out."""
         return {name: _plain(getattr(self, name)) for name in self.plain_names()}
 
     def sendable(self) -> dict[str, object]:
-        """Return the options that differ from their defaults, as JSON that makes them again.
+        """The options that differ from their defaults, as JSON that makes them again.
 
         Raises:
             OptionError: One is a live object, which no JSON can carry.
@@ -313,7 +313,7 @@ def check_value(name: str, value: object, kind: Any) -> None:
 
 
 def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
-    """Return the error for an option that does not exist, with the nearest that does."""
+    """The error for an option that does not exist, with the nearest that does."""
     meant = [own for own in ("rubric", "instructions") if own in there and name in _RUBRICS]
     hint = f"did you mean {meant[0]!r}? " if meant else did_you_mean(name, there)
     return OptionError(
@@ -352,12 +352,12 @@ def _attributes(kind: type[object]) -> dict[str, str]:
 
 
 def about(kind: type[Options]) -> str:
-    """Return the docstring of a class without its attributes."""
+    """The docstring of a class without its attributes."""
     return _ATTRIBUTES.sub("", docstring(kind) + "\n").rstrip()
 
 
 def _with_tuples(annotation: object, value: object) -> object:
-    """Return a value with a tuple wherever its type has one, and JSON has a list."""
+    """A value with a tuple wherever its type has one, and JSON has a list."""
     if not isinstance(value, list):
         return value
     kind, parts = get_origin(annotation), get_args(annotation)
@@ -382,7 +382,7 @@ def _is_data(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Return a value as plain JSON; what JSON cannot hold is named."""
+    """A value as plain JSON; what JSON cannot hold is named."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
@@ -401,7 +401,7 @@ def factory(
     first: str = "model",
     needed: bool = True,
 ) -> Callable[Concatenate[A, P], T]:
-    """Return a function that makes something of a first argument and the options of a kind.
+    """A function that makes something of a first argument and the options of a kind.
 
     Type checkers see every option of the kind, with its type and default; `help()` and the
     signature show them too, with the text that stands under each.
@@ -452,7 +452,7 @@ def with_options(
 def _taking(
     kind: type[Options], heads: list[inspect.Parameter], function: Callable[..., T]
 ) -> Callable[..., T]:
-    """Return a function whose options, in its docstring `options:`, are each a keyword.
+    """A function whose options, in its docstring `options:`, are each a keyword.
 
     Args:
         kind: The class that declares the options.
@@ -487,7 +487,7 @@ def _taking(
 
 
 def settable(kind: type[Options], names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the options that a client may set.
+    """The options that a client may set.
 
     Args:
         kind: The class of options.
@@ -536,7 +536,7 @@ def check_client(
 
 
 def client_schema(kind: type[Options], names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the JSON schema of what a client may set."""
+    """The JSON schema of what a client may set."""
     schema = kind.model_json_schema(schema_generator=_AnyObject)
     properties = {name: schema["properties"][name] for name in settable(kind, names)}
     return {**schema, "properties": properties, "required": []}

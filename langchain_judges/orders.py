@@ -41,7 +41,7 @@ SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
 
 
 def orders_of(rule: OrderRule) -> tuple[Order, ...]:
-    """Return the orders that `rule` asks for."""
+    """The orders that `rule` asks for."""
     return ("AB",) if rule == "none" else ("AB", "BA")
 
 
@@ -76,12 +76,12 @@ def naming_identities(text: str, order: Order, noun: str = "response") -> str:
 
 
 def naming_slots(text: str, order: Order, noun: str = "response") -> str:
-    """Return a text of `naming_identities` with the slots of an order again."""
+    """A text of `naming_identities` with the slots of an order again."""
     return naming(text, by_identity(order, "1", "2"), noun)
 
 
 def naming(text: str, names: Mapping[str, str], noun: str) -> str:
-    """Return a text with other names for what it calls by the prompt's own noun and name.
+    """A text with other names for what it calls by the prompt's own noun and name.
 
     All other words stay: of 230 recorded reasons 228 name the texts in no other way.
 
@@ -103,7 +103,7 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
 
 
 def prefer(scores: Mapping[str, float]) -> Preference:
-    """Return the text with the larger score; equal scores are a tie."""
+    """The text with the larger score; equal scores are a tie."""
     a, b = scores["A"], scores["B"]
     return "A" if a > b else "B" if b > a else "tie"
 

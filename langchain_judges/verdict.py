@@ -217,12 +217,12 @@ class LabelVerdict(TypedDict):
 
 
 def no_usage() -> Usage:
-    """Return the usage of work that asked nothing."""
+    """The usage of work that asked nothing."""
     return Usage(calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, by_step={})
 
 
 def no_step_usage() -> StepUsage:
-    """Return the usage of a step that asked nothing."""
+    """The usage of a step that asked nothing."""
     return StepUsage(
         calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, retries=0, cached_calls=0
     )
@@ -244,7 +244,7 @@ def add_usage(parts: Iterable[Usage]) -> Usage:
 
 
 def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -> Verdict:
-    """Return a verdict that prefers nobody and says why."""
+    """A verdict that prefers nobody and says why."""
     return {
         "preference": None,
         "score": None,
@@ -259,7 +259,7 @@ def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -
 
 
 def even_verdict() -> Verdict:
-    """Return the verdict on two identical texts: a tie that cost no call."""
+    """The verdict on two identical texts: a tie that cost no call."""
     verdict = not_judged([], no_usage(), "The two texts are identical.")
     return {**verdict, "preference": "tie", "score": 0.5}
 
@@ -267,7 +267,7 @@ def even_verdict() -> Verdict:
 def not_labelled(
     failures: Sequence[Failure], usage: Usage, rationale: str = ""
 ) -> LabelVerdict:
-    """Return a verdict on one text that gives no label and says why."""
+    """A verdict on one text that gives no label and says why."""
     return {
         "label": None,
         "score": None,
@@ -294,7 +294,7 @@ def why_not(failures: Sequence[Failure], lost: str = "") -> str:
 
 
 def score_of(verdict: Mapping[str, Any]) -> float | int | None:
-    """Return a verdict's score in [0, 1]; None if the row was not judged."""
+    """A verdict's score in [0, 1]; None if the row was not judged."""
     if decision(verdict) is None:
         return None
     score = verdict.get("score")
@@ -302,12 +302,12 @@ def score_of(verdict: Mapping[str, Any]) -> float | int | None:
 
 
 def decision(verdict: Mapping[str, Any]) -> Any:
-    """Return the preference or the label of a verdict; None if the row was not judged."""
+    """The preference or the label of a verdict; None if the row was not judged."""
     return verdict.get("preference", verdict.get("label"))
 
 
 def reason_of(verdict: Mapping[str, Any]) -> str:
-    """Return the reason of a verdict's first failure; a note only where there is none."""
+    """The reason of a verdict's first failure; a note only where there is none."""
     reasons = [str(failure["reason"]) for failure in verdict.get("failures") or []]
     return next((r for r in reasons if r not in _NOTES), next(iter(reasons), "unknown"))
 
@@ -325,7 +325,7 @@ def _is_of_reading(failure: Mapping[str, Any]) -> bool:
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:
-    """Return a verdict's rationale, what the judge was not shown, and why there is no label."""
+    """A verdict's rationale, what the judge was not shown, and why there is no label."""
     comment = str(verdict.get("rationale") or "")
     failures = verdict.get("failures") or []
     notes = [f"Note: {f['unit']} {f['detail']}." for f in failures if _is_of_reading(f)]

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from pytest_socket import SocketConnectBlockedError
 
 import langchain_judges
-from langchain_judges.asking.models import masked
+from langchain_judges.asking.masking import masked
 
 PACKAGE = Path(langchain_judges.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -172,7 +172,7 @@ def test_the_help_of_commands_loads_neither_methods_nor_statistics() -> None:
 FOREIGN = {
     "_current_exceptions": "asking/effects.py",
     "_SHUTTING_DOWN": "asking/effects.py",
-    "_get_invocation_params": "asking/models.py",
+    "_get_invocation_params": "asking/masking.py",
 }
 # Documented in spite of their underscore.
 DOCUMENTED = {"_asdict", "_exit", "_fields", "_replace"}

@@ -32,6 +32,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import models
 from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.failures import Complaint
+from langchain_judges.asking.masking import masked
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.traces import bound_exit
@@ -133,7 +134,7 @@ def _blocks(message: BaseMessage) -> list[Any]:
 def _marked(
     messages: Sequence[BaseMessage], number: int, place: int, end: int
 ) -> list[BaseMessage]:
-    """Return messages with a mark behind a place of a block of the user's message."""
+    """Messages with a mark behind a place of a block of the user's message."""
     message = messages[number]
     if not isinstance(message, HumanMessage):
         return list(messages)
@@ -161,7 +162,7 @@ class ReplyRequest(NamedTuple):
     sent: tuple[str, ...] = ()
 
     def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        """Return the messages to send; the note joins the last one.
+        """The messages to send; the note joins the last one.
 
         Some chat templates refuse two messages of the user in a row.
         """
@@ -196,7 +197,7 @@ class ModelAdapter:
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
         bound_exit()
-        self.model = models.masked(models.without_own_retries(models.resolve_model(model)))
+        self.model = masked(models.without_own_retries(models.resolve_model(model)))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = models.is_openai_compatible(self.model)
         self.prompt_cache = prompt_cache_of(self.model)
@@ -230,12 +231,12 @@ class ModelAdapter:
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> Sampling:
-        """Return the sampling parameters that a call binds."""
+        """The sampling parameters that a call binds."""
         parameters = self.wanted_sampling(sampled, seed)
         return {key: value for key, value in parameters.items() if key not in self.refused}
 
     def wanted_sampling(self, sampled: bool, seed: int | None) -> Sampling:
-        """Return the sampling parameters that a call would bind if the model took them all."""
+        """The sampling parameters that a call would bind if the model took them all."""
         parameters: Sampling = {}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
@@ -403,7 +404,7 @@ class ModelAdapter:
 
 
 def deadline_of(model: BaseChatModel) -> float | None:
-    """Return the seconds that a whole reply may take; None for a model without a time-out."""
+    """The seconds that a whole reply may take; None for a model without a time-out."""
     for field in _FIELDS:
         seconds = getattr(model, field, None)
         if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:

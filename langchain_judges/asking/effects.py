@@ -277,7 +277,7 @@ class FirstCalls:
         self._lock = threading.Lock()
 
     def _ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
-        """Return the call to wait for; None: this one may go, and others wait for it."""
+        """The call to wait for; None: this one may go, and others wait for it."""
         with self._lock:
             calls = (self._calls.get(key) for key in reversed(keys))
             if first := next((call for call in calls if call and not call.done()), None):
@@ -334,7 +334,7 @@ class SingleFlight(Generic[T]):
     async def get(
         self, key: str, compute: Callable[[], Step[T]], keep: Callable[[T], bool]
     ) -> tuple[T, bool]:
-        """Return the value of `key`, and whether another caller had computed it.
+        """The value of `key`, and whether another caller had computed it.
 
         Args:
             key: What the value belongs to.
@@ -486,6 +486,6 @@ def check_stop() -> None:
 
 
 def pause(seconds: float) -> Effect:
-    """Return a wait of some seconds, which ends when a signal comes."""
+    """A wait of some seconds, which ends when a signal comes."""
     sleep = stop.wait if (stop := _STOP.get()) else time.sleep
     return Effect(lambda: sleep(seconds), lambda: asyncio.sleep(seconds))

@@ -48,7 +48,7 @@ BATCH = 32
 
 
 def default_embeddings() -> Embeddings:
-    """Return the default embedder, for those who are sure to need it.
+    """The default embedder, for those who are sure to need it.
 
     Raises:
         MissingExtraError: Its package is not installed; better said before a call is paid.
@@ -103,19 +103,19 @@ class SentenceEmbeddings(Embeddings):
     model = MODEL
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector for each text."""
+        """One vector for each text."""
         if not texts:
             return []
         with _lock:
             return [[float(number) for number in vector] for vector in _encoder()(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of one text."""
+        """The vector of one text."""
         return self.embed_documents([text])[0]
 
 
 def identity_of(embeddings: Embeddings) -> str:
-    """Return the class and model of an embedder: `OpenAIEmbeddings(model='…')`.
+    """The class and model of an embedder: `OpenAIEmbeddings(model='…')`.
 
     Of a path only the last part counts, for the same model lies elsewhere on each machine; a
     cache around an embedder is not a part of it.
@@ -167,7 +167,7 @@ LAYERS, HEADS, WIDTH = 6, 12, 384
 
 
 def packaged_weights() -> Path | None:
-    """Return the folder of the weights, or None where their package is not installed.
+    """The folder of the weights, or None where their package is not installed.
 
     The package is not imported: that would load torch.
     """
@@ -204,7 +204,7 @@ class MiniLM:
         self._threads = ThreadpoolController()
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors, an array (texts, 384) whose rows have length one."""
+        """The vectors, an array (texts, 384) whose rows have length one."""
         vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
         # Texts of one length share a batch: padding costs as much as words do.
         by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
@@ -273,7 +273,7 @@ class MiniLM:
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a safetensors file, mapped and not read.
+    """The arrays of a safetensors file, mapped and not read.
 
     The form: eight bytes with the length of a JSON head, the head, then the numbers.
     """

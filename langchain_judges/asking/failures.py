@@ -93,7 +93,7 @@ _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "f
 
 
 def paid_error(error: Exception) -> Problem | None:
-    """Return the problem with a reply that came but was raised as an exception."""
+    """The problem with a reply that came but was raised as an exception."""
     return _PAID.get(type(error).__name__)
 
 
@@ -135,7 +135,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def error_under_200(error: Exception) -> Mapping[str, object] | None:
-    """Return the error that a server sent with the status of a success; empty if it is lost.
+    """The error that a server sent with the status of a success; empty if it is lost.
 
     Routers do so when the provider behind them fails after they have begun to answer.
     """
@@ -152,7 +152,7 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
 
 
 def unreadable(error: Exception) -> str | None:
-    """Return in words what is wrong with an answer that is no reply; None for other errors."""
+    """The fault of an answer that is no reply, in words; None for other errors."""
     cause: BaseException | None = error
     while cause and type(cause).__name__ != "DecodingError":  # of whichever httpx
         cause = cause.__cause__
@@ -216,7 +216,7 @@ def can_pass(error: Exception) -> bool:
 
 
 def diagnosis(error: Exception) -> Problem:
-    """Return the failure that an error comes to when it is final."""
+    """The failure that an error comes to when it is final."""
     message = in_a_line(error)
     if isinstance(error, exceptions.ContextOverflowError) or _OVERFLOW.search(str(error)):
         return Problem("context_overflow", message)
@@ -229,7 +229,7 @@ def diagnosis(error: Exception) -> Problem:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return the error on one line, with its HTTP status first where it has one."""
+    """The error on one line, with its HTTP status first where it has one."""
     status, hidden = status_of(error), error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
     text = unreadable(error) or text
@@ -252,7 +252,7 @@ def _address(error: Exception) -> str:
 
 
 def wait_after(error: Exception, wait: float) -> float:
-    """Return the seconds to wait: what the provider says, else the back-off with jitter."""
+    """The seconds to wait: what the provider says, else the back-off with jitter."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = str(headers.get(name))
@@ -282,7 +282,7 @@ class Complaint(NamedTuple):
     prompt_words: frozenset[tuple[str, str]]
 
     def refused(self, settings: Collection[str]) -> str | None:
-        """Return the first of some settings that the provider refuses."""
+        """The first of some settings that the provider refuses."""
         if self.parameter:
             return self.parameter if self.parameter in settings else None
         sentences = filter(_REFUSING.search, re.split(r"\.(?=\s|$)|\n", self.message))
@@ -328,7 +328,7 @@ def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:
 
 
 def _pair(sentence: str, at: int) -> tuple[str, str]:
-    """Return the words on both sides of a place, with the word that it parts."""
+    """The words on both sides of a place, with the word that it parts."""
     before = re.findall(r"\w+", sentence[max(0, at - 80) : at].casefold())
     after = re.search(r"\w+", sentence[at : at + 80].casefold())
     return (before[-1] if before else "", after[0] if after else "")

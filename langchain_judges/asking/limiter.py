@@ -173,7 +173,7 @@ class CallLimiter:
             await Effect(lambda: time.sleep(_LOOK), lambda: asyncio.sleep(_LOOK))
 
     def pause(self, seconds: float) -> Effect:
-        """Return a wait of some seconds, which ends when the limiter is closed."""
+        """A wait of some seconds, which ends when the limiter is closed."""
         return wait_for(self._stop, seconds)
 
     def _serve(self) -> None:
@@ -249,7 +249,7 @@ class MinuteLimiter(BaseRateLimiter):
             self._next_token = max(self._next_token, time.monotonic()) + tokens * self._token
 
     def turn(self, *, blocking: bool = True) -> float:
-        """Return the seconds until the next turn, and take it if they will be waited for."""
+        """The seconds until the next turn, which is taken if they will be waited for."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next_call, self._next_token)
@@ -315,5 +315,5 @@ def token_usage(message: AIMessage) -> TokenUsage:
 
 
 def _count(tokens: object) -> int:
-    """Return a number of tokens; 0 where a server wrote something else for one."""
+    """A number of tokens; 0 where a server wrote something else for one."""
     return tokens if isinstance(tokens, int) and tokens > 0 else 0

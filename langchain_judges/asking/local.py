@@ -46,7 +46,7 @@ class _Served(NamedTuple):
 
 
 def local_model(path: str | None = None) -> BaseChatModel:
-    """Return a chat model that runs in this process.
+    """A chat model that runs in this process.
 
     One server serves a model file, however many chat models are made of it. It stops with the
     process. Strings in its structured replies are short, so that the replies of a rambling
@@ -147,7 +147,7 @@ def _patient_threads() -> Iterator[None]:
 
 @cache
 def _file_hash(file: Path) -> str:
-    """Return a hash of the file's size and of its first and last 16 MiB.
+    """A hash of the file's size and of its first and last 16 MiB.
 
     A model file may have many gigabytes; its header, first and last tensors and its size
     tell two models apart.

@@ -1,8 +1,7 @@
 """From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a model for `ask()`.
 
-The copies of a chat model that `ask()` needs hide what nobody may read: servers repeat keys,
-headers and addresses in their errors and now and then in a reply, and both are kept in files.
-What to mask is known from the model itself, not guessed by its form.
+With it come the copies of a chat model that `ask()` needs: without retries of its own, with
+connections of its own, and with replies that stay plain JSON.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, NotRequired, TypeGuard
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -24,7 +23,6 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.retry import RunnableRetry
-from pydantic import SecretStr
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.bodies import ACCEPTED, abound, bound
@@ -58,12 +56,6 @@ _WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
 _CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
 # Keywords of a call that are not part of its body.
 _OPTIONS = {"extra_headers", "extra_query", "timeout"}
-MASK = "***"
-_NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
-_CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
-# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
-_SHORTEST = 6
-Secrets = tuple[str, ...]
 
 
 class ModelSpec(TypedDict):
@@ -96,7 +88,7 @@ def resolve_model(
     timeout: float = 120.0,
     settings: Mapping[str, Any] | None = None,
 ) -> BaseChatModel:
-    """Return the chat model that `model` names.
+    """The chat model that `model` names.
 
     Args:
         model: A chat model (returned as it is), also as `bind`, `with_retry`, `with_fallbacks`
@@ -140,7 +132,7 @@ def resolve_model(
 
 
 def _unwrapped(model: Any) -> Any:
-    """Return a chat model that LangChain has wrapped, as a chat model.
+    """A chat model that LangChain has wrapped, as a chat model.
 
     What only repeats a request or configures it is left: requests are repeated here.
     """
@@ -209,7 +201,7 @@ def _result_of(message: Any) -> ChatResult:
 
 
 def model_of_spec(spec: ModelSpec) -> BaseChatModel:
-    """Return the chat model that plain JSON describes.
+    """The chat model that plain JSON describes.
 
     Raises:
         OptionError: A field is missing or unknown.
@@ -258,7 +250,7 @@ def _named_model(
 
 
 def server_of(model: ModelSpec | ModelLike) -> str:
-    """Return a short hash of the server that a model is asked at; empty where it is not known.
+    """A short hash of the server that a model is asked at; empty where it is not known.
 
     A hash, for an address stands in no result.
     """
@@ -276,12 +268,12 @@ def server_of(model: ModelSpec | ModelLike) -> str:
 
 
 def own_address() -> str | None:
-    """Return the address that the environment names in place of OpenAI's own."""
+    """The address that the environment names in place of OpenAI's own."""
     return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
 
 
 def model_name(model: BaseChatModel) -> str:
-    """Return the name by which the provider knows the model."""
+    """The name by which the provider knows the model."""
     for field in ("model_name", "model", "model_id", "deployment_name"):
         if isinstance(name := getattr(model, field, None), str) and name:
             return name
@@ -306,7 +298,7 @@ def model_identity(model: BaseChatModel) -> dict[str, object]:
 
 
 def _settings(settings: Mapping[str, object]) -> dict[str, object]:
-    """Return settings for all to see: known ones as they are, others as one hash.
+    """Settings for all to see: known ones as they are, others as one hash.
 
     An unknown one may decide the replies, and may be a secret that nobody should read.
     """
@@ -337,7 +329,7 @@ def is_openai_compatible(model: object) -> bool:
 
 
 def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the clients of a `ChatOpenAI` that a change replaces, by field.
+    """The clients of a `ChatOpenAI` that a change replaces, by field.
 
     Args:
         model: The model.
@@ -352,7 +344,7 @@ def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[
 
 
 def without_own_retries(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a model that does not retry by itself.
+    """A copy of a model that does not retry by itself.
 
     Two layers of retries multiply, and attempts that we cannot see cannot be counted. A class
     that made its client when it was built keeps what that client does.
@@ -380,7 +372,7 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
 
 
 def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` with an HTTP client of its own, which bounds answers.
+    """A copy of a `ChatOpenAI` with an HTTP client of its own, which bounds answers.
 
     langchain-openai shares one asynchronous client between all event loops of a process. A
     connection that a loop left behind takes the request, which is paid for, and then fails
@@ -404,7 +396,7 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
 
 
 def with_plain_json(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` or `AzureChatOpenAI` whose replies stay plain JSON.
+    """A copy of a `ChatOpenAI` or `AzureChatOpenAI` whose replies stay plain JSON.
 
     Building the client's typed objects takes longer than the rest of a call. Classes of other
     packages read fields of them, and are returned as they are.
@@ -432,7 +424,7 @@ def _plain_client(client: Any) -> Any:
 
 
 def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a call whose body is sent as it is: to check it costs a fifth."""
+    """The keywords of a call whose body is sent as it is: to check it costs a fifth."""
     options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
     extra_body = payload.pop("extra_body", None) or {}
     body = {**payload, **extra_body}
@@ -452,7 +444,7 @@ class _Beside:
 
 class _Reply(_Beside):
     def parse(self) -> object:
-        """Return a common reply as a dictionary, any other as the client reads it."""
+        """A common reply as a dictionary, any other as the client reads it."""
         try:
             body = json.loads(self._behind.http_response.content)
         except ValueError:
@@ -503,116 +495,3 @@ def _mark_no_object(function: object) -> None:
         return
     if isinstance(function, dict) and not isinstance(value, dict):
         function["arguments"] = f"no object: {arguments}"
-
-
-def _masked(data: Any, secrets: Secrets) -> Any:
-    """Return JSON data with stars for every secret in its texts."""
-    if isinstance(data, str):
-        for secret in secrets:
-            data = data.replace(secret, MASK)
-    if isinstance(data, list):
-        return [_masked(part, secrets) for part in data]
-    if isinstance(data, dict):
-        return {_masked(k, secrets): _masked(part, secrets) for k, part in data.items()}
-    return data
-
-
-def _secrets(name: str, value: object) -> Iterator[str]:
-    """Yield the secrets that one setting of a model holds."""
-    if isinstance(value, SecretStr):
-        yield value.get_secret_value()
-    elif isinstance(value, Mapping):
-        for inner, part in value.items():
-            yield from _secrets("key" if _CARRIED.search(name) else str(inner), part)
-    elif isinstance(value, str) and "://" in value:
-        yield from (part for _, part in parse_qsl(value.partition("?")[2]))
-    elif isinstance(value, str) and _NAMED.search(name):
-        # Of `Bearer abc` the second word is the secret.
-        yield from (value, value.rpartition(" ")[2])
-
-
-def masked(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a model that masks its secrets in replies, errors and traces.
-
-    They are what it was configured with: keys, headers, query values.
-    """
-    fields = {name: getattr(model, name, None) for name in type(model).model_fields}
-    found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
-    forms = found | {quote(value, safe="") for value in found}
-    if not forms:
-        return model
-    copy: BaseChatModel = model.model_copy()
-    # Not by `update`: they are no settings of the caller's. What is streamed is not masked.
-    vars(copy)["disable_streaming"] = True
-    if hasattr(copy, "streaming"):
-        vars(copy)["streaming"] = False
-    # The longest first: one may be part of another.
-    copy.__class__ = _class_of(type(model), tuple(sorted(forms, key=len, reverse=True)))
-    return copy
-
-
-@lru_cache(64)
-def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel]:
-    """A subclass that masks, under the name and module by which its parent is known."""
-
-    class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
-        def _generate(self, *args: Any, **settings: Any) -> ChatResult:
-            with _masked_errors(secrets):
-                result = super()._generate(*args, **settings)
-            return _masked_result(result, secrets)
-
-        async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
-            with _masked_errors(secrets):
-                result = await super()._agenerate(*args, **settings)
-            return _masked_result(result, secrets)
-
-        def to_json(self) -> Any:
-            return _masked(super().to_json(), secrets)
-
-        def _get_invocation_params(self, stop: list[str] | None = None, **settings: Any) -> Any:
-            return _masked(super()._get_invocation_params(stop, **settings), secrets)
-
-    Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
-    Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
-    return Masked
-
-
-def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
-    for generation in result.generations:
-        message: BaseMessage = generation.message
-        for name in ("content", "tool_calls", "additional_kwargs"):
-            part = getattr(message, name, None)
-            if (clean := _masked(part, secrets)) != part:
-                message = message.model_copy(update={name: clean})
-        if message is not generation.message:
-            generation.message = message
-            generation.text = _masked(generation.text, secrets)
-    return result
-
-
-@contextmanager
-def _masked_errors(secrets: Secrets) -> Iterator[None]:
-    """Mask what an exception and those it came from say: a traceback shows them all."""
-    try:
-        yield
-    except Exception as error:
-        one: BaseException | None = error
-        while one is not None:
-            one.args = tuple(_masked(part, secrets) for part in one.args)
-            for name in ("message", "body"):
-                if name in vars(one):
-                    setattr(one, name, _masked(getattr(one, name), secrets))
-            if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
-                vars(one)["response"] = _masked_response(response, secrets)
-            one = one.__cause__ or one.__context__
-        raise
-
-
-def _masked_response(response: Any, secrets: Secrets) -> Any:
-    """Return a server's answer without secrets: LangChain puts a refusal into traces."""
-    if not response.is_closed:  # nobody has read it
-        return response
-    kept = ("content-type", "retry-after", "retry-after-ms")
-    headers = {name: response.headers[name] for name in kept if name in response.headers}
-    parts = {"headers": headers, "content": _masked(response.text, secrets).encode()}
-    return type(response)(response.status_code, request=response.request, **parts)

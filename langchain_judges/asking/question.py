@@ -174,7 +174,7 @@ class Asking:
         return prompt, json.dumps(call, sort_keys=True, default=str)
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
-        """Return the reply with what it cost."""
+        """The reply with what it cost."""
         if problem is None:
             return Reply(data, [], self.usage())
         failure = problem.failure(self.question.step, self.unit)
@@ -191,7 +191,7 @@ class Asking:
         return usage
 
     def config(self, sampling: Sampling) -> RunnableConfig:
-        """Return the run's name, tags and metadata, as LangSmith shows them."""
+        """The run's name, tags and metadata, as LangSmith shows them."""
         question, adapter = self.question, self.question.adapter
         name = ":".join(filter(None, [question.label or question.step, self.unit]))
         if "{unit}" in question.label:
@@ -209,12 +209,12 @@ class Asking:
 
 
 def sample_seed(seed: int, number: int) -> int:
-    """Return the seed of one sample of a judge; of each sample, and each judge, another."""
+    """The seed of one sample of a judge; of each sample, and each judge, another."""
     return _SPREAD * seed + number
 
 
 def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
-    """Return a prompt of two messages.
+    """A prompt of two messages.
 
     Args:
         system: The template of the system message.
@@ -261,7 +261,7 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
 
 
 def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
-    """Return the messages of a part of a prompt."""
+    """The messages of a part of a prompt."""
     if isinstance(part, BaseMessage):
         return [part]
     kind, text = _KINDS.get(type(part)), vars(part).get("prompt")

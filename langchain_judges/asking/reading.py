@@ -72,7 +72,7 @@ class Problem(NamedTuple):
     detail: str
 
     def failure(self, step: str, unit: str) -> Failure:
-        """Return it as the failure of a part of a reply."""
+        """The failure of a part of a reply."""
         return {"step": step, "unit": unit, "reason": self.reason, "detail": self.detail}
 
 
@@ -87,7 +87,7 @@ def read(
     tool: str | None,
     material: Iterable[str] = (),
 ) -> Reading:
-    """Return the checked data of a reply, or the problem with it.
+    """The checked data of a reply, or the problem with it.
 
     Args:
         message: The reply.
@@ -162,7 +162,7 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
 
 
 def _ending(message: AIMessage) -> Problem | None:
-    """Return why a reply is none of the model's full replies, if its provider says so."""
+    """The reason why a reply is not whole, if its provider says so."""
     # The Responses API puts a refusal among the blocks of a content.
     blocks = message.content if isinstance(message.content, list) else []
     parts = [message.additional_kwargs, *(each for each in blocks if isinstance(each, dict))]
@@ -190,7 +190,7 @@ def _unread(what: str, part: str = "") -> Reading:
 
 
 def check(data: object, shape: type[BaseModel]) -> Reading:
-    """Return data that fits a shape and its allowed values, or what is wrong with it."""
+    """Data that fits a shape and its allowed values, or what is wrong with it."""
     if too_deep(data):
         return None, Problem("unparsable", "the reply is nested too deep")
     try:
@@ -206,7 +206,7 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
 
 
 def shape_of(name: str, fields: Mapping[str, object]) -> type[BaseModel]:
-    """Return a shape all of whose fields are required.
+    """A shape all of whose fields are required.
 
     Args:
         name: What the shape is called.
@@ -218,14 +218,14 @@ def shape_of(name: str, fields: Mapping[str, object]) -> type[BaseModel]:
 
 @cache
 def lax_shape(names: tuple[str, ...]) -> type[BaseModel]:
-    """Return a shape that takes what is there, to save the parts that can be read."""
+    """A shape that takes what is there, to save the parts that can be read."""
     fields: Any = {name: (Any, None) for name in names}
     return create_model("Parts", **fields)
 
 
 @cache
 def json_schema(shape: type[BaseModel], text_limit: int | None = None) -> dict[str, Any]:
-    """Return the JSON schema of `shape`, flat and closed, as providers want it.
+    """The JSON schema of `shape`, flat and closed, as providers want it.
 
     Args:
         shape: What the reply must look like.
@@ -282,13 +282,13 @@ ONLY = "*"
 
 
 def in_fence(name: str, text: str) -> str:
-    """Return a text between tags that no text of the prompt can close."""
+    """A text between tags that no text of the prompt can close."""
     token, end = fence(text), "\n" if "\n" in text else ""
     return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
 
 
 def as_text(value: Any) -> str:
-    """Return a value of a row as a text, messages as OpenAI's."""
+    """A value of a row as a text, messages as OpenAI's."""
     if isinstance(value, str):
         return value
     return json.dumps(_plain(value), default=str, ensure_ascii=False)
@@ -339,7 +339,7 @@ _TEXT = re.compile(r"[{\n]")
 
 
 def read_prompts(value: Any) -> Any:
-    """Return prompts by step, those of a file as plain data.
+    """Prompts by step, those of a file as plain data.
 
     Args:
         value: A path, the prompts, or the one that judges.
@@ -381,7 +381,7 @@ def unescaped(template: Any) -> Any:
 
 
 def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
-    """Return the prompt of a step: a template, or one made of what a file says.
+    """The prompt of a step: a template, or one made of what a file says.
 
     Raises:
         OptionError: It is neither.

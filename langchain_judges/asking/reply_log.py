@@ -95,7 +95,7 @@ class ReplyStore:
             raise self._error(exc) from exc
 
     def scopes(self) -> list[str]:
-        """Return the scopes that have replies."""
+        """The scopes that have replies."""
         return [scope for (scope,) in self._rows("SELECT DISTINCT scope FROM replies")]
 
     def of(self, scope: str) -> ScopeReplies:
@@ -296,7 +296,7 @@ class Draft(NamedTuple):
     key: str = ""
 
     def find(self) -> Any:
-        """What was kept, by a run that was killed since; None without it."""
+        """The value that was kept, by a run that was killed since; None without it."""
         return self.scope.find(self.key) if self.scope else None
 
     def keep(self, value: object) -> None:
@@ -474,7 +474,7 @@ async def _store_of(saver: BaseCheckpointSaver[Any]) -> ReplyStore:
 
 
 async def _file_of(saver: BaseCheckpointSaver[Any]) -> str | None:
-    """Return the file of a SQLite checkpointer; None if it has none, or is another one."""
+    """The file of a SQLite checkpointer; None if it has none, or is another one."""
     query = "PRAGMA database_list"
     connection: Any = getattr(saver, "conn", None)
     rows: Iterable[Any] = ()

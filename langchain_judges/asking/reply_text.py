@@ -110,7 +110,7 @@ def is_opening(text: str) -> bool:
 
 
 def object_of(text: str, at: int = 0) -> TextObject:
-    """Return the object that a text is from a place on.
+    """The object that a text is from a place on.
 
     Raises:
         ValueError: It is no object, or more than one.
@@ -201,7 +201,7 @@ class SpokenLabel(NamedTuple):
 
 
 def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
-    """Return the label of a reply that is, behind its thoughts, one line `Field: label`."""
+    """The label of a reply that is, behind its thoughts, one line `Field: label`."""
     key = tuple(forms.fields), tuple(forms.nouns), tuple(forms.labels)
     found = _line(*key).fullmatch(text, answer_start(text) or 0)
     return SpokenLabel(forms.labels[found[1].casefold()], found.span(1)) if found else None
@@ -211,7 +211,7 @@ def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
 def _line(
     fields: Sequence[str], nouns: Sequence[str], labels: Sequence[str]
 ) -> re.Pattern[str]:
-    """Return the pattern of such a line; its one group is the label."""
+    """The pattern of such a line; its one group is the label."""
     field, noun, label = ("|".join(map(re.escape, each)) for each in (fields, nouns, labels))
     between = r"[ \t*_`]*"
     return re.compile(
@@ -267,7 +267,7 @@ class Spelling:
         return cls(text, tokens or (), pieces, start, edges) if pieces and start >= 0 else None
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
-        """Return the confidence of some characters of the reply (DRPE, equation 3).
+        """The confidence of some characters of the reply (DRPE, equation 3).
 
         Args:
             spans: The characters of the reply that count. A token counts if any character of
@@ -291,7 +291,7 @@ class Spelling:
         return Confidence(math.exp(math.fsum(known) / len(known)), len(known))
 
     def token_at(self, character: int) -> Token | None:
-        """Return the token that spells a character; None where its form is not known."""
+        """The token that spells a character; None where its form is not known."""
         place = self._place(character)
         number = bisect_right(self.edges, place) - 1
         before = self.pieces[number][: place - self.edges[number]].decode(errors="replace")
@@ -336,7 +336,7 @@ class Token(NamedTuple):
 
 
 def _logprob(parts: Mapping[str, object]) -> float | None:
-    """Return the log-probability of a token; of what never occurs, the least that counts."""
+    """The log-probability of a token; of what never occurs, the least that counts."""
     number = parts.get("logprob")
     if isinstance(number, bool) or not isinstance(number, int | float):
         return None
@@ -360,7 +360,7 @@ def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
 
 
 def _spans(text: str, at: int) -> dict[tuple[str | int, ...], Span]:
-    """Return the spans of the values of the object that begins at a place."""
+    """The spans of the values of the object that begins at a place."""
     spans: dict[tuple[str | int, ...], Span] = {}
     # Of each object or list that is open: where it begins, and the key or number of its value.
     opened: list[tuple[int, str | int | None]] = []

@@ -169,7 +169,7 @@ def _readable(messages: list[BaseMessage]) -> list[list[str]]:
 
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
-    """Return the exception for an error that no other request of the model can escape."""
+    """The exception for an error that no other request of the model can escape."""
     status = failures.status_of(error)
     if status != 401 and (status not in {403, 404} or adapter.answered):
         return None
@@ -178,7 +178,7 @@ def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
 
 
 def _message(result: Any) -> AIMessage:
-    """Return the raw reply, whichever rung it came by."""
+    """The raw reply, whichever rung it came by."""
     parts = result if isinstance(result, dict) else {"raw": result}
     if isinstance(raw := parts.get("raw"), AIMessage):
         return raw
@@ -189,7 +189,7 @@ def _message(result: Any) -> AIMessage:
 
 
 def with_timeout(seconds: float | None, effect: Effect) -> Effect:
-    """Return an effect that raises `TimeoutError` if it takes longer than some seconds.
+    """An effect that raises `TimeoutError` if it takes longer than some seconds.
 
     A call in a thread cannot be broken off: it is left behind, and ends with the process at
     the latest.

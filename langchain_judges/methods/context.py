@@ -338,7 +338,7 @@ _JUDGES = ("evaluate", "judge")
 
 
 def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
-    """Return a caller's prompt that says, too, that texts are data, and what the labels are."""
+    """A caller's prompt that says, too, that texts are data, and what the labels are."""
     messages: list[Any] = list(prompt.messages)
     if "System" not in type(messages[0]).__name__:
         messages.insert(0, SystemMessage(MATERIAL_RULE))

@@ -165,7 +165,7 @@ class LookupOptions(JudgeOptions):
 
 
 class _Result(TypedDict):
-    """What came of a call of a tool.
+    """The outcome of a call of a tool.
 
     Attributes:
         status: `ok`, `error`, or `timeout`.

@@ -1,4 +1,4 @@
-"""What the prompts of the baselines are filled with; the prompts are in `prompts.yaml`."""
+"""Words that fill the prompts of the baselines; the prompts are in `prompts.yaml`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,139 @@
+"""Copies of chat models that hide what nobody may read.
+
+Servers repeat keys, headers and addresses in their errors and now and then in a reply, and both
+are kept in files. What to mask is known from the model itself, not guessed by its form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from pydantic import SecretStr
+
+MASK = "***"
+_NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
+_CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
+# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
+_SHORTEST = 6
+Secrets = tuple[str, ...]
+
+
+def _masked(data: Any, secrets: Secrets) -> Any:
+    """JSON data with stars for every secret in its texts."""
+    if isinstance(data, str):
+        for secret in secrets:
+            data = data.replace(secret, MASK)
+    if isinstance(data, list):
+        return [_masked(part, secrets) for part in data]
+    if isinstance(data, dict):
+        return {_masked(k, secrets): _masked(part, secrets) for k, part in data.items()}
+    return data
+
+
+def _secrets(name: str, value: object) -> Iterator[str]:
+    """Yield the secrets that one setting of a model holds."""
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, Mapping):
+        for inner, part in value.items():
+            yield from _secrets("key" if _CARRIED.search(name) else str(inner), part)
+    elif isinstance(value, str) and "://" in value:
+        yield from (part for _, part in parse_qsl(value.partition("?")[2]))
+    elif isinstance(value, str) and _NAMED.search(name):
+        # Of `Bearer abc` the second word is the secret.
+        yield from (value, value.rpartition(" ")[2])
+
+
+def masked(model: BaseChatModel) -> BaseChatModel:
+    """A copy of a model that masks its secrets in replies, errors and traces.
+
+    They are what it was configured with: keys, headers, query values.
+    """
+    fields = {name: getattr(model, name, None) for name in type(model).model_fields}
+    found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
+    forms = found | {quote(value, safe="") for value in found}
+    if not forms:
+        return model
+    copy: BaseChatModel = model.model_copy()
+    # Not by `update`: they are no settings of the caller's. What is streamed is not masked.
+    vars(copy)["disable_streaming"] = True
+    if hasattr(copy, "streaming"):
+        vars(copy)["streaming"] = False
+    # The longest first: one may be part of another.
+    copy.__class__ = _class_of(type(model), tuple(sorted(forms, key=len, reverse=True)))
+    return copy
+
+
+@lru_cache(64)
+def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel]:
+    """A subclass that masks, under the name and module by which its parent is known."""
+
+    class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
+        def _generate(self, *args: Any, **settings: Any) -> ChatResult:
+            with _masked_errors(secrets):
+                result = super()._generate(*args, **settings)
+            return _masked_result(result, secrets)
+
+        async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
+            with _masked_errors(secrets):
+                result = await super()._agenerate(*args, **settings)
+            return _masked_result(result, secrets)
+
+        def to_json(self) -> Any:
+            return _masked(super().to_json(), secrets)
+
+        def _get_invocation_params(self, stop: list[str] | None = None, **settings: Any) -> Any:
+            return _masked(super()._get_invocation_params(stop, **settings), secrets)
+
+    Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
+    Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
+    return Masked
+
+
+def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
+    for generation in result.generations:
+        message: BaseMessage = generation.message
+        for name in ("content", "tool_calls", "additional_kwargs"):
+            part = getattr(message, name, None)
+            if (clean := _masked(part, secrets)) != part:
+                message = message.model_copy(update={name: clean})
+        if message is not generation.message:
+            generation.message = message
+            generation.text = _masked(generation.text, secrets)
+    return result
+
+
+@contextmanager
+def _masked_errors(secrets: Secrets) -> Iterator[None]:
+    """Mask what an exception and those it came from say: a traceback shows them all."""
+    try:
+        yield
+    except Exception as error:
+        one: BaseException | None = error
+        while one is not None:
+            one.args = tuple(_masked(part, secrets) for part in one.args)
+            for name in ("message", "body"):
+                if name in vars(one):
+                    setattr(one, name, _masked(getattr(one, name), secrets))
+            if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
+                vars(one)["response"] = _masked_response(response, secrets)
+            one = one.__cause__ or one.__context__
+        raise
+
+
+def _masked_response(response: Any, secrets: Secrets) -> Any:
+    """A server's answer without secrets: LangChain puts a refusal into traces."""
+    if not response.is_closed:  # nobody has read it
+        return response
+    kept = ("content-type", "retry-after", "retry-after-ms")
+    headers = {name: response.headers[name] for name in kept if name in response.headers}
+    parts = {"headers": headers, "content": _masked(response.text, secrets).encode()}
+    return type(response)(response.status_code, request=response.request, **parts)
