@@ -88,6 +88,8 @@ def test_an_audit_stops_at_its_budget_and_a_higher_one_pays_for_the_rest_alone(a
     whole = auditing("", "--auditor", "labels")
     assert whole.exit_code == 0, whole.output
     assert len(auditing.server.calls) == 12
+    # Not the calls of the first round alone.
+    assert "5 rounds make at most 30 calls" in " ".join(whole.stderr.split())
 
 
 def test_an_audit_of_a_budget_in_dollars_needs_prices(auditing):

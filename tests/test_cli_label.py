@@ -179,7 +179,7 @@ def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_pa
     assert done.exit_code == 0, done.output
     assert "not settled" in done.stdout
     found = tmp_path / "scores.label.jsonl"
-    assert f"Label first: 8 rows in {found}, doubtful ones ahead" in done.stderr
+    assert f"Worth labelling: 8 rows in {found}, doubtful ones first" in done.stderr
     first = [json.loads(line) for line in found.read_text().splitlines()]
     assert {row["id"] for row in first[:2]} == {"r6", "r7"}
     assert [row["doubt"] for row in first] == ["flipped"] * 2 + ["sure"] * 6
@@ -218,4 +218,4 @@ def test_a_report_that_is_not_sure_names_the_rows_to_label_first(tmp_path):
     first = [json.loads(line) for line in (tmp_path / "r.label.jsonl").read_text().splitlines()]
     assert {row["id"] for row in first[:5]} == {f"r{n}" for n in range(8, 13)}
     assert not any(row.get("label") for row in first)
-    assert "Label first: 30 rows in" in done.stderr
+    assert "Worth labelling: 30 rows in" in done.stderr

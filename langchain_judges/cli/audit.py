@@ -139,8 +139,8 @@ def audit(
         good = checked_rows(read(items, spec, table), "item to judge")
         plan = estimate_calls(spec)
         tell_plan(plan, good.number, good.size, flags)
+        _tell_rounds(good.number * plan.calls, settings)
         if flags.dry_run:
-            _tell_rounds(good.number * plan.calls, settings)
             return
         if on_page := settings["auditor"] == "page":
             settings["auditor"] = "human"

@@ -80,7 +80,7 @@ def write_first(
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
     path.write_text("".join(map(line_of, first)), encoding="utf-8")
     say(
-        f"Label first: {counted(len(first), 'row')} in {path}, doubtful ones ahead: "
+        f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
         f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
         f"--max-rows {len(first)}"
     )
