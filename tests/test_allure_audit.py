@@ -354,16 +354,9 @@ def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
         create_allure_audit(judge.with_retry() if wrapped else judge, memory_of())
 
 
-@for_each(
-    "judge",
-    [
-        FakeChatModel().bind(stop=["x"]),
-        create_bsm_judge(FakeChatModel()),
-    ],
-)
-def test_what_judges_no_single_text_is_not_audited(judge):
+def test_what_judges_no_single_text_is_not_audited():
     with pytest.raises(OptionError, match="`judge` must be a judge of one text"):
-        create_allure_audit(judge, memory_of())
+        create_allure_audit(create_bsm_judge(FakeChatModel()), memory_of())
     with pytest.raises(OptionError, match="`memory` must be a FailureMemory"):
         create_allure_audit(FakeChatModel(), "m")  # type: ignore[arg-type]
 

@@ -3,13 +3,21 @@
 import json
 import warnings
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
-from langchain_judges import create_direct_judge, create_rubric_judge
+from langchain_judges import (
+    FailureMemory,
+    best_of,
+    create_allure_audit,
+    create_bsm_writer,
+    create_direct_judge,
+    create_rubric_judge,
+)
 from langchain_judges.asking.models import (
     model_identity,
     resolve_model,
@@ -17,9 +25,17 @@ from langchain_judges.asking.models import (
     without_own_retries,
 )
 from langchain_judges.errors import OptionError
+from langchain_judges.methods import create_cascade, create_jury
+from langchain_judges.methods.declaration import OtherModel
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.options import Rule
 from langchain_judges.testing import FakeModelServer, ServerReply, reply
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.judges import PAIR
+
+[CHAT_MODEL] = (each for each in get_args(OtherModel) if isinstance(each, Rule))
 
 
 class Hosted(FakeChatModel):
@@ -159,6 +175,25 @@ async def test_a_model_in_a_wrapper_of_langchain_is_asked(kind):
     assert later["verdict"]["label"] == 1
     unknown = kind in ("bind", "with_fallbacks")
     assert ["neither the form" in str(each.message) for each in said] == [True] * unknown
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+def test_a_wrapped_model_is_taken_wherever_a_model_is():
+    model = FakeChatModel(replies=fitting_reply)
+    memory = FailureMemory()
+    for wrapped in (model.with_retry(), model.bind(stop=["x"]), model.with_fallbacks([model])):
+        for kind in METHODS.values():
+            own = [n for n, each in kind.model_fields.items() if CHAT_MODEL in each.metadata]
+            options: Any = kind(**kind.few, **dict.fromkeys(own, wrapped))
+            assert all(isinstance(getattr(options, name), BaseChatModel) for name in own)
+        assert create_jury([wrapped] * 3).invoke(PAIR)["verdict"]["preference"]
+        assert create_cascade([wrapped] * 2).invoke(PAIR)["verdict"]["usage"]["calls"] > 0
+        assert create_bsm_writer(wrapped).options.calls() > 0
+        assert create_allure_audit(wrapped, memory, auditor=wrapped)
+    writer = FakeChatModel(replies=["So."]).with_retry()
+    # Of a row a model takes the task alone.
+    row = {"input": "Why?", "reference": "Because."}
+    assert best_of(1, create_direct_judge(model), writer).invoke(row)["output"] == "So."
 
 
 @pytest.mark.filterwarnings("ignore:of the model:UserWarning")

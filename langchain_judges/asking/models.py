@@ -131,6 +131,12 @@ def resolve_model(
     return _named_model(model, base_url, {**(settings or {}), **access, "timeout": timeout})
 
 
+def plain_model(value: Any) -> Any:
+    """A value as it is; of a chat model that LangChain has wrapped, a chat model."""
+    found = _unwrapped(value)
+    return found if isinstance(found, BaseChatModel) else value
+
+
 def _unwrapped(model: Any) -> Any:
     """A chat model that LangChain has wrapped, as a chat model.
 

@@ -14,7 +14,7 @@ from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run
-from langchain_judges.asking.models import is_openai_compatible, resolve_model
+from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import (
@@ -102,7 +102,7 @@ def best_of(
     check_value("n", n, Annotated[int, Ge(1)])
     check_value("seed", seed, Count)
     check_value("answer", answer, AnswerSource)
-    written = resolve_model(answer) if isinstance(answer, str) else answer
+    written = resolve_model(answer) if isinstance(answer, str) else plain_model(answer)
     writer = written if written is None else coerce_to_runnable(written)
     contest = _Contest(n, judge, writer, seed)
 

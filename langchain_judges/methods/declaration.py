@@ -11,6 +11,7 @@ from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import (
     AfterValidator,
@@ -23,6 +24,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Step, Update
+from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.reading import read_prompts
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall, read_recall
@@ -98,14 +100,20 @@ def _check_text(text: str) -> str:
 # A text with something in it.
 Written = Annotated[str, AfterValidator(_check_text), Rule("a text that is not empty")]
 
+
+def _chat_model(value: ModelLike | None) -> str | BaseChatModel | None:
+    model: Any = plain_model(value)
+    if not isinstance(model, str | BaseChatModel | None):
+        raise ValueError("no model")
+    return model
+
+
 # A model for one step, instead of the judge's own.
 OtherModel = Annotated[
-    Written | InstanceOf[BaseChatModel] | None,
+    Written | InstanceOf[Runnable[Any, Any]] | None,
+    AfterValidator(_chat_model),
     Owner(),
-    Rule(
-        "a chat model (without `bind` or `with_retry`), 'local', 'local:/path/to.gguf' or a "
-        "name such as 'openai:gpt-5-mini'"
-    ),
+    Rule("a chat model, 'local', 'local:/path/to.gguf' or a name such as 'openai:gpt-5-mini'"),
 ]
 
 # Of random choices.
@@ -187,7 +195,7 @@ class GraphOptions(AskingOptions):
         return self.templates
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model, each with its own or None: the judge's."""
         return dict.fromkeys(self.prompt_texts)
 

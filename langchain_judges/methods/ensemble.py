@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
+from langchain_judges.asking.models import plain_model
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods import describe
@@ -63,9 +64,8 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
     """
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
-    entries: list[object] = (
-        [value] if isinstance(value, str | BaseChatModel | Mapping | Runnable) else list(value)
-    )
+    is_one = isinstance(value, str | Mapping | Runnable)
+    entries: list[object] = [plain_model(each) for each in ([value] if is_one else value)]
     if not entries:
         raise OptionError(f"{options.method!r} needs at least one member")
     if all(map(_is_model, entries)):

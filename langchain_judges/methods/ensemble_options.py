@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
 from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Owner, Rule
@@ -35,7 +34,7 @@ class Opinion(TypedDict):
 
 
 # A judge, a model by name, as an object or as JSON, or the spec of a judge.
-MemberLike = str | BaseChatModel | Runnable[Any, Any] | Mapping[str, Any]
+MemberLike = ModelLike | Mapping[str, Any]
 # Members in a list; or one model for several methods.
 MembersLike = MemberLike | Sequence[MemberLike]
 # Options that go to each member which is made here; a ready judge has its own.

@@ -112,7 +112,8 @@ def _injected(tool: BaseTool) -> list[str]:
     """Arguments of a tool that only an agent gives, such as a `ToolRuntime`."""
     from langchain_core.tools import InjectedToolCallId
 
-    given, taken = tool.tool_call_schema, tool.get_input_schema()
+    given: Any = tool.tool_call_schema
+    taken: Any = tool.get_input_schema()
     if isinstance(given, dict):  # of MCP's tools, which have none
         return []
     own = {name: part for name, part in taken.model_fields.items() if part.is_required()}
@@ -369,7 +370,7 @@ async def _looked_up(
     row = account.run.replies if account.run else None
     # A result has no draft: a call that failed is not made again.
     result = await log.reply(
-        call.key, lambda _: _called(tools, call, limits), lambda _: True, row
+        lambda: call.key, lambda _: _called(tools, call, limits), lambda _: True, row
     )
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import chat_prompt
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
@@ -23,9 +24,6 @@ from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Pair, Verdict
 from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
 from langchain_judges.writing.prompts import WORDS
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 
 class TextRow(TypedDict):
@@ -250,7 +248,7 @@ better.""",
 )
 
 
-def create_story_judge(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
+def create_story_judge(model: ModelLike, **options: Any) -> JudgeGraph:
     """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
 
     It is shown the two texts alone: no concepts, no task.

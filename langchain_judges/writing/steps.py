@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
@@ -149,7 +149,7 @@ class Writer(Generic[Own]):
     context: JudgeContext
 
     @classmethod
-    def of(cls, options: Own, model: str | BaseChatModel) -> Self:
+    def of(cls, options: Own, model: ModelLike) -> Self:
         """Choose prompts and models; a local model may write longer texts than it judges."""
         context = JudgeContext.of(options, model, SCHEMA)
         for adapter in context.adapters.values():

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
-from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit_each, gather
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
@@ -240,7 +240,7 @@ def _groups(state: WriteState) -> Groups:
     return state["groups"] or [state["concepts"]]
 
 
-def build_branch(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build_branch(options: BranchWriter, model: ModelLike) -> JudgeGraph:
     """The writer."""
     writer = _BranchSolveMerge.of(options, model)
     return writer.context.compile(writer.start, [writer.split, writer.solve, writer.merge])
@@ -352,7 +352,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
         return candidates[int(reply.data["choice"]) - 1] if reply.data else None
 
 
-def build_single_prompt(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build_single_prompt(options: SinglePromptWriter, model: ModelLike) -> JudgeGraph:
     """The writer."""
     writer = _SinglePrompt.of(options, model)
     plan = [writer.plan] if options.plan else []
@@ -375,7 +375,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def load_writer(
-    method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
+    method: str, model: ModelLike, *, preset: str | None = None, **options: Any
 ) -> JudgeGraph:
     """Create a writer by the name of its method.
 

@@ -17,6 +17,7 @@ from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
+from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
@@ -194,6 +195,7 @@ def judge_to_audit(
     judge_options = {
         name: getattr(options, name) for name in ("instructions", "temperature", "cache")
     }
+    judge = plain_model(judge)
     if isinstance(judge, str | BaseChatModel):
         labels = (0, 1) if options.labels is None else options.labels
         judge_options["repairs"] = options.repairs
@@ -204,7 +206,7 @@ def judge_to_audit(
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
         raise OptionError(
             "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
-            f"chat model (without `bind` or `with_retry`), got {type(judge).__name__}"
+            f"chat model, got {type(judge).__name__}"
         )
     marks = metadata_of(judge)
     method = marks.get("method", "")

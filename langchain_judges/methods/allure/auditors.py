@@ -15,7 +15,7 @@ from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Step, gather, running_config
-from langchain_judges.asking.models import ModelLike
+from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
@@ -87,6 +87,7 @@ def resolve_auditor(
     if auditor == "labels":
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
+    auditor = plain_model(auditor)
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
         asked, places = _question(auditor, modes, options), options.branches()
         return _by_model(asked, labels, modes, paid, standard, places)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Le, Lt
-from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.label_checks import CHECKS, Check
 from langchain_judges.methods.declaration import GraphOptions, Seed
@@ -100,7 +100,7 @@ class AuditDecision(TypedDict):
 # The example that a decision makes of a proposal, as a memory takes it.
 AuditedExample = dict[str, Any]
 # `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
-Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
+Auditor = ModelLike | Callable[[AuditProposal], Any]
 # The items that are held out, or their share.
 Dev = float | Sequence[Mapping[str, Any]]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge
-from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, model_validator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.declaration import (
@@ -129,7 +129,7 @@ class BSM(LookupOptions, Worded):
         return read_criteria(self.criteria) or ()
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model, each with its own or None."""
         return {**super().models, "reference": self.reference_model}
 

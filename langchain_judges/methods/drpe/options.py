@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
 from pydantic import BeforeValidator, model_validator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration
 from langchain_judges.methods.drpe import prompts as texts
@@ -223,7 +223,7 @@ class DRPE(declaration.JudgeOptions):
     seed: declaration.Seed = 0
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model, each with its own or None."""
         return {"roles": self.role_model, "vote": None}
 

@@ -9,10 +9,10 @@ from os import PathLike
 from typing import Annotated, Any
 
 from annotated_types import Ge
-from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reading import ONLY
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import check_quorum
@@ -87,7 +87,7 @@ class LabelOptions(LookupOptions):
         return PROMPTS if "task" in self.shown else ANSWER_PROMPTS
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model."""
         return {"evaluate": None}
 
@@ -313,7 +313,7 @@ class RubricOptions(LabelOptions):
         return CLAIM_PROMPTS if self.claims else super().prompt_texts
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model."""
         return dict.fromkeys(CLAIM_PROMPTS) if self.claims else super().models
 

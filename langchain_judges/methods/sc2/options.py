@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, cast
 
 from annotated_types import Ge
-from langchain_core.language_models import BaseChatModel
 from pydantic import PlainValidator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.methods.declaration import OtherModel, Seed
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.pairs import Worded
@@ -106,7 +106,7 @@ class SC2(FewShot, Worded):
     seed: Seed = 0
 
     @property
-    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+    def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model, each with its own or None."""
         return {**dict.fromkeys(super().models, self.comparison_model), "preference": None}
 
