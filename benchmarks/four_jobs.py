@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def serve() -> None:
             return reply(json.dumps(fill(form, form.get("$defs", {}))))
         return reply(json.dumps(LOOSE))
 
-    with FakeModelServer(answer, DELAY) as server:
+    with FakeModelServer(lambda call: replace(answer(call), delay=DELAY)) as server:
         print(server.url, flush=True)
         sys.stdin.read()
 

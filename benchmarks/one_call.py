@@ -12,8 +12,11 @@ import asyncio
 import gc
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.bare_loops import (
@@ -46,6 +49,9 @@ def serve() -> None:
             verdict = {"explanation": WHY, "label": "1"}
         if call.shape not in {"Scores", "Choice", "Labelled"}:
             verdict = {"reasoning": WHY, "score": True}
+        if "criteria" in ((call.schema or {}).get("properties") or {}):
+            lines = ({"name": f"Point {n}", "description": f"Says {n}."} for n in range(5))
+            verdict = {"criteria": [{**line, "asks_right": "no"} for line in lines]}
         text = json.dumps(verdict)
         result = reply(text)
         if call.body.get("logprobs"):
@@ -53,7 +59,7 @@ def serve() -> None:
             result.payload["choices"][0]["logprobs"] = {"content": [_token(w) for w in words]}
         return result
 
-    with FakeModelServer(answer, DELAY) as server:
+    with FakeModelServer(lambda call: replace(answer(call), delay=DELAY)) as server:
         print(server.url, flush=True)
         sys.stdin.read()
 
@@ -84,6 +90,15 @@ async def structured(url: str) -> None:
     from langchain_judges.methods.replies import Choice
 
     await ask_all(chat(url).with_structured_output(Choice).ainvoke, prompts(), IN_FLIGHT)
+
+
+async def by_dictionary(url: str) -> None:
+    from langchain_judges.asking.reading import json_schema
+    from langchain_judges.methods.replies import Choice
+
+    schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}
+    model = chat(url).bind(response_format={"type": "json_schema", "json_schema": schema})
+    await ask_all(model.ainvoke, prompts(), IN_FLIGHT)
 
 
 def structured_threads(url: str) -> None:
@@ -128,14 +143,23 @@ async def openevals(url: str) -> None:
     await ask_all(ask, tide_pairs(JUDGMENTS // 2) * 2, IN_FLIGHT)
 
 
-async def judged(url: str, method: str) -> None:
+async def judged(url: str, method: str, calls: int = 2, **options: Any) -> int:
+    """Judge so many pairs that about as many calls are made as by the others."""
     from langchain_judges import ajudge_many, load_judge
 
-    judge = load_judge(method, chat(url))
-    async for row in ajudge_many(
-        judge, tide_pairs(JUDGMENTS // 2), max_concurrency=IN_FLIGHT, progress=False
-    ):
-        assert row["judged"], row
+    judge, pairs = load_judge(method, chat(url)), tide_pairs(JUDGMENTS // calls)
+    options |= {"max_concurrency": IN_FLIGHT, "progress": False}
+    async with ajudge_many(judge, pairs, **options) as run:
+        async for row in run:
+            assert row["judged"], row
+    assert run.summary.calls == calls * len(pairs)
+    return run.summary.calls
+
+
+async def kept(url: str, name: str) -> int:
+    """Judge as `judged` does, into a new file."""
+    with tempfile.TemporaryDirectory() as folder:
+        return await judged(url, "relative", **{name: Path(folder) / "rows.jsonl"})
 
 
 async def labelled(url: str) -> None:
@@ -164,11 +188,15 @@ def judged_threads(url: str) -> None:
 CONTESTANTS: dict[str, Callable[[str], Any]] = {
     BASE: structured,
     "the same loop, in threads": structured_threads,
+    "loop of `ChatOpenAI.ainvoke`, the schema as a dictionary": by_dictionary,
     "loop of `AsyncOpenAI`": client,
     "openevals, `create_async_llm_as_judge`": openevals,
     "`ajudge_many`, `relative`": lambda url: judged(url, "relative"),
+    "`ajudge_many`, `relative`, `out`": lambda url: kept(url, "out"),
+    "`ajudge_many`, `relative`, `records`": lambda url: kept(url, "records"),
     "`ajudge_many`, `absolute`": lambda url: judged(url, "absolute"),
     "`ajudge_many`, `rubric`": labelled,
+    "`ajudge_many`, `bsm`, 11 calls": lambda url: judged(url, "bsm", 11),
     "`judge_many`, `relative`": judged_threads,
 }
 
@@ -180,12 +208,12 @@ def measure(url: str, rounds: int) -> dict[str, list[Times]]:
         for turn in range(rounds + 1):
             for name, work in CONTESTANTS.items():
                 gc.collect()  # what the one before left behind is not this one's
-                wall, cpu = time.perf_counter(), time.process_time()
+                wall, cpu, calls = time.perf_counter(), time.process_time(), JUDGMENTS
                 if asyncio.iscoroutine(waiting := work(url)):
-                    runner.run(waiting)
+                    calls = runner.run(waiting) or JUDGMENTS
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
                 if turn:
-                    times[name].append((wall, 1000 * cpu / JUDGMENTS))
+                    times[name].append((wall, 1000 * cpu / calls))
     return times
 
 
