@@ -76,3 +76,13 @@ def test_a_damaged_packing_costs_the_row_alone(monkeypatch):
     monkeypatch.setattr(send, "ATTEMPTS", 1)
     (failure,) = judged(b"no gzip")["failures"]
     assert failure["detail"].startswith("the server's answer cannot be read: Error -3")
+
+
+def test_certificates_are_read_once_for_all_judges_and_loops():
+    bodies.certificates.cache_clear()
+    for way in ("invoke", "ainvoke", "ainvoke"):
+        judged(packed(0), way=way)
+    assert (bodies.certificates.cache_info().misses, bodies.certificates.cache_info().hits) == (
+        1,
+        2,
+    )

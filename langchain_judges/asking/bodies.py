@@ -1,7 +1,8 @@
-"""The answers of servers, of which only so much is unpacked, however they were packed."""
+"""Clients of HTTP: answers of which only so much is unpacked, and certificates read once."""
 
 from __future__ import annotations
 
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
@@ -13,6 +14,16 @@ from typing import Any
 MOST = 64_000_000
 # How an answer may be packed.
 ACCEPTED = {"Accept-Encoding": "gzip"}
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """Certificates that clients trust by default: reading them takes as long as ten calls."""
+    from openai import DefaultHttpxClient
+
+    httpx: Any = import_module(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+    context: ssl.SSLContext = httpx.create_ssl_context()
+    return context
 
 
 def bound(response: Any) -> None:

@@ -25,7 +25,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.retry import RunnableRetry
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.bodies import ACCEPTED, abound, bound
+from langchain_judges.asking.bodies import ACCEPTED, abound, bound, certificates
 from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -396,7 +396,9 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
 
     hooks = {"response": [abound if in_loop else bound]}
     client = DefaultAsyncHttpxClient if in_loop else DefaultHttpxClient
-    own = root.with_options(http_client=client(event_hooks=hooks, headers=ACCEPTED))
+    own = root.with_options(
+        http_client=client(event_hooks=hooks, headers=ACCEPTED, verify=certificates())
+    )
     changes = changed_clients(model, lambda client: own if client is root else client)
     return model.model_copy(update=changes)
 
