@@ -18,7 +18,7 @@ from cookbook.study.plots import PLOTS, chosen, draw
 from cookbook.study.runner import Cell, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
-from langchain_judges.testing import reply
+from langchain_judges.testing import error, reply
 from langchain_judges.writing.steps import WriterOptions
 from langchain_judges.writing.writers import load_writer
 from tests.conftest import DATA
@@ -263,6 +263,28 @@ def test_only_the_table_with_references_shows_one(tmp_path):
         if any("reference" in row for row in read(bench))
     }
     assert shows == {"4"}
+
+
+@pytest.mark.parametrize(("takes_seeds", "tables"), [(True, 4), (False, 2 + 4)])
+def test_arms_share_their_tables_with_a_model_that_takes_a_seed(
+    takes_seeds, tables, serve, tmp_path
+):
+    def behave(call):
+        return (
+            answer(call)
+            if takes_seeds or "seed" not in call.body
+            else error(400, "Unsupported value: 'seed'")
+        )
+
+    server = serve(behave)
+    model = runner.sharing(server.chat(), runner.Replies(tmp_path / "replies.jsonl"))
+    bench = runner.Bench(model, "fake", tmp_path)
+    for n in (2, 4):
+        own = sc2.arm(f"sc2 C{n}", "sc2", samples=n, aspects=["depth", "tone"])
+        [row] = bench.judged(own, "own", [pair(1)])
+        assert not row["verdict"]["failures"]
+    made = [call for call in server.calls if "side by side in a table" in call.prompt]
+    assert len([call for call in made if takes_seeds or "seed" not in call.body]) == tables
 
 
 def test_a_limit_is_of_groups_with_all_their_rows():
