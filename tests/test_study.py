@@ -347,6 +347,15 @@ def test_a_correlation_is_printed_without_its_sign_also_without_an_interval():
     assert (cell.value, cell.low) == (1.0, None)
 
 
+def test_a_figure_that_is_not_defined_has_no_value_and_says_so(monkeypatch):
+    monkeypatch.setattr(drpe, "RESAMPLES", 20)
+    scores, human = [1.0, 2.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]
+    # An arm that scores as its rival does: the test divides by zero.
+    p = drpe._correlations(scores, human, list("abcd"), scores)["p (r)"]
+    cell = runner._cell("drpe", "1", "m", "p", "drpe", "p (r)", p, 0)
+    assert (cell["value"], cell["note"]) == (None, "not defined for these rows")
+
+
 def test_a_printed_cell_is_found_for_an_arm_with_its_encoder():
     found = paper_cells("drpe", "1", "cnn2022", "bertscore (all-MiniLM-L6-v2)", "|Pearson|")
     assert found == {"text-davinci-003": 0.554}

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
+from math import isnan
 from pathlib import Path
 from statistics import fmean, stdev
 from threading import Lock
@@ -352,6 +353,8 @@ def run_table(paper: str, number: str, table: Table, bench: Bench) -> list[dict[
 def _cell(  # noqa: PLR0913 - the fields of a cell
     paper: str, number: str, model: str, part: str, arm: str, column: str, cell: Cell, lost: int
 ) -> dict[str, Any]:
+    if cell.value is not None and isnan(cell.value):
+        cell = Cell(None, cell.n, note="not defined for these rows")  # JSON has no NaN
     return {
         "table": number,
         "model": model,
