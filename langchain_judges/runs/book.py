@@ -44,9 +44,10 @@ class Book:
         """Begin an empty book."""
         with needs("excel", "Writing .xlsx"):
             import openpyxl.cell
-            from openpyxl import styles
+            from openpyxl import styles, utils
         self._book = openpyxl.Workbook(write_only=True)
         self._cell, self._styles, self._is_raw = openpyxl.cell.WriteOnlyCell, styles, raw
+        self._letters = utils.get_column_letter
 
     def add(
         self, title: str, head: Sequence[str], rows: Rows, labels: Collection[int] = ()
@@ -72,8 +73,8 @@ class Book:
         # Printed, all columns stand on one page.
         sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
         sheet.sheet_properties.pageSetUpPr.fitToPage = True
-        for place, width in enumerate(widths):
-            sheet.column_dimensions[_letters(place)].width = width
+        for place, width in enumerate(widths, 1):
+            sheet.column_dimensions[self._letters(place)].width = width
         sheet.append([self._styled(sheet, name, bold=True) for name in head])
         number = 1
         for number, row in enumerate(rows(), 2):
@@ -85,7 +86,7 @@ class Book:
                 for place, cell in enumerate(row)
             )
         if head:
-            sheet.auto_filter.ref = f"A1:{_letters(len(head) - 1)}{number}"
+            sheet.auto_filter.ref = f"A1:{self._letters(len(head))}{number}"
 
     def _styled(
         self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
@@ -102,16 +103,6 @@ class Book:
     def save(self, path: Path) -> None:
         """Write the book."""
         self._book.save(path)
-
-
-def _letters(place: int) -> str:
-    """Return the name of a column of Excel.
-
-    >>> _letters(0), _letters(26)
-    ('A', 'AA')
-    """
-    before, own = divmod(place, 26)
-    return (_letters(before - 1) if before else "") + chr(ord("A") + own)
 
 
 def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
