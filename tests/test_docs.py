@@ -1,10 +1,12 @@
 """README.md and docs/: what they show compiles, is there, and runs."""
 
+import ast
 import json
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -78,6 +80,27 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
         assert ROOT in (result, *result.parents), target
         if not anchor.startswith("langchain_judges."):  # made by the site, which is strict
             assert not anchor or anchor in anchors(result), target
+
+
+DOCSTRINGS = [
+    (path, ast.get_docstring(node) or "")
+    for path in (ROOT / "langchain_judges").rglob("*.py")
+    for node in ast.walk(ast.parse(path.read_text()))
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+]
+# Not `memory` and `report`: examples call objects so.
+ROOMS = "compat|datasets|integrations|methods|metrics|runs|testing|viewer|writing"
+
+
+def test_names_and_files_in_backticks_are_there():
+    texts = [*DOCSTRINGS, *((page, page.read_text()) for page in PAGES)]
+    files = {path.name for path in (ROOT / "langchain_judges").rglob("*.py")}
+    for path, text in texts:
+        for name in re.findall(rf"`((?:{ROOMS})\.[A-Za-z_]+)\b(?!\.(?:db|jsonl?|csv))", text):
+            assert resolve_name(f"langchain_judges.{name}"), (path, name)
+        inside = "langchain_judges" in path.parts
+        named = set(re.findall(r"`(\w+\.py)`", text)) if inside else set()
+        assert named <= files, path
 
 
 def test_the_pages_are_short():
