@@ -71,11 +71,11 @@ def test_a_paired_difference_is_surer_than_two_samples() -> None:
 
 
 def test_the_test_of_a_difference_is_that_of_its_interval() -> None:
-    # Nine items on which the first alone was right, three the second alone, of 36, and one
-    # more of each: the mean is 6/36, its variance s²/36 + 1/36² with s² = (12 − 1) / 35.
+    # Nine items on which the first alone was right, three the second alone, of 36, and three
+    # more of them: the mean is 6/36, its variance s²/36 + 3/36² with s² = (12 − 1) / 35.
     first = [1] * 20 + [1] * 9 + [0] * 3 + [0] * 4
     second = [1] * 20 + [0] * 9 + [1] * 3 + [0] * 4
-    error = math.sqrt((12 - 36 / 36) / 35 / 36 + 1 / 36**2)
+    error = math.sqrt((12 - 36 / 36) / 35 / 36 + 3 / 36**2)
     result = paired_difference(first, second)
     assert result.p == pytest.approx(2 * scipy.stats.t.sf(6 / 36 / error, 35))
     assert (result.interval.low < 0) == (result.p > 0.05)
@@ -104,7 +104,7 @@ def test_equal_values_have_no_interval_and_say_why() -> None:
     # Two judges who are right together may still differ on the next item.
     same = paired_difference([1, 0, 1, 1] * 5, [1, 0, 1, 1] * 5)
     assert same == 0.0
-    assert same.interval == pytest.approx((-0.1047, 0.1047), abs=5e-4)  # 2.093 / 20
+    assert same.interval == pytest.approx((-0.1813, 0.1813), abs=5e-4)  # √3 · 2.093 / 20
 
 
 def most_alike(rng, rows, groups):

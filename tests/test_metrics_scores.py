@@ -96,7 +96,7 @@ def test_groups_on_which_two_judges_are_alike_tell_nothing_of_their_lead() -> No
     first = [1.0] * 40
     second = [0.0 if i in (0, 2, 4, 6) else 1.0 for i in range(40)]
     change = paired_difference(first, second, groups=[i // 2 for i in range(40)])
-    wide = math.sqrt(change.se**2 + 1 / (20 * 40))
+    wide = math.sqrt(change.se**2 + 3 / (20 * 40))
     half = change.interval.high - change
     assert half == pytest.approx(wide * scipy.special.stdtrit(4, 0.975))
 

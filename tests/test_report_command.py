@@ -230,7 +230,7 @@ def test_two_columns_with_a_comma_are_two_orders(tmp_path):
 # ---- an earlier report, and bars
 
 
-LABELS = ["A", "B"] * 30
+LABELS = ["A", "B"] * 60
 
 
 def saved(answers, labels=LABELS):
@@ -238,7 +238,7 @@ def saved(answers, labels=LABELS):
     return json.loads(report.trust(run_of(answers), data_of(labels)).to_json())
 
 
-# Right on all 60 rows before; now wrong on every third, or on one.
+# Right on all 120 rows before; now half wrong on every third, or on two.
 @for_each(("every", "worse"), [(3, True), (60, False)])
 def test_the_same_rows_are_compared_in_pairs(every, worse):
     now = ["tie" if i % every == 0 else label for i, label in enumerate(LABELS)]
@@ -247,8 +247,8 @@ def test_the_same_rows_are_compared_in_pairs(every, worse):
         pytest.approx(-0.5 / every),  # a tie is half wrong
         pytest.approx(1 / every),
     )
-    assert (drift.change.n, drift.worse) == (60, worse)
-    # Averages stay; a third of ties are a sixth of mistakes, and one of sixty is none.
+    assert (drift.change.n, drift.worse) == (120, worse)
+    # Averages stay; a third of ties are a sixth of mistakes, and two of 120 are none.
     words = {"single": ("yes", "not yet"), "averages": ("yes", "not yet")} if worse else {}
     assert drift.words == words
     assert ("Single verdicts: yes → not yet" in drift.sentence) is worse

@@ -44,13 +44,13 @@ def test_a_judge_that_favours_one_side_has_no_averages():
 
 
 def test_averages_are_a_yes_where_mistakes_cancel_out():
-    # Wrong on 8 of 400, as often either way: (8/400 + 1/400²)^½ · 1.966 / 20 = 1.4 points.
+    # Wrong on 8 of 400, as often either way: (8/400 + 3/400)^½ · 1.966 / 20 = 1.6 points.
     labels = ["A", "B"] * 200
     answers = [OTHER[each] if i < 8 else each for i, each in enumerate(labels)]
     answer = uses(run_of(answers), data_of(labels))["averages"]
     assert answer.word == "yes"
     assert answer.number.result == 0
-    assert answer.number.result.interval.high == pytest.approx(0.0148, abs=2e-4)
+    assert answer.number.result.interval.high == pytest.approx(0.01630, abs=2e-4)
     strict = TrustPolicy(margin=0.01)
     assert words(run_of(answers), data_of(labels), policy=strict)["averages"] == "not yet"
 
