@@ -227,7 +227,7 @@ def _repair(question: Question, problem: reading.Problem) -> str:
     return _REPAIR.format(detail=problem.detail, schema=schema)
 
 
-def recorded(
+def traced(
     question: Question,
     value: object,
     result: Mapping[str, object],

@@ -88,12 +88,12 @@ def kind_of(judge: object) -> Kind:
 def fingerprint_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
     """The fingerprint of a judge: method, models by name, prompt version."""
     metadata = metadata_of(judge)
-    marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}
+    fingerprint: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}
     if models := metadata.get("model"):
-        marks["models"] = sorted({str(model.get("name")) for model in models.values()})
+        fingerprint["models"] = sorted({str(model.get("name")) for model in models.values()})
     if version := metadata.get("prompt_version"):
-        marks["prompt_version"] = version
-    return marks
+        fingerprint["prompt_version"] = version
+    return fingerprint
 
 
 def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:

@@ -103,9 +103,9 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     Raises:
         OptionError: The caller gave two of them the same name.
     """
-    marks = [describe.fingerprint_of(judge) for judge in judges]
-    models = [", ".join(mark.get("models") or []) for mark in marks]
-    methods = [mark["method"] for mark in marks]
+    prints = [describe.fingerprint_of(judge) for judge in judges]
+    models = [", ".join(mark.get("models") or []) for mark in prints]
+    methods = [mark["method"] for mark in prints]
     method_and_model = [
         f"{method} {model}".strip() for method, model in zip(methods, models, strict=True)
     ]
@@ -256,11 +256,11 @@ def compiled(
         "options": {**plain_options, "members": list(map(_mark, member_metadata))},
         "model": {
             f"{member.name}: {step}": identity
-            for member, marks in zip(members, member_metadata, strict=True)
-            for step, identity in (marks.get("model") or {}).items()
+            for member, its in zip(members, member_metadata, strict=True)
+            for step, identity in (its.get("model") or {}).items()
         },
-        "prompt_version": _digest([marks.get("prompt_version") for marks in member_metadata]),
-        "calls": sum(int(marks.get("calls") or 0) for marks in member_metadata),
+        "prompt_version": _digest([each.get("prompt_version") for each in member_metadata]),
+        "calls": sum(int(each.get("calls") or 0) for each in member_metadata),
     }
     graph, places = chain(schema.graph(), begin, phases), len(members) + SPARE_THREADS
     return CombinedGraph.of(graph, options, metadata, places, model=members)

@@ -104,7 +104,7 @@ class ItemSteps(RowSteps):
         return {"material": shown, "judgment": "whether what the response says holds."}
 
 
-def labelled(
+def label_verdict(
     account: Account,
     why: str,
     label: Label,

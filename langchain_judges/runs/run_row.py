@@ -25,7 +25,7 @@ _DECISIVE = ("method", "options", "model", "prompt_version")
 
 # The settings that determine a judge's verdicts, as far as they are known: `method`,
 # `options`, `model` (the identity of each step's), `prompt_version`, `memory`, `embeddings`.
-Marks = dict[str, Any]
+Fingerprint = dict[str, Any]
 
 
 def digest_of(content: object) -> bytes:
@@ -34,7 +34,7 @@ def digest_of(content: object) -> bytes:
     return hashlib.sha256(data.encode()).digest()
 
 
-def fingerprint_of(judge: object, memory: str) -> tuple[Marks, int]:
+def fingerprint_of(judge: object, memory: str) -> tuple[Fingerprint, int]:
     """Return the settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a
@@ -48,12 +48,12 @@ def fingerprint_of(judge: object, memory: str) -> tuple[Marks, int]:
     from langchain_judges.methods.describe import leaves_of, metadata_of, unwrapped
 
     metadata = metadata_of(judge)
-    marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
-    if isinstance(options := marks.get("options"), Mapping):
+    fingerprint = {key: metadata[key] for key in _DECISIVE if key in metadata}
+    if isinstance(options := fingerprint.get("options"), Mapping):
         # A graph's name in traces does not affect verdicts.
-        marks["options"] = _decisive({k: v for k, v in options.items() if k != "name"})
+        fingerprint["options"] = _decisive({k: v for k, v in options.items() if k != "name"})
     if memory:
-        marks["memory"] = memory
+        fingerprint["memory"] = memory
     options_of_all = (getattr(unwrapped(each), "options", None) for each in leaves_of(judge))
     found = (getattr(each, "embeddings", None) for each in options_of_all)
     if embeddings := [each for each in found if each is not None]:
@@ -61,8 +61,8 @@ def fingerprint_of(judge: object, memory: str) -> tuple[Marks, int]:
         from langchain_judges.asking.embeddings import identity_of
 
         identities = [identity_of(each) for each in embeddings]
-        marks["embeddings"] = identities[0] if len(identities) == 1 else identities
-    return marks, int(metadata.get("calls", 0))
+        fingerprint["embeddings"] = identities[0] if len(identities) == 1 else identities
+    return fingerprint, int(metadata.get("calls", 0))
 
 
 def _decisive(options: Any) -> Any:
@@ -87,15 +87,15 @@ def servers_of(judge: object) -> str:
     return " ".join(dict.fromkeys(filter(None, servers)))
 
 
-def name_of(marks: Marks) -> dict[str, str]:
+def name_of(fingerprint: Fingerprint) -> dict[str, str]:
     """Return a row's description of its judge: method, model, prompts, a mark of all that."""
-    models = {str(model.get("name")) for model in marks.get("model", {}).values()}
+    models = {str(model.get("name")) for model in fingerprint.get("model", {}).values()}
     known = {
-        "mark": digest_of(marks).hex()[:12],
-        "method": str(marks["method"]),
+        "mark": digest_of(fingerprint).hex()[:12],
+        "method": str(fingerprint["method"]),
         "model": ", ".join(sorted(models)),
     }
-    prompts = marks.get("prompt_version")
+    prompts = fingerprint.get("prompt_version")
     return known | ({"prompts": str(prompts)} if prompts else {})
 
 

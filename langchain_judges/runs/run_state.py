@@ -34,7 +34,7 @@ from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.run_row import (
-    Marks,
+    Fingerprint,
     ResultRow,
     RunRow,
     failed_outcome,
@@ -185,7 +185,7 @@ class RunState:
             keep_requests=options.keep_requests,
             raw=options.raw,
         )
-        marks = self._marks()
+        fingerprint = self._fingerprint()
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
@@ -196,7 +196,7 @@ class RunState:
             takes = kind_of(judge)
         self.records = Records(source, options.columns, takes)
         self._reader = RowReader(
-            *(self.records, marks, self._shard),
+            *(self.records, fingerprint, self._shard),
             judge=judge,
             numbers_repeats=bool(self._files.records) or self._keeps_threads,
         )
@@ -213,7 +213,7 @@ class RunState:
         self._show: Callable[[], None] = lambda: None
         self._start_time = time.monotonic()
 
-    def _marks(self) -> Marks:
+    def _fingerprint(self) -> Fingerprint:
         """Hold the judge's memories, and return what tells its verdicts from those of others.
 
         Raises:
@@ -224,20 +224,20 @@ class RunState:
         memories = {id(each): each for each in memories_of(judge)}.values()
         self._memories = [each.pin() for each in memories]
         version = " ".join(each.snapshot.version for each in self._memories)
-        marks, self._calls_each = fingerprint_of(judge, version)
-        if self._files.records and "method" not in marks:
+        fingerprint, self._calls_each = fingerprint_of(judge, version)
+        if self._files.records and "method" not in fingerprint:
             raise OptionError(
                 "results are stored for a judge with metadata that identify it, so that a "
                 f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
                 'Name it and its version by `.with_config(metadata={"method": "my judge, '
                 'version 1"})`'
             )
-        marks.setdefault("method", judge.get_name())
+        fingerprint.setdefault("method", judge.get_name())
         servers = servers_of(judge)
         if self._options.same_server:
-            marks["server"] = servers
-        self.name = name_of(marks) | ({"server": servers} if servers else {})
-        return marks
+            fingerprint["server"] = servers
+        self.name = name_of(fingerprint) | ({"server": servers} if servers else {})
+        return fingerprint
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""

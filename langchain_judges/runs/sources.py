@@ -432,7 +432,7 @@ class RowReader:
 
     Args:
         records: Pairs, items or tasks, or the records of a table.
-        marks: What decides the judge's verdicts; part of each key.
+        fingerprint: What decides the judge's verdicts; part of each key.
         shard: The shard whose rows are read; None reads them all.
         judge: What it receives, and what its verdicts follow from.
         numbers_repeats: Whether a repeated row gets a key of its own.
@@ -441,7 +441,7 @@ class RowReader:
     def __init__(
         self,
         records: Records,
-        marks: Mapping[str, object],
+        fingerprint: Mapping[str, object],
         shard: Shard | None,
         *,
         judge: object,
@@ -452,7 +452,7 @@ class RowReader:
         self.ended = False
         self._records = records
         self._rows = enumerate(records.source.records)
-        self._marks = marks
+        self._fingerprint = fingerprint
         self._shard = shard
         self._given, self._keyed = fields_of(judge)
         self._numbers_repeats = numbers_repeats
@@ -520,7 +520,7 @@ class RowReader:
 
     def _key(self, content: Mapping[str, object]) -> str:
         """Return a row's key under this judge; in a file, a repeated key gets a number."""
-        digest = digest_of([self._marks, content])
+        digest = digest_of([self._fingerprint, content])
         key = digest.hex()[:32]
         if not self._numbers_repeats:
             return key

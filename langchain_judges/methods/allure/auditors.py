@@ -32,9 +32,9 @@ from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
 
 # Decisions, and what they cost.
-Audited = tuple[list[states.AuditDecision], list[Usage]]
+Decided = tuple[list[states.AuditDecision], list[Usage]]
 # Decides proposals.
-Audit = Callable[[Sequence[states.AuditProposal]], Step[Audited]]
+Audit = Callable[[Sequence[states.AuditProposal]], Step[Decided]]
 
 # Proposals that a model audits at the same time.
 _AT_A_TIME = 8
@@ -101,7 +101,7 @@ def resolve_auditor(
 
 async def _by_people(
     proposals: Sequence[states.AuditProposal], labels: Sequence[Label], modes: Mapping[str, str]
-) -> Audited:
+) -> Decided:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
     Answers may come in several parts; what is missing or cannot be read is asked again,
@@ -134,7 +134,7 @@ async def _by_function(
     function: Callable[[states.AuditProposal], object],
     labels: Sequence[Label],
     name: str,
-) -> Audited:
+) -> Decided:
     """Ask a function about each proposal."""
 
     async def later(proposal: states.AuditProposal) -> object:
@@ -196,7 +196,7 @@ def _by_model(
         fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
-    async def audit(proposals: Sequence[states.AuditProposal]) -> Audited:
+    async def audit(proposals: Sequence[states.AuditProposal]) -> Decided:
         answers: dict[str, dict[str, object]] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):

@@ -221,7 +221,7 @@ class BSMSteps(PairSteps):
     ) -> OrderResult:
         """The result of an order with the merging model's preference; None if it has none."""
         request = shown_task(state["input"])
-        findings_text = tally.findings(state["criteria"], state["subscores"], order, cells)
+        findings_text = tally.scores_shown(state["criteria"], state["subscores"], order, cells)
         lessons = block(examples_in(state), order=order, noun=self.noun)
         variables = {
             "fence_request": fence(request),

@@ -25,7 +25,7 @@ def order_totals(order: Order, cells: ScoreCells) -> OrderResult:
     return {"totals": totals, "preference": prefer(totals), "explanation": ""}
 
 
-def findings(
+def scores_shown(
     criteria: Sequence[PlanLine],
     subscores: Sequence[PlanScore],
     order: Order,

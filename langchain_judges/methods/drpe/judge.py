@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import ask, recorded
+from langchain_judges.asking.ask import ask, traced
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.question import Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
@@ -83,7 +83,7 @@ class VoteSteps(RoleSteps):
         for ballot in ballots if poll.batch else []:
             role, name = call.roles[ballot["position"]], f"{ballot['role']}{place}"
             played = replace(question, label="role")
-            await recorded(played, role, {**ballot}, unit=name, order=order, seed=seed)
+            await traced(played, role, {**ballot}, unit=name, order=order, seed=seed)
         emit_each("vote", "vote", ballots)
         return ballots
 

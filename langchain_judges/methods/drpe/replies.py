@@ -82,7 +82,7 @@ class Reader(BaseModel):
 
 
 # What a text wants, as the model that names its readers says.
-Wanted = Literal["summary", "response"]
+WantedTask = Literal["summary", "response"]
 
 
 @cache
@@ -98,7 +98,7 @@ def readers_shape(pool: int, merged: bool = False, *, is_open: bool = False) -> 
     names = ("general", "familiarity") if merged else ("readers",)
     fields: dict[str, Any] = dict.fromkeys(names, (list[Reader], limit))
     if is_open:
-        fields = {"wanted": (Wanted, "response"), **fields}
+        fields = {"wanted": (WantedTask, "response"), **fields}
     return create_model("BothReaders" if merged else "Readers", **fields)
 
 

@@ -27,7 +27,7 @@ from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
     dbscan_medoids,
-    distinct,
+    distinct_roles,
     first_of_each_kind,
     kmeans_medoids,
 )
@@ -125,7 +125,9 @@ class RoleSteps(PairSteps):
         if self.options.generates:
             replies = await self._replies(self._context(state), pair, account)
             # Readers beyond those that were asked for would be votes that nobody counted on.
-            proposed = first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)
+            proposed = first_of_each_kind(
+                distinct_roles(_proposals(replies)), self.panel.readers
+            )
         kinds = ((reply.data or {}).get("wanted") for reply in replies.values())
         if wanted := next(filter(None, kinds), None):
             pair["task_kind"] = wanted

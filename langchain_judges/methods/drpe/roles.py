@@ -105,7 +105,7 @@ def _role(value: object, kind: RoleKind) -> Role:
     return {"type": name, "description": description, "kind": fields.get("kind", kind)}
 
 
-def distinct(roles: Sequence[Role]) -> list[Role]:
+def distinct_roles(roles: Sequence[Role]) -> list[Role]:
     """The roles that have a type and a description, the first of each type."""
     by_name: dict[str, Role] = {}
     for role in roles:

@@ -22,7 +22,7 @@ from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.items import ItemSteps, item_of, labelled, prompt_variables
+from langchain_judges.methods.items import ItemSteps, item_of, label_verdict, prompt_variables
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric import replies
@@ -270,7 +270,7 @@ def claims_verdict(
     total = round(harmonic_mean(shares), 4)
     heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""
     why = heading + " ".join(each["reason"] for each in subscores)
-    return labelled(account, why, total, total), subscores
+    return label_verdict(account, why, total, total), subscores
 
 
 _NOTHING = "states nothing that can be checked"

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.methods.items import ItemState, labelled
+from langchain_judges.methods.items import ItemState, label_verdict
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import (
@@ -262,7 +262,7 @@ def one_verdict(part: CriterionScore, account: Account) -> LabelVerdict:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
         return not_labelled(**account.booked, rationale=why)
     why = part["reason"] or f"Label {part['label']}, without a reason."
-    return labelled(account, why, part["label"], part["score"], part["confidence"])
+    return label_verdict(account, why, part["label"], part["score"], part["confidence"])
 
 
 def total_verdict(
@@ -302,7 +302,9 @@ def total_verdict(
     confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
     known = [each for each in confidences if each is not None]
     confidence = prod(known) if len(known) == len(confidences) else None
-    return labelled(account, _rationale(total, subscores, broken), total, total, confidence)
+    return label_verdict(
+        account, _rationale(total, subscores, broken), total, total, confidence
+    )
 
 
 def _rationale(

@@ -47,7 +47,7 @@ def _singular(word: str) -> str:
     return word
 
 
-def distinct(phrases: Iterable[str], most: int | None = None) -> list[str]:
+def distinct_phrases(phrases: Iterable[str], most: int | None = None) -> list[str]:
     """The phrases on one line each, the first of every normal form.
 
     Numbers and bullets before a phrase are dropped; what is longer than eighty characters
@@ -68,7 +68,7 @@ def by_frequency(lists: Iterable[Sequence[str]]) -> list[str]:
     Args:
         lists: Phrases, in each list the best first.
     """
-    distinct_lists = [distinct(each) for each in lists]
+    distinct_lists = [distinct_phrases(each) for each in lists]
     names = {normal_form(name): name for each in reversed(distinct_lists) for name in each}
     ranks: dict[str, list[int]] = {}
     for phrases in distinct_lists:
@@ -133,8 +133,8 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
 def _phrases(value: object) -> list[str]:
     """A list of phrases, each meaning once; empty for anything else."""
     texts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    usable = all(isinstance(each, str) and distinct([each]) for each in texts)
-    return distinct(texts) if usable else []
+    usable = all(isinstance(each, str) and distinct_phrases([each]) for each in texts)
+    return distinct_phrases(texts) if usable else []
 
 
 def read_aspects(aspects: AspectsLike | None) -> list[str] | None:

@@ -21,7 +21,7 @@ from langchain_judges.methods.pairs import (
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2 import tables as cells
-from langchain_judges.methods.sc2.aspects import by_frequency, distinct
+from langchain_judges.methods.sc2.aspects import by_frequency, distinct_phrases
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.options import factory
 from langchain_judges.orders import (
@@ -82,7 +82,7 @@ class SC2Steps(PairSteps):
         reply = await ask(self._aspects_question, variables, account, unit=unit, seed=seed)
         if not reply.data:
             return None
-        if aspects := distinct(reply.data["aspects"], options.n_aspects):
+        if aspects := distinct_phrases(reply.data["aspects"], options.n_aspects):
             proposal = replies.AspectProposal(sample=number, aspects=aspects)
             emit("proposal", "aspects", proposal)
             return proposal

@@ -185,7 +185,9 @@ async def _learn(
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
     learned: aspects.AspectSet = {
-        "aspects": aspects.distinct([*(merged.data or {}).values(), *phrases], options.n),
+        "aspects": aspects.distinct_phrases(
+            [*(merged.data or {}).values(), *phrases], options.n
+        ),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
@@ -210,7 +212,7 @@ async def _named(
     failures += [
         Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(replies, 1)
-        if reply.data and not aspects.distinct(reply.data["aspects"])
+        if reply.data and not aspects.distinct_phrases(reply.data["aspects"])
     ]
     phrases = aspects.by_frequency([reply.data["aspects"] for reply in replies if reply.data])
     if len(phrases) < options.n:
@@ -241,7 +243,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
     """The failure of merging to fewer aspects; the most frequent fill up."""
-    found = len(aspects.distinct((merged.data or {}).values()))
+    found = len(aspects.distinct_phrases((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"
