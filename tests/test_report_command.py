@@ -201,6 +201,11 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert f"50{NBSP}% by the judge and 80{NBSP}% by the label" in result.stdout
     saved = json.loads(out.read_text())
     assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
+    step = saved["next_step"]["command"]
+    assert step.startswith(f"langchain-judges trust {table} --column label=ann --method")
+    two = ("--column", "label=ann", "--column", "label=other")
+    invoke("trust", table, "--judge", "gpt", *two, "-o", out)
+    assert "--column" not in json.loads(out.read_text())["next_step"]["command"]
     limited = invoke(
         *("trust", table, "--judge", "gpt", "--column", "label=ann"),
         *("--max-rows", "40", "-o", out),

@@ -188,7 +188,9 @@ def trust(
                 answer = _report_on(runs, rows, options)
         for each in answer.shown()[0]:
             names = _names(path, results, report.records or report.paths[0])
-            each.files = (*names, *(w for c in table.column or () for w in ("--column", c)))
+            # Several columns of labels belong to --judge, which no next step names.
+            columns = [] if len(_people(table.column)) > 1 else table.column or []
+            each.files = (*names, *(word for name in columns for word in ("--column", name)))
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)

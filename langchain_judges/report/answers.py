@@ -102,13 +102,6 @@ TITLES: dict[Use, str] = {
     "person": "In place of a person",
     "ordering": "Putting systems in order",
 }
-# What somebody would do with each use.
-MEANINGS: dict[Use, str] = {
-    "averages": "to report a score or a win rate",
-    "single": "to act on one verdict that nobody checks",
-    "person": "to save asking one more person",
-    "ordering": "to say which system is better",
-}
 
 
 @dataclass(frozen=True)
@@ -191,11 +184,6 @@ class UseAnswer:
     def title(self) -> str:
         """Name of the use."""
         return TITLES[self.use]
-
-    @property
-    def meaning(self) -> str:
-        """Description of the use."""
-        return MEANINGS[self.use]
 
     @property
     def more(self) -> str:
