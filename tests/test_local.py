@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from langchain_judges import (
-    resolve_model,
-)
+from langchain_judges import create_rubric_judge, resolve_model
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
@@ -21,6 +19,7 @@ from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
 from tests.judges import item_of, of_method
+from tests.test_lookups import price
 
 ROOT = Path(__file__).parents[1]
 
@@ -151,3 +150,12 @@ def test_the_command_line_judges_real_pairs(tmp_path):
         assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
         # A plan, and each criterion in both orders.
         assert verdict["usage"]["calls"] >= 1 + 2 * len(result["criteria"])
+
+
+@real
+def test_a_model_that_knows_no_tools_lists_calls_of_those_there_are():
+    options: Any = {"tools": [price], "tool_limits": {"rounds": 1, "calls": 2}}
+    judge = create_rubric_judge("local", rubric="Is the price right?", **options)
+    verdict = judge.invoke({"input": "What does bread cost?", "output": "7 euros."})["verdict"]
+    assert {each["tool"] for each in verdict["lookups"]} == {"price"}
+    assert verdict["label"] in (0, 1)

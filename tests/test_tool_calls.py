@@ -106,6 +106,9 @@ def test_a_server_that_takes_no_tools_is_asked_for_a_list_of_calls(serve):
     verdict = rubric(chat(server)).invoke(ITEM)["verdict"]
     assert [each["text"] for each in verdict["lookups"]] == ["bread costs 7 euros"]
     assert [bool(call.body.get("tools")) for call in server.calls] == [True, *[False] * 3]
+    listed = json.dumps(server.calls[1].body["response_format"])
+    assert '"enum": ["price"]' in listed
+    assert '"maxItems": 8' in listed
 
 
 def test_a_row_without_room_is_looked_into_by_itself_and_no_other():

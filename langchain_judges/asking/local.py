@@ -66,7 +66,7 @@ def local_model(path: str | None = None) -> BaseChatModel:
     served = _serve(file)
     media = dict.fromkeys(("image_inputs", "audio_inputs", "video_inputs", "pdf_inputs"), False)
     sizes = {"max_input_tokens": CONTEXT - MOST_TOKENS, "max_output_tokens": MOST_TOKENS}
-    profile: Any = {**sizes, "structured_output": True, **media}
+    profile: Any = {**sizes, "structured_output": True, "tool_calling": False, **media}
     return ChatOpenAI(
         model=file.stem,
         base_url=f"{served.address}/v1",

@@ -12,13 +12,13 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt
 from langchain_core.prompts import ChatPromptTemplate
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
@@ -210,6 +210,15 @@ class Wanted(BaseModel):
     calls: list[ToolRequest]
 
 
+@lru_cache(maxsize=64)
+def _wanted_of(names: tuple[str, ...], most: int) -> type[Wanted]:
+    """Shape of a list of calls, whose JSON schema names the tools for who is held to it."""
+    name = Annotated[str, Field(json_schema_extra={"enum": [*names]})]
+    request = create_model("ToolRequest", __base__=ToolRequest, tool=(name, ...))
+    calls = Annotated[list[request], Field(json_schema_extra={"maxItems": most})]  # type: ignore[valid-type]  # made here
+    return create_model("Wanted", __base__=Wanted, calls=(calls, ...))
+
+
 class _Call(NamedTuple):
     tool: str
     arguments: dict[str, Any]
@@ -317,7 +326,9 @@ async def _gathered(
     # Loaded on use: a judge without tools needs none of it.
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
-    question = replace(question, tools=[convert_to_openai_tool(t) for t in tools.values()])
+    shape = _wanted_of((*tools,), limits.calls)
+    forms = [convert_to_openai_tool(each) for each in tools.values()]
+    question = replace(question, tools=forms, reply_schema=shape)
     described = "\n".join(map(_described, tools.values()))
     lookups: list[Lookup] = []
     for number in range(1, limits.rounds + 1 if tools else 1):
