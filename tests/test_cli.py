@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.datasets import rows
 from langchain_judges.testing import error, reply
 from tests.model_server import good, pairs, refusal
 from tests.processes import held, interrupt, rows_in, start, wait_until
@@ -210,7 +211,73 @@ def test_the_prompt_of_a_row_is_shown_whole_and_nothing_is_asked(tmp_path, monke
     assert "soon end." in result.stdout
     assert "On its way." not in result.stdout
     result = invoke("judge", path, *more, "--show-prompt", "3")
-    assert (result.exit_code, "has 2 good rows, got 3" in result.stderr) == (2, True)
+    assert (result.exit_code, "row 3: the last one is row 2" in result.stderr) == (2, True)
+
+
+RUBRIC = ["--method", "rubric", "--set", "rubric=Polite?", "--model", "openai:gpt-5-mini"]
+
+
+def test_ids_of_ones_own_are_counted_in_bad_rows_too_and_made_up_ones_are_not(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("id,input,output\n,Why?,So.\n0,How?,Well.\nx,Who?,Ann.\nx,When?,\n")
+    said = invoke("judge", path, *RUBRIC, "--dry-run").stderr
+    assert "2 rows have the id 'x'" in said
+    assert "the id '0'" not in said
+
+
+def test_a_row_to_show_is_counted_as_the_messages_about_rows_count(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("input,output\nWhy?,\nHow?,Well.\n")
+    shown = invoke("judge", path, *RUBRIC, "--show-prompt", "2")
+    assert "Row 2 is understood as:\n  input: How?" in shown.stdout
+    bad = invoke("judge", path, *RUBRIC, "--show-prompt", "1")
+    assert (bad.exit_code, "row 1: the field `output` is missing" in bad.stderr) == (2, True)
+
+
+def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("input,output,ann,bob\nWhy?,So.,1,0\n")
+    named = ["--column", "human_votes=ann", "--column", "human_votes=bob"]
+    shown = invoke("judge", path, *RUBRIC, "--show-prompt", "1", *named)
+    assert 'human_votes (column ann, bob): ["1", "0"]' in shown.stdout
+    [row] = rows(path, {"human_votes": ["ann", "bob"]})
+    assert row["human_votes"] == ["1", "0"]
+    joint = invoke("judge", path, *RUBRIC, "--dry-run", "--column", "human_votes=ann,bob")
+    assert "'ann,bob'; name several in a list, or repeat --column" in joint.stderr
+
+
+def test_a_warning_is_printed_once_and_names_flags(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = tmp_path / "replies.csv"
+    path.write_text("input,output\nWhy?,So.\n")
+    labels = ["--set", 'labels=["polite", "rude"]']
+    said = invoke("judge", path, *RUBRIC, *labels, "--dry-run").stderr
+    assert said.count("--set best='polite' or --set best='rude'") == 1
+    assert (said.count("best="), said.count("No key for")) == (2, 1)
+
+
+def test_a_preset_that_is_not_there_is_named_before_its_method(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("input,output\nWhy?,So.\n")
+    said = invoke("judge", path, *RUBRIC, "--preset", "politness").stderr
+    assert "there is no preset 'politness' of 'rubric'; there are" in said
+
+
+def test_each_of_the_reasons_is_named_for_which_rows_were_not_judged(serve, write):
+    server = serve(lambda call: refusal() if "0?" in call.prompt else error(400, "no room"))
+    asked = [{"input": f"{n}?", "output": "So."} for n in range(2)]
+    more = ["--method", "rubric", "--set", "rubric=Polite?", "--concurrency", "1"]
+    said = judging(write(asked), server, *more).stderr
+    told = said.partition("2 of 2 rows could not be judged; ")[2]
+    assert (told.count("1 by "), "refusal" in told, "no room" in told) == (2, True, True)
+
+
+def test_cells_are_said_to_be_inert_of_a_table_that_is_there(serve, write, tmp_path):
+    server = serve(labels)
+    marked = [{**each, "note": "=cmd()"} for each in items(3)]
+    out = ["-o", tmp_path / "o.csv", "--method", "rubric", "--set", "rubric=correctness"]
+    stopped = judging(write(marked), server, *out, "--max-calls", "1", "--concurrency", "1")
+    assert ("made inert" in stopped.stderr) is (tmp_path / "o.csv").exists()
 
 
 @pytest.mark.parametrize(

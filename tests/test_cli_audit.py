@@ -14,11 +14,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
-from langchain_judges.cli import app, label
+from langchain_judges.cli import app
 from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from langchain_judges.viewer.desks import ProposalDesk
+from langchain_judges.viewer.terminal import Terminal, read_key
 from tests.cases import for_each
 from tests.planners import fooled, planning
 from tests.processes import start
@@ -305,12 +306,12 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
 
         def press():
             os.write(master, next(presses))
-            return label.read_key()
+            return read_key()
 
         file = AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))
         desk = ProposalDesk(request, file)
         shown = partial(proposal_screen, proposals[0])
-        screens = label.Terminal(console, press, desk, lambda _, *how: shown(*how))
+        screens = Terminal(console, press, desk, lambda _, *how: shown(*how))
         screens.go_through([(place, "") for place in range(3)])
         file.close()
     os.close(master)

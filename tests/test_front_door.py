@@ -1,13 +1,20 @@
 """One front door: what a caller gives is shown whole, or the caller is told what lacks."""
 
+import asyncio
 import json
 import logging
 import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import create_model
 
 from langchain_judges import (
     as_evaluator,
@@ -17,8 +24,10 @@ from langchain_judges import (
     create_rubric_judge,
     judge_many,
 )
+from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -224,17 +233,51 @@ def test_show_prompt_of_a_row_is_plain_json_beside_the_words():
 
 # ---- one table of fields and types on every path
 
-# What a field holds, and the text that is shown for it.
+
+@dataclass
+class Trip:
+    city: str
+    days: int
+
+
+DAY = datetime(2024, 1, 2)
+AS_JSON = '{"city": "Kyiv", "days": 2}'
+# What a field holds, and the text that is shown for it; those of Python alone stand last.
 VALUES: dict[str, tuple[Any, str]] = {
     "a text": ("In Kyiv.", "In Kyiv."),
     "a whole number": (4, "4"),
     "a number": (4.5, "4.5"),
     "a truth value": (True, "true"),
     "texts": (["In Kyiv.", "Now."], "In Kyiv.\nNow."),
-    "data": ({"city": "Kyiv", "days": 2}, '{"city": "Kyiv", "days": 2}'),
+    "data": ({"city": "Kyiv", "days": 2}, AS_JSON),
+    "data in data": (
+        {"trip": {"city": "Kyiv"}, "at": [1, None]},
+        '{"trip": {"city": "Kyiv"}, "at": [1, null]}',
+    ),
+    "a list of data": (
+        [{"city": "Kyiv"}, {"city": "Oslo"}],
+        '[{"city": "Kyiv"}, {"city": "Oslo"}]',
+    ),
+    "a data class": (Trip("Kyiv", 2), AS_JSON),
+    "a model": (create_model("Visit", city=str, days=int)(city="Kyiv", days=2), AS_JSON),
+    "data with a data class": (
+        {"days": 2, "trip": Trip("Kyiv", 2)},
+        '{"days": 2, "trip": ' + AS_JSON + "}",
+    ),
+    "a whole number of numpy": (np.int64(4), "4"),
+    "a truth value of numpy": (np.bool_(True), "true"),
+    "texts of numpy": (np.array(["In Kyiv.", "Now."]), "In Kyiv.\nNow."),
+    "a date": (DAY.date(), "2024-01-02"),
+    "a time": (DAY, "2024-01-02T00:00:00"),
+    "a time of pandas": (pd.Timestamp(DAY), "2024-01-02T00:00:00"),
+    "a decimal": (Decimal("4.50"), "4.50"),
+    "bytes": (b"In Kyiv.", "In Kyiv."),
+    "texts in a tuple": (("In Kyiv.", "Now."), "In Kyiv.\nNow."),
 }
 # A table's columns hold one type each; CSV and workbooks hold texts and numbers.
 FLAT = {"a text", "a whole number", "a number"}
+IN_FILES = {*FLAT, "a truth value", "texts", "data"}
+FILES = (".jsonl", ".json", ".csv", ".xlsx", ".parquet")
 
 
 def written(row, path):
@@ -248,32 +291,93 @@ def written(row, path):
     return path
 
 
-def sent(path, row, folder):
-    """The prompts for a row that comes by a path."""
-    judge, model = judge_and_model()
+def asked(path, row, folder, rubric="Is it right?"):
+    """The model that was asked about a row which came by a path."""
+    judge, model = judge_and_model(rubric)
     if path == "invoke":
         judge.invoke(row)
     elif path == "evaluator":
         names = {"inputs": "input", "outputs": "output", "reference_outputs": "expected"}
+        names["context"] = "source"
         as_evaluator(judge)(**{name: row.get(field) for name, field in names.items()})
+    elif path == "assert_judged":
+        assert_judged(judge, [row], passes=lambda _: True)
+    elif path == "graph":
+        entry = serve("rubric")
+        context = {"rubric": rubric}
+        running: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+        server._models.cache_clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(server, "resolve_model", lambda _: model)
+            asyncio.run(entry({}, running)).invoke(row)
+        server._models.cache_clear()
+    elif path.startswith("command"):
+        flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
+        [own] = checked_rows(flags)
+        judge.invoke(own)
     else:
-        rows = {"rows": [row], "frame": pd.DataFrame([row])}
+        rows = {"rows": [row], "frame": pd.DataFrame({n: [v] for n, v in row.items()})}
         given = rows[path] if path in rows else written(row, folder / f"table{path}")
         list(judge_many(judge, given))
-    return model.prompts
+    return model
 
 
-@for_each(
-    "path", ["rows", "frame", ".jsonl", ".json", ".csv", ".xlsx", ".parquet", "evaluator"]
-)
-@for_each("field", ["input", "output", "expected"])
+def sent(path, row, folder):
+    """The prompts for a row that comes by a path."""
+    return asked(path, row, folder).prompts
+
+
+SPEC = {"method": "rubric", "model": {"name": "local"}, "options": {"rubric": "Is it right?"}}
+PATHS = ["rows", "frame", "evaluator", "assert_judged", "graph"]
+
+
+@for_each("path", [*PATHS, *FILES, *(f"command{ending}" for ending in FILES)])
+@for_each("field", ["input", "output", "expected", "source"])
 def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_path):
+    ending = path.removeprefix("command")
     for name, (value, text) in VALUES.items():
-        if path in (".csv", ".xlsx") and name not in FLAT:
+        held = FLAT if ending in (".csv", ".xlsx") else IN_FILES
+        if ending in FILES and name not in held:
             continue
         row = {**ITEM, field: value}
-        if (field, name) == ("expected", "texts"):  # each of them is a right answer
+        if text == "In Kyiv.\nNow." and field == "expected":  # each of them is a right answer
             text = "Any of these is right:\n- In Kyiv.\n- Now."
+        elif text == "In Kyiv.\nNow." and field == "source":  # each of them is a document
+            text = "[1]\nIn Kyiv.\n\n[2]\nNow."
+        if (name, field) == ("a list of data", "source"):
+            text = "[1]\nKyiv\n\n[2]\nOslo"
         [prompt] = sent(path, row, tmp_path)
         assert f">{text}</" in prompt or f">\n{text}\n</" in prompt, (name, prompt)
         assert [prompt] == sent("invoke", row, tmp_path), name
+
+
+@for_each("path", ["invoke", *PATHS])
+@for_each("empty", [None, float("nan"), np.nan, pd.NA, pd.NaT, [], {}])
+def test_a_missing_value_is_no_expected_answer_on_any_path(path, empty, tmp_path):
+    [prompt] = sent(path, {**ITEM, "expected": empty}, tmp_path)
+    assert [prompt] == sent("invoke", ITEM, tmp_path)
+
+
+@for_each("path", ["invoke", *PATHS])
+def test_an_image_in_any_shape_of_a_source_is_sent_beside_its_mark(path, tmp_path):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    for source in (image, [image], ["See:", image], [HumanMessage([image])]):
+        [(_, human)] = asked(path, {**ITEM, "source": source}, tmp_path).messages
+        marks = [each for each in human.content if "[image " in each.get("text", "")]
+        assert (len(marks), image in human.content) == (1, True), source
+
+
+CRITERIA: dict[str, Any] = {
+    "a text": "Is it in Kyiv?",
+    "texts": ["Is it in Kyiv?"],
+    "criteria": [{"name": "place", "description": "Is it in Kyiv?"}],
+    "assertions": [{"key": "place", "comment": "Is it in Kyiv?"}],
+}
+
+
+@for_each("path", ["invoke", "rows", "frame", "assert_judged", "graph", ".jsonl", ".parquet"])
+@for_each("rubric", CRITERIA)
+def test_the_criteria_of_a_row_are_sent_in_any_shape_on_every_path(path, rubric, tmp_path):
+    [prompt] = sent(path, {**ITEM, "rubric": CRITERIA[rubric]}, tmp_path)
+    assert "Is it in Kyiv?" in prompt
+    assert "Is it right?" not in prompt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -34,10 +35,15 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from langchain_judges.cli.messages import CONTEXT
+        from langchain_judges.cli.messages import CONTEXT, FlagWarnings
 
         CONTEXT.set(ctx)
-        return super().invoke(ctx)
+        log, warnings = logging.getLogger("langchain_judges"), FlagWarnings()
+        log.addHandler(warnings)
+        try:
+            return super().invoke(ctx)
+        finally:
+            log.removeHandler(warnings)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""

@@ -16,13 +16,12 @@ import typer
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
 from langchain_judges.cli.judge_flags import (
     JudgeFlags,
-    chat_model,
     check_model,
     judge_spec,
+    keyless,
     options_of_part,
     tell_plan,
 )
-from langchain_judges.cli.label import Terminal, read_key
 from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
@@ -46,6 +45,7 @@ from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
 from langchain_judges.viewer.desks import ProposalDesk
+from langchain_judges.viewer.terminal import Terminal, read_key
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -158,7 +158,7 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     from langchain_judges.methods.registry import load_judge
 
     columns = named_columns(table.column, ("label", "source")) or {}
-    judge = load_judge({**spec, "model": chat_model(spec["model"], dry_run=True)})
+    judge = load_judge({**spec, "model": keyless(spec["model"])})
     queue = str(path).removeprefix(_QUEUE)
     with langsmith_client() as client:
         key, source = columns.get("label"), columns.get("source")

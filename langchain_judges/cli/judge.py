@@ -90,7 +90,7 @@ def judge(
             share = rows.number / Shard.parse(run.shard).of
             say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
         if run.dry_run:
-            rows.tell_row(1, error_console(), shown, _FIRST_CHARACTERS)
+            rows.tell_row(None, error_console(), shown, _FIRST_CHARACTERS)
         tell_plan(plan, rows.number, rows.size, run)
         if run.dry_run:
             return

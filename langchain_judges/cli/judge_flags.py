@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,6 @@ from langchain_judges.options import unknown_option
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
     from langchain_judges.asking.models import ModelSpec
     from langchain_judges.methods.describe import CallEstimate
     from langchain_judges.methods.registry import Methods
@@ -112,49 +109,35 @@ class ModelFlags:
         return spec
 
 
-def chat_model(spec: ModelSpec, *, dry_run: bool = False) -> BaseChatModel:
-    """Return a model; a dry run asks nothing, so it needs no key."""
-    from langchain_judges.asking.models import model_of_spec
-
-    try:
-        return model_of_spec(spec)
-    except ModelSetupError:
-        if not dry_run:
-            raise
-    # Errors that are not about the key are raised as they are without a dry run.
-    chat = model_of_spec({**spec, "settings": {**spec.get("settings", {}), "api_key": "none"}})
-    _say_keyless(spec["name"])
-    return chat
-
-
 def keyless(model: Any) -> Any:
     """A model of a spec, or each of several, made without a key where there is none."""
+    from langchain_judges.asking.models import model_of_spec
+
     if isinstance(model, list):
         return [keyless(each) for each in model]
-    return chat_model(model, dry_run=True) if "name" in model else model
-
-
-def _say_keyless(model: str) -> None:
-    say(f"No key for {model} was found; asking needs one.")
+    if "name" not in model:
+        return model
+    try:
+        return model_of_spec(model)
+    except ModelSetupError:
+        # Errors that are not about the key are raised again.
+        settings = {**model.get("settings", {}), "api_key": "none"}
+        return model_of_spec(model | {"settings": settings})
 
 
 def check_model(spec: ModelSpec) -> None:
-    """Check that a model could be made, as far as that takes no key.
-
-    Models at an address, and OpenAI's, are not made: their library takes longer to load than
-    all else that a dry run needs.
+    """Check that a model could be made, and say where its key is missing.
 
     Raises:
         ModelSetupError: The model is not known, or a package is missing.
     """
-    from langchain_judges.asking.models import own_address
+    from langchain_judges.asking.models import model_of_spec
 
-    name, address = spec["name"], spec.get("base_url")
-    is_openai = name.startswith(("openai:", "gpt-"))
-    if not is_openai and not str(address).startswith(("http://", "https://")):
-        chat_model(spec, dry_run=True)
-    elif is_openai and not (address or own_address() or os.environ.get("OPENAI_API_KEY")):
-        _say_keyless(name)
+    try:
+        model_of_spec(spec)
+    except ModelSetupError:
+        keyless(spec)
+        say(f"No key for {spec['name']} was found; asking needs one.")
 
 
 def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
@@ -190,7 +173,10 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
         f"{plan.kind}), excluding retries."
     )
     if plan.is_local:
-        warn_local()
+        warn(
+            "A small local model shows how methods work; its verdicts are poor. Name a larger "
+            "one for verdicts to rely on."
+        )
     if run.dry_run and plan.more:
         say(
             f"Each {plan.kind} without room in the model's context takes up to {plan.more} "
@@ -200,14 +186,6 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():
             check_model(model)
         tell_cost(plan, rows, size, run.prices)
-
-
-def warn_local() -> None:
-    """Print a warning about small local models."""
-    warn(
-        "A small local model shows how methods work; its verdicts are poor. Name a larger one "
-        "for verdicts to rely on."
-    )
 
 
 # The methods that judge rows where none is named: the cheapest of each kind.

@@ -12,13 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError, OptionError, OutputError, OverBudget
+from langchain_judges.errors import InputError, JudgeError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
 
 if TYPE_CHECKING:
@@ -62,19 +63,45 @@ def table_console() -> Console:
 _KEYWORDS = {"columns": "--column", "methods": "--method"}
 
 
-def _in_flags(exc: JudgeError) -> str:
-    """Return a refusal that names flags where Python has keywords, and how a list is set."""
-    text, names, hint = str(exc), dict(_KEYWORDS), ""
+def _in_flags(said: JudgeError | str) -> str:
+    """Return what is said with flags in place of Python's keywords, and how a list is set."""
+    text, names, hint = str(said), dict(_KEYWORDS), ""
     context = CONTEXT.get()
-    if context and isinstance(exc, OptionError):  # others name fields of rows
-        flags = {str(each.name): each.opts[0] for each in context.command.params}
-        names |= {name: flag for name, flag in flags.items() if flag.startswith("--")}
-        for setting in context.params.get("option") or ():
-            name, _, value = setting.partition("=")
-            names[name.rpartition(".")[2]] = f"--set {name}"
-            if repr(value) in text:
-                hint = f'; VALUE is JSON, a list such as {name}=\'["Accuracy", "Tone"]\''
-    return re.sub("`([a-z_]+)`", lambda name: names.get(name[1], name[0]), text) + hint
+    if not context or isinstance(said, InputError):  # it names fields of rows
+        return re.sub("`([a-z_]+)`", lambda found: names.get(found[1], found[0]), text)
+    flags = {str(each.name): each.opts[0] for each in context.command.params}
+    names |= {name: flag for name, flag in flags.items() if flag.startswith("--")}
+    for setting in context.params.get("option") or ():
+        name, _, value = setting.partition("=")
+        names[name.rpartition(".")[2]] = f"--set {name}"
+        if repr(value) in text:
+            hint = f'; VALUE is JSON, a list such as {name}=\'["Accuracy", "Tone"]\''
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if value is None:
+            return names.get(name, found[0])
+        own = names.get(name, f"--set {name}")
+        if value == "True":
+            return own
+        return f"{own}{'=' if own.startswith('--set') else ' '}{value}"
+
+    return re.sub("`([a-z_]+)(?:=([^`]+))?`", flag, text) + hint
+
+
+class FlagWarnings(logging.Handler):
+    """Prints each warning of the package once, and names flags in it."""
+
+    def __init__(self) -> None:
+        """Have printed nothing yet."""
+        super().__init__(logging.WARNING)
+        self.told = set[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning."""
+        if (text := _in_flags(record.getMessage())) not in self.told:
+            self.told.add(text)
+            warn(text)
 
 
 @contextlib.contextmanager
@@ -121,13 +148,6 @@ def ctrl_c_as_exit(*places: Path | None) -> Iterator[None]:
         tell_stopped(saved=is_saved(*places))
         sys.stdout.flush()
         os._exit(INTERRUPTED)  # threads cannot be ended, and a reply may be minutes away
-
-
-def tell_undone(undone: int, rows: int, causes: Counter[str]) -> None:
-    """Print how many rows were not judged, and the most frequent reason."""
-    if undone:
-        cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
-        warn(f"{undone:,} of {rows:,} rows could not be judged; {times:,} by {cause}")
 
 
 def tell_stopped(*, saved: bool) -> None:
@@ -180,15 +200,42 @@ def leave_with(
         *places: As for `is_saved`.
         interrupted: Whether Ctrl-C ended it.
     """
-    undone = sum(summary.not_judged.values())
-    tell_undone(undone, summary.rows, summary.causes)
-    if interrupted:
-        tell_stopped(saved=is_saved(*places))
+    more = summary.not_judged.total() - summary.causes.total()
+    causes = summary.causes + Counter({"other reasons": more})
+    stopped = partial(tell_stopped, saved=is_saved(*places)) if interrupted else None
+    spent, failed = summary.not_judged["over_budget"] > 0, strict and bool(summary.failures)
+    leave(causes, summary.rows, spent=spent, failed=failed, stopped=stopped)
+
+
+def leave(
+    causes: Counter[str],
+    rows: int,
+    *,
+    spent: bool,
+    failed: bool,
+    stopped: Callable[[], None] | None = None,
+) -> None:
+    """Say which rows could not be judged and why, and exit with the matching code if not 0.
+
+    Args:
+        causes: How many rows could not be judged, by the reason.
+        rows: How many there were; a shard may have none.
+        spent: Whether a budget is spent.
+        failed: Whether anything failed that must not.
+        stopped: Says what becomes of a run that Ctrl-C ended.
+    """
+    if undone := causes.total():
+        told = causes.most_common(3)
+        left = undone - sum(times for _, times in told)
+        told += [("other reasons", left)] if left else []
+        why = "; ".join(f"{times:,} by {cause}" for cause, times in told)
+        warn(f"{undone:,} of {rows:,} rows could not be judged; {why}")
+    if stopped:
+        stopped()
         raise typer.Exit(INTERRUPTED)
-    if summary.not_judged["over_budget"]:
+    if spent:
         raise typer.Exit(SPENT)
-    # A shard may have no rows: it has done its work.
-    if (undone and undone == summary.rows) or (strict and summary.failures):
+    if failed or (undone and undone == rows):
         raise typer.Exit(FAILED)
 
 

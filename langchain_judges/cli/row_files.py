@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, cast
@@ -27,11 +26,13 @@ from langchain_judges.rows.checks import (
     check_item,
     check_pair,
     kind_of_result,
+    typed_like,
 )
 from langchain_judges.rows.files import nearest_file
-from langchain_judges.rows.lookup import CONTEXTS, FIELDS
+from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs.sources import (
+    BadRecord,
     Records,
     Source,
     UnreadableTable,
@@ -64,12 +65,12 @@ class RowFile:
         number: How many rows are good, found by `count`.
         size: Bytes of all texts of the good rows.
         bad: The bad rows: number from 1, and what is wrong, with the cell of a sheet.
-        ids: How many rows have an id.
+        ids: How many rows, good or bad, have an id of their own.
     """
 
     path: Path
     source: Source
-    columns: Mapping[str, str] | None = None
+    columns: Columns | None = None
     takes: str | None = None
     number: int = 0
     size: int = 0
@@ -81,7 +82,6 @@ class RowFile:
         from langchain_judges.rows.texts import bytes_of, texts_read
 
         for _, _, row in self._good(self.bad):
-            self.ids.update({str(row["id"])} if row.get("id") is not None else ())
             self.number += 1
             self.size += bytes_of(texts_read(row))
 
@@ -103,40 +103,50 @@ class RowFile:
 
     def tell_row(
         self,
-        number: int,
+        number: int | None,
         console: Console,
         shown: Callable[[Mapping[str, Any]], str],
         most: int | None = None,
     ) -> None:
-        """Print how a good row is understood, and what a judge is asked about it.
+        """Print how a row is understood, and what a judge is asked about it.
 
         Args:
-            number: Which, counted from 1.
+            number: Which of all, counted from 1; None: the first good one.
             console: Where.
             shown: The requests for a row.
             most: Characters of that; None for all.
+
+        Raises:
+            InputError: There is no such row, or it is bad.
         """
-        if number > self.number:
-            raise InputError(f"{self.path} has {self.number:,} good rows, got {number}")
-        record, row = next(islice(self.with_records(), number - 1, None))
-        lines = [f"Row {number} is understood as:", *self.understood(record, row)]
-        for line in [*lines, *_cut(shown(row), most)]:
+        rows = (each for each in self._good() if number in (None, each[0] + 1))
+        if (found := next(rows, None)) is None:
+            most = self.number + len(self.bad)
+            why = dict(self.bad).get(number or 0, f"the last one is row {most:,}")
+            raise InputError(f"{self.path}, row {number}: {why}")
+        place, record, row = found
+        lines = [f"Row {place + 1} is understood as:", *self.understood(record, row)]
+        for line in [*lines, *_cut(shown(row), place + 1, most)]:
             console.print(line, markup=False)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
         """Reading of a row: each field, its column and its text."""
-        form = Records(self.source, self.columns, self.takes).form_of(record)
-        columns = (form.columns if form else None) or {}
+        columns = self._columns_of(record)
         lines = []
-        for name in (name for name in row if name in FIELDS):
-            column = columns.get(name, name if name in record else None)
-            if column is not None:
-                own = "" if column == name else f" (column {column})"
-                lines.append(f"  {name}{own}: {_shortened(row[name])}")
-        used = {*columns.values(), *FIELDS, *(CONTEXTS if row.get("source") else ())}
+        for name in (name for name in row if name in FIELDS and name in columns):
+            read = ", ".join(columns_in({name: columns[name]}))
+            own = "" if read == name else f" (column {read})"
+            lines.append(f"  {name}{own}: {_shortened(row[name])}")
+        used = {*FIELDS, *(CONTEXTS if row.get("source") else ())}
+        used |= {*columns_in({name: columns[name] for name in columns if name in FIELDS})}
         if unused := [name for name in record if name not in used]:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
+
+    def _columns_of(self, record: Mapping[str, object]) -> Columns:
+        """Return the columns of a record by field; those that are no field by their names."""
+        form = Records(self.source, self.columns, self.takes).form_of(record)
+        return {name: name for name in record} | dict((form.columns if form else None) or {})
 
     def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its record."""
@@ -147,7 +157,11 @@ class RowFile:
     ) -> Iterator[tuple[int, Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its place and record; note the bad in `bad`."""
         records = Records(self.source, self.columns, self.takes)
+        own: Any = (self.columns or {}).get("id", "id")
         for index, record in enumerate(self.source.records):
+            known = record.own if isinstance(record, BadRecord) else record
+            id = known.get(own) if isinstance(known, Mapping) and bad is not None else None
+            self.ids.update([str(id)] if id not in (None, "") else [])
             try:
                 row = records.row(record, index)
             except UnreadableTable as exc:
@@ -163,16 +177,15 @@ class RowFile:
         named = re.match(r"(?:the field )?`([\w.]+)`", problem)
         if not named or not isinstance(record, SheetRecord):
             return ""
-        form = Records(self.source, self.columns, self.takes).form_of(record)
-        column = ((form.columns if form else None) or {}).get(named[1], named[1])
+        [column, *_] = columns_in({"": self._columns_of(record).get(named[1], named[1])})
         names = list(record)
         if column not in names:
             return ""
         return f" (cell {cell_name(names.index(column), record.row)})"
 
 
-def _cut(text: str, most: int | None) -> list[str]:
-    cut = f"… {len(text):,} characters in all: --show-prompt 1 prints them"
+def _cut(text: str, row: int, most: int | None) -> list[str]:
+    cut = f"… {len(text):,} characters in all: --show-prompt {row} prints them"
     return ["A judge is asked:", text[:most], *([cut] if most and len(text) > most else [])]
 
 
@@ -325,7 +338,7 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
     checked = method_options(**chosen)
     # What the members of a jury need of a row, each says itself.
     labelled = checked if isinstance(checked, LabelOptions) else None
-    by_text = {str(label): label for label in labelled.human_labels} if labelled else {}
+    labels = list(labelled.human_labels) if labelled else []
 
     def check_labelled_item(row: object) -> None:
         item = cast("dict[str, object]", row)
@@ -336,12 +349,12 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
             if lack := labelled.lacking(judged):
                 raise InputError(lack)
         check_annotations(item)
-        label = item.get("label")
-        if isinstance(label, str) and label and by_text and label not in by_text:
-            raise InputError(f"`label` must be one of {', '.join(by_text)}, got {label!r}")
-        if label is not None:
-            # A cell of CSV has no type: 1 may be the judge's "1", and "1" its 1.
-            item["label"] = by_text.get(str(label), label)
+        if item.get("label") is None:
+            return
+        label = item["label"] = typed_like(labels, item["label"])
+        if isinstance(label, str) and label and labels and label not in labels:
+            told = ", ".join(map(str, labels))
+            raise InputError(f"`label` must be one of {told}, got {label!r}")
 
     return check_labelled_item
 
@@ -369,29 +382,24 @@ def check_known_of(row: object) -> None:
 
 def named_columns(
     columns: Sequence[str] | None, fields: Sequence[str] = ()
-) -> dict[str, str] | None:
+) -> dict[str, Any] | None:
     """Return the columns that `--column` named, by field; None if it named none.
 
     Args:
-        columns: FIELD=COLUMN, each.
+        columns: FIELD=COLUMN, each; a field that is there twice has several.
         fields: The fields that there are; none: those of a row, which are checked with it.
 
     Raises:
         OptionError: A value has another form, or names no field.
     """
-    named: dict[str, str] = {}
+    named: dict[str, list[str]] = {}
     for each in columns or ():
         field, equals, column = (part.strip() for part in each.partition("="))
-        if not equals or not column or (fields and field not in fields):
+        if not equals or not column or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")
-        if field in named:
-            raise OptionError(
-                f"--column names {field!r} twice; several people's answers are one column "
-                "`human_votes`, or belong to --judge"
-            )
-        named[field] = column
-    return named or None
+        named.setdefault(field, []).append(column)
+    return {field: own if own[1:] else own[0] for field, own in named.items()} or None
 
 
 def check_not_read(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:

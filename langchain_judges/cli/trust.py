@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +16,13 @@ from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import write_first
 from langchain_judges.cli.messages import (
-    FAILED,
     SPENT,
     UNDER_BAR,
+    leave,
     leave_with,
     refusals_as_exits,
     run_rows,
     say,
-    tell_undone,
     warn,
 )
 from langchain_judges.cli.row_files import (
@@ -32,12 +32,16 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     judge_rows,
     known_rows,
+    named_columns,
     with_method,
 )
-from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled
+from langchain_judges.report.report import written
+from langchain_judges.rows.files import read_table, writing
+from langchain_judges.rows.lookup import columns_in
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 
@@ -97,18 +101,16 @@ class ReportFlags:
         Raises:
             OutputError: A file cannot be written.
         """
-        forms = {".html": report.to_html, ".json": report.to_json, ".csv": report.to_csv}
+        forms: dict[str, Callable[[Path], object]] = {
+            ".html": report.to_html,
+            ".json": report.to_json,
+            ".csv": report.to_csv,
+            ".xlsx": report.to_xlsx,
+        }
         for path in self.paths:
-            form = forms.get(path.suffix)
-            try:
+            with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if path.suffix == ".xlsx":
-                    report.to_xlsx(path)
-                    continue
-                text = form() if form else summary
-                path.write_text(text, encoding="utf-8", errors="replace")
-            except OSError as exc:
-                raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
+                forms.get(path.suffix, partial(written, summary))(path)
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,6 @@ def trust(
     """
     # Loaded here: help needs nothing of it.
     from langchain_judges.report import trust_columns
-    from langchain_judges.rows.files import read_table
 
     path, results = Path(data) if data else None, judge.verdicts or []
     with refusals_as_exits():
@@ -169,7 +170,8 @@ def trust(
             cells = list(islice(read_table(path), table.max_rows))
             columns = [_column(name, cells) for name in judge.judge]
             options["order_rule"] = judge.order_rule
-            people = _people(table.column) or ["label"]
+            named = named_columns(table.column) or {"label": "label"}
+            people = columns_in(named)
             answer = trust_columns(cells, columns, people, **options)
         else:
             if path and results:
@@ -208,12 +210,6 @@ def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, s
     return name if whole else (first.strip(), second.strip())
 
 
-def _people(columns: Sequence[str] | None) -> list[str]:
-    """The columns of people's answers."""
-    named = (each.partition("=") for each in columns or ())
-    return [column.strip() for field, _, column in named if field.strip() == "label"]
-
-
 def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
     """Names of the rows and the verdicts in messages."""
     verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
@@ -222,7 +218,7 @@ def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[st
 
 def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
-    if judge.judge and len(_people(table.column)) < len(table.column or []):
+    if judge.judge and {*(named_columns(table.column) or {})} - {"label"}:
         raise OptionError("--column names people's answers beside --judge: label=COLUMN")
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
@@ -309,13 +305,9 @@ def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
     verdict to trust.
     """
     rows = [row for run in runs.values() for row in run]
-    undone = [row for row in rows if not judged_row(row)]
-    tell_undone(len(undone), len(rows), Counter(cause_of(outcome_of(row)) for row in undone))
-    if spent:
-        raise typer.Exit(SPENT)
-    failed = any(outcome_of(row).get("failures") for row in rows)
-    if rows and (len(undone) == len(rows) or (strict and failed)):
-        raise typer.Exit(FAILED)
+    causes = Counter(cause_of(outcome_of(row)) for row in rows if not judged_row(row))
+    failed = strict and any(outcome_of(row).get("failures") for row in rows)
+    leave(causes, len(rows), spent=spent, failed=failed)
 
 
 def _read_runs(paths: Sequence[Path]) -> Runs:

@@ -16,7 +16,6 @@ from langchain_judges.cli.flags import (
 )
 from langchain_judges.cli.judge_flags import (
     ModelFlags,
-    chat_model,
     check_settable,
     set_options,
     tell_plan,
@@ -56,6 +55,7 @@ def write(
         langchain-judges write tasks.jsonl --model openai:gpt-5-mini -o texts.csv
         langchain-judges write tasks.jsonl --model local --preset paper --max-rows 1
     """
+    from langchain_judges.asking.models import model_of_spec
     from langchain_judges.methods.describe import Asked, CallEstimate
     from langchain_judges.methods.registry import options_of
     from langchain_judges.writing.writers import WRITERS, load_writer
@@ -71,7 +71,7 @@ def write(
         tell_plan(plan, good.number, good.size, run)
         if run.dry_run:
             return
-        built = load_writer(method, chat_model(model), preset=preset, **settings)
+        built = load_writer(method, model_of_spec(model), preset=preset, **settings)
         options = output.options() | run.options()
         summary, stopped = run_rows(built, good.whole(), options, output.file is None)
         leave_with(summary, run.strict, output.file, interrupted=stopped)

@@ -41,7 +41,7 @@ from langchain_judges.rows.lookup import (
     keys_in,
 )
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import as_json
+from langchain_judges.rows.messages import as_json, plain_data
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
@@ -186,6 +186,8 @@ class CaseReader:
             InputError: A text cannot be found; the message says what was expected.
         """
         own = self.places
+        if not callable(own.reference):  # else it is for a function
+            row = row._replace(reference=plain_data(row.reference))
         # Without inputs the task is what stands at the beginning of the work.
         asked = asked_in(row.outputs, own.output) if row.inputs is None else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None

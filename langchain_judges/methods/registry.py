@@ -198,4 +198,5 @@ def named(table: Mapping[str, T], name: str, what: str) -> T:
     called = {other: own for other, own in other_names().items() if own in table}
     hint = did_you_mean(name, table, called)
     others = f"there are {', '.join(sorted(table))}" if table else "there are none"
-    raise OptionError(f"there is no {what} {name!r}; {hint}{others}")
+    kind, of, whose = what.partition(" of ")
+    raise OptionError(f"there is no {kind} {name!r}{of}{whose}; {hint}{others}")

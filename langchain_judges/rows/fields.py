@@ -26,7 +26,7 @@ from langchain_judges.rows.lookup import (
     follow,
 )
 from langchain_judges.rows.media import content_in, media_in
-from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
+from langchain_judges.rows.messages import as_json, call_in, messages_in, plain_data, text_in
 from langchain_judges.rows.record import answered, begins, ended, record_in
 from langchain_judges.rows.texts import (
     CONVERSATION,
@@ -45,8 +45,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    # A cell that is not a number is empty.
-    copy = {n: None if isinstance(v, float) and v != v else v for n, v in row.items()}
+    copy = {name: plain_data(value) for name, value in row.items()}
     if isinstance(copy.get("intermediate_steps"), list):
         copy["output"] = {name: copy.pop(name, None) for name in _OF_EXECUTOR}
     # The output of an example may be a pair.
@@ -60,7 +59,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     for name in ("reference", "expected", "instruction"):
         if name in copy:
-            copy[name] = _words(copy[name], takes_data=name != "instruction")
+            copy[name] = _words(copy[name], takes_data=name != "instruction") or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
@@ -134,10 +133,13 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
 
 
 def _is_words(value: object) -> bool:
-    """Whether a value is a number, a truth value, or a list of texts or of blocks."""
-    if isinstance(value, list):
-        return all(map(_is_part, value))
-    return isinstance(value, bool | int | float) or type(value).__module__ == "numpy"
+    """Whether a value is a number, a truth value, or a list that holds no messages."""
+    if isinstance(value, list | tuple):
+        return not any(isinstance(part, Mapping) and _OF_MESSAGES & {*part} for part in value)
+    return isinstance(value, bool | int | float)
+
+
+_OF_MESSAGES = {"role", "content"}
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
@@ -151,7 +153,7 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     """Return the text of a message, of an agent's work or of data; of a list each of them."""
     if isinstance(value, str) or value is None:
         return value
-    if not isinstance(value, list) and _is_words(value):
+    if not isinstance(value, list | tuple) and _is_words(value):
         return _text(value, "reference")
     record = record_in(value)
     # An image is not text: it is left for the check that rejects it by the field's name.
@@ -162,15 +164,23 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     if takes_data and value and isinstance(value, Mapping | BaseModel):
         read = partial(find, field="reference", source=None, named=True)
         return _read_or_left(lambda data: _reference_of(read(data)), value)
-    if isinstance(value, list):
-        return [_words(part, takes_data=takes_data) for part in value]
+    if isinstance(value, list | tuple):
+        return _answers_in(value, partial(_words, takes_data=takes_data))
     return value
+
+
+def _answers_in(values: Sequence[object], read: Callable[[Any], object]) -> object:
+    """Each of several right answers; data are one answer."""
+    if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in values):
+        return _text(values, "reference")
+    return [read(each) for each in values]
 
 
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
     if is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
-    return find(value, field, source, named=named)
+    given = value if callable(source) else plain_data(value)
+    return plain_data(find(given, field, source, named=named))
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -357,8 +367,8 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
         InputError: The reference holds no answer.
     """
     answers = _part(value, "reference", source)
-    if isinstance(answers, list) and answers and all(isinstance(part, str) for part in answers):
-        return answers
+    if isinstance(answers, list | tuple) and answers and not record_in(answers):
+        return _answers_in(answers, _reference_of)  # type: ignore[return-value]
     return _reference_of(answers)
 
 
@@ -394,8 +404,8 @@ def _text(value: object, field: Field) -> str:
         raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     if isinstance(value, str):
         text = value
-    elif isinstance(value, list) and all(map(_is_part, value)) and plain(value).strip():
-        text = plain(value)
+    elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
+        text = plain([*value])
     else:
         text = as_json(value)
     if not text.strip():

@@ -187,18 +187,6 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def plain_cell(value: object) -> object:
-    """Convert arrays to lists, and missing values to None."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [plain_cell(each) for each in value]
-    if isinstance(value, dict):
-        return {name: plain_cell(each) for name, each in value.items()}
-    # Of a missing value of pandas the comparison is missing too.
-    return value if value is not None and (value == value) is True else None
-
-
 def read_lines(path: Path) -> Iterator[Any]:
     """Read what stands on each line of JSONL, which may be gzipped; a bad line is its error."""
     with open_bytes(path) as file:

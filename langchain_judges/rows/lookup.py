@@ -5,7 +5,6 @@ What a text is checked against is among them: texts and documents, as applicatio
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -17,7 +16,7 @@ from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
-from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.messages import as_json, messages_in, plain_data
 from langchain_judges.rows.record import is_state, record_in, values_of
 from langchain_judges.rows.texts import READ, plain
 
@@ -42,8 +41,8 @@ _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
 
 # Fields of a row to which a column may be mapped.
 FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
-# Field of a row → its column.
-Columns = Mapping[str, str]
+# Field of a row → its column, or several.
+Columns = Mapping[str, str | Sequence[str]]
 
 _SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
 _NAMES = {
@@ -65,7 +64,7 @@ _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
 def understood(
     names: Sequence[str], columns: Columns | None, takes: str, *, whole: bool = True
-) -> dict[str, str]:
+) -> dict[str, str | Sequence[str]]:
     """Return the columns of a table by field: those named, and those with a usual name.
 
     A field whose own name is a column keeps it.
@@ -81,7 +80,8 @@ def understood(
             the nearest.
     """
     found = dict(columns or {})
-    plain = {_plain_name(name): name for name in names if name not in found.values()}
+    used = columns_in(found)
+    plain = {_plain_name(name): name for name in names if name not in used}
     rivals = {"chosen", "rejected"} <= {*names, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = FIELDS - {"reference"}
@@ -141,14 +141,28 @@ def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     Raises:
         InputError: A column is missing.
     """
-    if missing := next((each for each in columns.values() if each not in record), None):
-        hint = did_you_mean(missing, record)
+    used = {*columns_in(columns)}
+    if missing := next((each for each in sorted(used) if each not in record), None):
+        several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
+        hint = (
+            "name several in a list, or repeat --column; "
+            if several
+            else did_you_mean(missing, record)
+        )
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-    used = set(columns.values())
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in used}
-    return rest | {field: record[column] for field, column in columns.items()}
+    return rest | {
+        field: record[own] if isinstance(own, str) else [record[each] for each in own]
+        for field, own in columns.items()
+    }
+
+
+def columns_in(columns: Columns) -> list[str]:
+    """Return the columns that fields are read from."""
+    named = ([own] if isinstance(own, str) else own for own in columns.values())
+    return [each for own in named for each in own]
 
 
 _USUAL: dict[Field, str] = {
@@ -319,7 +333,7 @@ def context_of(fields: object) -> object:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     """Yield the documents in a value, each with its title."""
-    if value is None or value == {}:
+    if (value := plain_data(value)) is None or value == {}:
         return
     if isinstance(value, str):
         if value.strip():
@@ -336,7 +350,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
         yield from _documents(text, _title(value))
     else:
-        yield title, json.dumps(value, ensure_ascii=False, default=str)
+        yield title, as_json(value)
 
 
 def _text_of_document(value: Mapping[str, object]) -> object:

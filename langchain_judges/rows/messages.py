@@ -9,9 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from pydantic_core import to_jsonable_python
 
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
@@ -227,16 +234,51 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
 
 def text_in(value: object) -> str:
     """Return a tool's result as text."""
+    value = plain_data(value)
     if isinstance(value, str):
         return value
     if isinstance(value, list) and (text := plain(value)).strip():
         return text
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return as_json(value)
 
 
 def as_json(value: object) -> str:
     """Return data, or a model of it, as JSON."""
+    return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
+
+
+def _dumped(value: object) -> object:
     dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        value = dump(mode="json")
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+# What has one form in JSON.
+_FORMED = (date, time, timedelta, Decimal, UUID, Enum, PurePath, set, frozenset)
+
+
+def plain_data(value: Any) -> Any:
+    """Return data in the types of JSON, as far as these have a form for it.
+
+    Arrays and sets are lists, missing values None, data classes objects; messages, models of
+    pydantic and whatever is not known are left as they are.
+
+    >>> plain_data({"on": date(2024, 1, 2), "share": float("nan"), "raw": b"Kyiv"})
+    {'on': '2024-01-02', 'share': None, 'raw': 'Kyiv'}
+    """
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(map(plain_data, value))
+    if isinstance(value, Mapping):
+        return {name: plain_data(part) for name, part in value.items()}
+    # Of a missing value of pandas the comparison is missing too.
+    if isinstance(value, float) or type(value).__module__.startswith("pandas."):
+        value = value if (value == value) is True else None
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    elif isinstance(value, _FORMED) or (is_dataclass(value) and not isinstance(value, type)):
+        return plain_data(to_jsonable_python(value, fallback=str))
+    return value

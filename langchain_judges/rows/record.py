@@ -14,7 +14,13 @@ from itertools import takewhile
 from typing import Any
 
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import as_json, message_fields, messages_in, text_in
+from langchain_judges.rows.messages import (
+    as_json,
+    message_fields,
+    messages_in,
+    plain_data,
+    text_in,
+)
 from langchain_judges.rows.texts import Message, plain
 
 # How providers say that a reply was cut at its limit of tokens.
@@ -131,7 +137,10 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
     record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
-        values = [getattr(each, "value", each) for each in waiting]
+        known = [plain_data(each) for each in waiting]
+        values = [
+            each.get("value", each) if isinstance(each, Mapping) else each for each in known
+        ]
         words = "; ".join(v if isinstance(v, str) else as_json(v) for v in values)
         record.append(ended(f"It was interrupted and waits: {words}"))
     return [*record, *_ending(messages, state.get("messages"))]

@@ -144,8 +144,8 @@ class TableFile:
         self._criteria.add(result, systems)
         self._wait(row)
 
-    def close(self) -> None:
-        """Write the table."""
+    def close(self, *, kept: bool = True) -> None:
+        """Write the table, and warn of cells that are not as they came if it is kept."""
         bare = {key: key.removeprefix(_OWN) for key in self._columns}
         own = {key: name for key, name in bare.items() if key != name}
         judged = (key for key in self._columns if key not in own)
@@ -155,10 +155,10 @@ class TableFile:
             names = {key: str(inert_cell(name)) for key, name in names.items()}
         with self._waiting:
             self._finish(own | names)
-        if self._altered:
+        if self._altered and kept:
             _LOG.warning(
                 "%s: %d of your own cells would run in a spreadsheet or steer a terminal, and "
-                "were made inert; `raw=True` or --raw leaves them unchanged",
+                "were made inert; `raw=True` leaves them unchanged",
                 self._path.name.removeprefix("draft."),
                 self._altered,
             )

@@ -25,8 +25,9 @@ from langchain_judges.rows.checks import (
     read_label,
 )
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import nearest_file, plain_cell, read_table
+from langchain_judges.rows.files import nearest_file, read_table
 from langchain_judges.rows.lookup import FIELDS, OF_OUTPUT, Columns, mapped, understood
+from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_row import JUDGED, RunRow, digest_of
@@ -245,7 +246,7 @@ class _Again:
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
     for start in range(0, len(frame), _AT_ONCE):
         for record in frame.iloc[start : start + _AT_ONCE].to_dict("records"):
-            yield {str(name): plain_cell(value) for name, value in record.items()}
+            yield {str(name): plain_data(value) for name, value in record.items()}
 
 
 def _of_arrow(table: Any) -> Iterator[SourceRecord]:

@@ -151,8 +151,9 @@ class TableOut:
             return
         try:
             with writing(self._path):
-                file.close()
-                if whole and not self._broken:
+                is_kept = whole and not self._broken
+                file.close(kept=is_kept)
+                if is_kept:
                     self._check_rows(self._rows)
                     self._put_in_place()
         finally:

@@ -1,0 +1,189 @@
+"""A desk's questions at a terminal: one a screen, answered by keys."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from langchain_judges.escaping import clean
+from langchain_judges.report.labelling import sides
+from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.viewer.desks import Desk, ProposalDesk
+
+try:
+    import termios
+    import tty
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]
+
+
+def read_key() -> str:
+    """Wait for a key and return it; from a pipe, return the next character that is no space.
+
+    Raises:
+        EOFError: There is no more input.
+        KeyboardInterrupt: Ctrl-C was pressed.
+    """
+    while True:
+        key = _terminal_key() if sys.stdin.isatty() else sys.stdin.read(1)
+        if key in {"", "\x04"}:
+            raise EOFError
+        if key == "\x03":
+            raise KeyboardInterrupt
+        if not key.isspace():
+            return key
+
+
+def _terminal_key() -> str:
+    if termios is None:
+        import msvcrt
+
+        return str(msvcrt.getwch())
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        # At once, for otherwise what was typed ahead is thrown away.
+        tty.setcbreak(descriptor, termios.TCSANOW)
+        key = os.read(descriptor, 1).decode("utf-8", "replace")
+        # An arrow key sends several characters at once.
+        while key == "\x1b" and select.select([descriptor], [], [], 0.01)[0]:
+            if not os.read(descriptor, 16):
+                break
+        return key
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+Screen = Callable[[int, str, str, bool], RenderableType]
+# Keys of every screen; those of a review.
+_ALWAYS = "[n] note · [s] skip · [u] undo · [q] stop; the same command resumes"
+_REVIEW = "[m] accept, and name the failure mode · [v] view all of it"
+
+
+@dataclass
+class Terminal:
+    """A desk's questions, one a screen, answered by keys.
+
+    Attributes:
+        console: Where they are shown.
+        key: Waits for a key.
+        desk: What is asked, and where answers go.
+        screen: Renders what a question is about: its place in the desk, its position among the
+            questions, the note taken, and whether long texts are shown in full.
+        by: Who answers.
+    """
+
+    console: Console
+    key: Callable[[], str]
+    desk: Desk
+    screen: Screen
+    by: str = ""
+
+    def go_through(
+        self, asked: Iterable[tuple[int, str]], answered: Iterable[tuple[int, str]] = ()
+    ) -> None:
+        """Show one question after the other; those that were skipped come last.
+
+        Args:
+            asked: Places and names of the questions to answer.
+            answered: Of those whose answers are there and may be taken back.
+        """
+        left, done, whole = deque(asked), list(answered), False
+        while left:
+            place, name = left[0]
+            self._show(place, name, f"{len(done) + 1} of {len(done) + len(left)}", whole)
+            try:
+                key = self.key().casefold()
+                is_answer = self._press(place, name, key)
+            except (KeyboardInterrupt, EOFError):
+                break
+            if key == "q":
+                break
+            if key == "s":
+                left.rotate(-1)
+            elif key == "u" and done:
+                left.appendleft(done.pop())
+                self.desk.take_back(left[0][0], self.by, left[0][1])
+            elif is_answer:
+                done.append(left.popleft())
+            whole = key == "v" and not whole
+
+    def _keys(self, place: int, name: str) -> dict[str, str]:
+        [keys] = [each["keys"] for each in self.desk.questions(place) if each["name"] == name]
+        return dict(keys)
+
+    def _show(self, place: int, name: str, position: str, whole: bool) -> None:
+        if self.console.is_terminal:
+            self.console.clear()
+        note = self.desk.noted(place, self.by)
+        # Consoles of commands cut lines that are too long; a text is read to its end.
+        self.console.print(self.screen(place, position, note, whole), soft_wrap=False)
+        named = self._keys(place, name).items()
+        keys = [f"[{key}]" if key == words else f"[{key}] {words}" for key, words in named]
+        keys += [_REVIEW] if self._is_review else []
+        what = f"{name}: " if name else ""
+        self.console.print(Text(f"{what}{' · '.join([*keys, _ALWAYS])}", style="dim"))
+
+    @property
+    def _is_review(self) -> bool:
+        return isinstance(self.desk, ProposalDesk)
+
+    def _press(self, place: int, name: str, key: str) -> bool:
+        """Do what a key says; return whether that answers the question."""
+        mode = self._mode() if key == "m" and self._is_review else ""
+        if key == "n":
+            self.desk.note(place, self.by, self.console.input("note: ").strip())
+        key = "a" if mode else key
+        if is_answer := key in self._keys(place, name):
+            self.desk.say(place, self.by, name, key, mode)
+        return is_answer
+
+    def _mode(self) -> str:
+        """The failure mode that a person chooses by its number or names."""
+        from langchain_judges.report.terminal import choices
+
+        names = self.desk.modes
+        self.console.print(choices(names))
+        said = self.console.input("number, or a name of your own: ").strip()
+        is_number = said.isdecimal() and 1 <= int(said) <= len(names)
+        return names[int(said) - 1] if is_number else said
+
+
+def row_screen(
+    row: Mapping[str, Any], position: str, note: str, *, wide: bool
+) -> RenderableType:
+    """Render the task and the text of a row, or the texts without their names.
+
+    Args:
+        row: The row.
+        position: Of the question among the others.
+        note: What was noted of it.
+        wide: Whether two texts have room beside each other.
+    """
+    names = ("reference", "expected", "source")
+    parts: list[RenderableType] = [_panel("task", row.get("input"))]
+    parts += [_panel(name, row[name]) for name in names if row.get(name)]
+    if kind_of_row(row) == "pair":
+        texts = [row[f"output_{side.lower()}"] for side in sides(row)]
+        panels = [_panel(str(number), text) for number, text in enumerate(texts, 1)]
+        parts += [Columns(panels, equal=True, expand=True)] if wide else panels
+    else:
+        parts.append(_panel("text", row.get("output")))
+    parts += [_panel("note", note)] if note else []
+    return Group(*parts, Text(position, style="dim"))
+
+
+def _panel(title: str, text: object) -> Panel:
+    from langchain_judges.report.evidence import shown
+
+    return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")
