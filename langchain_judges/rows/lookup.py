@@ -127,7 +127,7 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
 
 
 @lru_cache(256)  # the rows of a run have the same names
-def _columns(names: Sequence[str], takes: str) -> Mapping[str, str]:
+def _columns(names: Sequence[str], takes: str) -> Columns:
     return understood(names, None, takes, whole=False)
 
 
