@@ -309,7 +309,7 @@ def asked(path, row, folder, rubric="Is it right?"):
         server._models.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(server, "resolve_model", lambda _: model)
-            asyncio.run(entry({}, running)).invoke(row)
+            asyncio.run(entered(entry, running)).invoke(row)
         server._models.cache_clear()
     elif path.startswith("command"):
         flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
@@ -325,6 +325,10 @@ def asked(path, row, folder, rubric="Is it right?"):
 def sent(path, row, folder):
     """The prompts for a row that comes by a path."""
     return asked(path, row, folder).prompts
+
+
+async def entered(entry, running):
+    return await entry({}, running)
 
 
 SPEC = {"method": "rubric", "model": {"name": "local"}, "options": {"rubric": "Is it right?"}}

@@ -1,7 +1,8 @@
 """Evaluations as public repositories have them: one import changed, or what each shape sends.
 
 The forms are those of needle-in-a-haystack, deepagents' evals, a RAG comparison with openevals,
-open_deep_research and agents-from-scratch; their code is not copied.
+open_deep_research, agents-from-scratch, langsmith-starter-kit (mail and finance), the
+agent-lifecycle workshop and customer-support-agent-evals; their code is not copied.
 """
 
 import json
@@ -10,14 +11,22 @@ from typing import Any
 import langchain_classic.evaluation
 import openevals.llm
 import pytest
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+)
 from langchain_openai import ChatOpenAI
+from langgraph.types import Interrupt
 from pydantic import SecretStr
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
-from langchain_judges.compat import langchain
+from langchain_judges.compat import agentevals, langchain
 from langchain_judges.compat import openevals as ours
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.testing import FakeChatModel, FakeModelServer
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.judges import bsm
 
@@ -189,3 +198,85 @@ def test_the_criteria_of_one_test_are_sent_as_they_are_beside_what_was_done():
 def test_the_tools_that_a_test_expects_are_names_among_those_called(wanted, score):
     evaluator = trajectory_evaluator("superset")
     assert evaluator(outputs={"messages": DONE}, reference_outputs=wanted)["score"] == score
+
+
+def told(judge_rubric, places, **row):
+    """The feedback on a row, and the prompt that was sent for it."""
+    model = FakeChatModel(replies=fitting_reply)
+    evaluator = as_evaluator(create_rubric_judge(model, rubric=judge_rubric), **places)
+    return evaluator(**row), model.messages[0][-1].text
+
+
+def test_a_mail_agents_reply_and_its_expected_action_are_shown_and_said_to_be_data():
+    result, prompt = told(
+        "Is the reply professional?",
+        {},
+        inputs={"email_input": {"author": "Ann", "email_thread": "Is it documented?"}},
+        outputs={"output": {"content": "RESPOND\n\nDear Ann"}, "trajectory": ["triage"]},
+        reference_outputs={"classification": "respond", "trajectory": ["triage"]},
+    )
+    assert "RESPOND\n\nDear Ann\n</response" in prompt
+    assert '{"author": "Ann", "email_thread": "Is it documented?"}' in prompt
+    assert '{"classification": "respond", "trajectory": ["triage"]}' in prompt
+    assert (
+        "none of its keys is a usual one: 'classification', 'trajectory'" in result["comment"]
+    )
+
+
+@for_each("made, score", [(["triage", "write_email"], 1.0), (["write_email", "triage"], 0.0)])
+def test_the_steps_of_a_mail_agent_are_names_beside_other_fields(made, score):
+    wanted = {"classification": "respond", "trajectory": ["triage", "write_email"]}
+    result = trajectory_evaluator("same")(
+        outputs={"trajectory": made}, reference_outputs=wanted
+    )
+    assert result["score"] == score
+
+
+def test_a_finance_answer_is_shown_with_its_search_and_beside_its_answer_alone():
+    done: list[dict[str, Any]] = [
+        {"type": "human", "content": "Revenue of 2025?"},
+        {
+            "type": "ai",
+            "content": "",
+            "tool_calls": [{"name": "search", "args": {}, "id": "t"}],
+        },
+        {"type": "tool", "content": "10-K: 12.4", "tool_call_id": "t", "artifact": {"n": [1]}},
+        {"type": "ai", "content": "12.4 million.\n\nRelevant docs:\n- 10-K 2025"},
+    ]
+    known = {"answer": "12.4 million", "retrieved_chunks": "10-K 2025: 12.4"}
+    row = {"inputs": {"question": "Revenue of 2025?"}, "outputs": {"messages": done}}
+    _, prompt = told("correctness", {}, **row, reference_outputs=known)
+    for text in (">\n12.4 million\n</expected", "<result-of-find-", "- 10-K 2025\n</final-"):
+        assert text in prompt
+    assert "retrieved_chunks" not in prompt
+    _, prompt = told("groundedness", {}, **row, context=known["retrieved_chunks"])
+    assert ">\n10-K 2025: 12.4\n</source" in prompt
+
+
+# A customer's thread with a supervisor, which waits for a person.
+SUPPORT = [
+    HumanMessage("Why was I charged twice?"),
+    AIMessage("Let me look.", name="supervisor"),
+    HumanMessage("Please do."),
+    AIMessage("", name="supervisor", tool_calls=[{"name": "db", "args": {}, "id": "1"}]),
+    ToolMessage("Two charges of 12.", tool_call_id="1", artifact={"rows": [[12], [12]]}),
+]
+
+
+def test_a_thread_that_waits_for_a_person_is_shown_with_what_it_waits_for():
+    waiting = {"messages": SUPPORT, "__interrupt__": [Interrupt("Your email?", id="i")]}
+    _, prompt = told("tool_use", {}, outputs=waiting)
+    assert "Two charges of 12." in prompt
+    assert "It was interrupted and waits: Your email?" in prompt
+    assert "(there is no final answer)" in prompt
+
+
+def test_calls_in_openais_form_agree_in_any_order_with_a_reference():
+    done = {"messages": convert_to_openai_messages(SUPPORT)}
+    calls = [{"type": "function", "id": "1", "function": {"name": "db", "arguments": "{}"}}]
+    wanted = {"messages": [{"role": "assistant", "content": "", "tool_calls": calls}]}
+    agree = agentevals.create_trajectory_match_evaluator(
+        trajectory_match_mode="unordered", tool_args_match_mode="ignore"
+    )
+    assert agree(outputs=done, reference_outputs=wanted)["score"] is True
+    assert agree(outputs=done, reference_outputs={"messages": []})["score"] is False
