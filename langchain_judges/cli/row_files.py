@@ -398,6 +398,11 @@ def named_columns(
         if not equals or not column or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")
+        if field in named and field not in ("human_votes", "systems", "source"):
+            raise OptionError(
+                f"--column names {field!r} twice; several people's answers are human_votes, or "
+                "belong to --judge"
+            )
         named.setdefault(field, []).append(column)
     return {field: own if own[1:] else own[0] for field, own in named.items()} or None
 

@@ -32,7 +32,6 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     judge_rows,
     known_rows,
-    named_columns,
     with_method,
 )
 from langchain_judges.errors import InputError, OptionError
@@ -41,7 +40,6 @@ from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled
 from langchain_judges.report.report import written
 from langchain_judges.rows.files import read_table, writing
-from langchain_judges.rows.lookup import columns_in
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 
@@ -170,8 +168,7 @@ def trust(
             cells = list(islice(read_table(path), table.max_rows))
             columns = [_column(name, cells) for name in judge.judge]
             options["order_rule"] = judge.order_rule
-            named = named_columns(table.column) or {"label": "label"}
-            people = columns_in(named)
+            people = _people(table.column) or ["label"]
             answer = trust_columns(cells, columns, people, **options)
         else:
             if path and results:
@@ -210,6 +207,12 @@ def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, s
     return name if whole else (first.strip(), second.strip())
 
 
+def _people(columns: Sequence[str] | None) -> list[str]:
+    """The columns of people's answers."""
+    named = (each.partition("=") for each in columns or ())
+    return [column.strip() for field, _, column in named if field.strip() == "label"]
+
+
 def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
     """Names of the rows and the verdicts in messages."""
     verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
@@ -218,7 +221,7 @@ def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[st
 
 def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
-    if judge.judge and {*(named_columns(table.column) or {})} - {"label"}:
+    if judge.judge and len(_people(table.column)) < len(table.column or []):
         raise OptionError("--column names people's answers beside --judge: label=COLUMN")
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
