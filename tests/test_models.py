@@ -184,7 +184,8 @@ def test_a_wrapped_model_is_taken_wherever_a_model_is():
     for wrapped in (model.with_retry(), model.bind(stop=["x"]), model.with_fallbacks([model])):
         for kind in METHODS.values():
             own = [n for n, each in kind.model_fields.items() if CHAT_MODEL in each.metadata]
-            options: Any = kind(**kind.few, **dict.fromkeys(own, wrapped))
+            chosen: dict[str, Any] = dict.fromkeys(own, wrapped)
+            options = kind(**kind.few, **chosen)
             assert all(isinstance(getattr(options, name), BaseChatModel) for name in own)
         assert create_jury([wrapped] * 3).invoke(PAIR)["verdict"]["preference"]
         assert create_cascade([wrapped] * 2).invoke(PAIR)["verdict"]["usage"]["calls"] > 0
