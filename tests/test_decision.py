@@ -40,6 +40,22 @@ def test_the_summary_of_a_pull_request_shows_a_judge_that_contradicts_itself():
     assert "|" not in text  # no pair has a winner, so that there is no table
 
 
+def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_system():
+    summary = pairs(2, 3)
+    summary.answers.update({("x", "A"): 2, ("x", "B"): 1, ("y", "B"): 2})
+    duel = Duel(["v1", "v2"], summary)
+    for n, score in enumerate((0.4, 0.1, 0.3)):
+        verdict = {"preference": "B", "score": score, "rationale": f"because\n{n}"}
+        duel.add({"index": n, "id": f"q{n}", "verdict": verdict})
+    lines = duel.markdown().split("\n")
+    assert [line[:14] for line in lines[4:7]] == [
+        "| all | 3 of 5",
+        "| x | 1 of 3 (",
+        "| y | 2 of 2 (",
+    ]
+    assert lines[-4:] == ["- q1: because 1", "- q2: because 2", "- q0: because 0", ""]
+
+
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it():
     (sentence,) = conclusion(pairs(16, 24), ["v1", "v2"])
     assert sentence.startswith("v2 is better in 24 of 40 (60 %, 45–74 %): not settled; about ")
