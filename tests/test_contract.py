@@ -37,16 +37,17 @@ PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "I
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, duel, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert "check_method(MeritsOptions, MeritsSteps.build)" in check
     folder = tmp_path_factory.mktemp("page")
-    (folder / "merits.py").write_text(code)
+    (folder / "merits.py").write_text(f"{code}\n\n{duel}")
     sys.path.insert(0, str(folder))
     merits = import_module("merits")
     merits.build = merits.MeritsSteps.build  # type: ignore[attr-defined]  # as in the package
     yield merits
     sys.path.remove(str(folder))
     del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
+    del METHODS["duel"], BUILDERS["duel"]
 
 
 async def test_a_method_is_checked_where_a_loop_runs_as_in_a_notebook():
@@ -72,8 +73,9 @@ def test_it_can_be_named_compared_and_plugged_in(page):
     assert score["score"] == 1.0
 
 
-def test_it_keeps_the_contract(page):
-    check_method(page.MeritsOptions, page.build)
+@for_each("name", ["Merits", "Duel"])
+def test_both_keep_the_contract(page, name):
+    check_method(getattr(page, f"{name}Options"), getattr(page, f"{name}Steps").build)
 
 
 def test_the_page_takes_twelve_names_at_most(page):
@@ -108,8 +110,7 @@ def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
 
 def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
     monkeypatch.setattr(page.MeritsOptions, "examples_in", ())
-    with pytest.raises(OptionError, match="no step of the judge shows what its memory"):
-        check_method(page.MeritsOptions, page.build)
+    refused(page, "no step of the judge shows what its memory recalls")
 
 
 def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
@@ -152,7 +153,7 @@ def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
 
 def changed(page, changes):
     """Return the names of the page's module, with some of its words replaced."""
-    source = Path(page.__file__).read_text().partition("create_merits_judge =")[0]
+    source = re.sub(r"^create_.*$", "", Path(page.__file__).read_text(), flags=re.MULTILINE)
     for before, after in changes.items():
         assert before in source
         source = source.replace(before, after)
@@ -171,11 +172,13 @@ BUGS = {
     r"the phase 'merge' must be an `async def`": {"async def merge": "def merge"},
     r"the last phase, 'merge', must return": {'{"verdict": verdict}': "{}"},
     r"the phase 'merge' must return .*, not None": {'return {"verdict": verdict}': "return"},
-    r"the template 'compare' must be a ChatPromptTemplate: 'Name": {"methods.pair_prompt": ""},
+    r"the template 'compare' must be a ChatPromptTemplate: 'Name": {
+        'methods.pair_prompt(\n            "Name': '(\n            "Name'
+    },
     r"MeritsSteps needs a `state`": {"    state = MeritsState\n": ""},
     r"MeritsOptions needs `calls`": {"    def calls": "    def called"},
     r"`account.fail` takes a list of .* got 'lost'": {
-        "reason = next(": 'account.fail(["lost"])\n        reason = next('
+        "reasons = {": 'account.fail(["lost"])\n        reasons = {'
     },
 }
 
@@ -228,6 +231,40 @@ def test_a_step_shows_one_text_alone_and_no_remembered_pair(page, monkeypatch):
     [prompt] = set(model.prompts)
     words = ("Rayleigh", "It is.", "hold it against", "Be kind.")
     assert [word in prompt for word in words] == [False, True, True, True]
+
+
+BRANCHES = "return 4\n\n    def branches(self):\n        return 12"
+DUEL_SLIPS = {
+    "remarks on the texts stand in the order of the texts": {
+        "(said[side] for side in order)": '(said[side] for side in "AB")'
+    },
+    "a reply about them stands in a fence": {"to-1-{fence_3}": "to-1"},
+    "no prompt shows remarks on the other text alone": {
+        "if reply.data else None": 'if reply.data else "None."'
+    },
+    "no exception: KeyError: 'ballot'": {'state["ballots"]}': 'state["ballot"]}'},
+    "6 calls are announced, and 4 are made": {
+        "return 2 + len(self.order_list)": "return 3 * len(self.order_list)"
+    },
+    "12 `branches` are announced, and 4 are made": {
+        "return 2 + len(self.order_list)": BRANCHES
+    },
+    "`tone` changes what is asked or decided": {
+        '    method = "duel"': '    tone: methods.OrderRule = "strict"\n    method = "duel"',
+    },
+    r"the state are plain JSON \(updates\)": {
+        "strict=True))}": 'strict=True)), "odd": {1}}',
+        "    objections: dict[str, str | None]": "    objections: dict\n    odd: set",
+    },
+    "no question is asked twice": {"(pair, side)\n": '(pair, "A")\n'},
+}
+
+
+@for_each("message", DUEL_SLIPS)
+def test_a_method_of_two_steps_with_a_slip_breaks_it(page, message):
+    slip = changed(page, DUEL_SLIPS[message])
+    with pytest.raises(AssertionError, match=message):
+        check_method(slip["DuelOptions"], slip["DuelSteps"].build)
 
 
 def test_a_name_is_given_once(page, monkeypatch):

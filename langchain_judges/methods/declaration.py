@@ -239,6 +239,8 @@ class JudgeOptions(GraphOptions):
     Attributes:
         takes: What it judges: two texts, or one.
         examples_in: The steps whose prompts show remembered examples.
+        describes: The steps that describe texts and judge nothing: their prompts need neither
+            the caller's instructions nor the reference.
         memory: Audited mistakes; the judge sees those similar to the row.
         recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
         allow_leak: Allow examples of the row itself and of its group.
@@ -248,6 +250,7 @@ class JudgeOptions(GraphOptions):
 
     takes: ClassVar[Kind] = "pair"
     examples_in: ClassVar[tuple[str, ...]] = ()
+    describes: ClassVar[tuple[str, ...]] = ()
 
     memory: Annotated[
         Memory | None,

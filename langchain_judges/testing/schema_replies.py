@@ -20,11 +20,15 @@ class Leaning(NamedTuple):
 
     Attributes:
         words: What is said of the first and of the second slot, where a reply describes them.
+        about: Put behind a remark that describes no slot.
+        full: Whether lists are as long as they may be, and not of two parts.
     """
 
     slot: str = ""
     words: tuple[str, str] = ("", "")
     high: bool | None = None
+    about: str = ""
+    full: bool = False
 
 
 def fitting_reply(prompt: str | ServerCall) -> str:
@@ -44,13 +48,15 @@ def fitting_reply(prompt: str | ServerCall) -> str:
     return json.dumps(value_of(prompt.schema, prompt.prompt))
 
 
-def drawn(salt: int) -> Script:
+def drawn(salt: int, *, full: bool = False) -> Script:
     """Return a script of replies that are drawn, other ones for each salt."""
-    return lambda prompt: _reply(prompt, f"{salt}{prompt}", Leaning())
+    return lambda prompt: _reply(prompt, f"{salt}{prompt}", Leaning(full=full))
 
 
 def prefers(text: str, other: str) -> Script:
     """Return a script that prefers a text, in whatever slot of a prompt it stands, or alone.
+
+    What is said of a text alone, or of a slot, ends in the words of the text in capitals.
 
     Args:
         text: Words of the preferred text that no other text has.
@@ -59,10 +65,12 @@ def prefers(text: str, other: str) -> Script:
 
     def reply(prompt: str) -> str:
         if text not in prompt or other not in prompt:
-            alone = text in prompt or other in prompt
-            return _reply(prompt, prompt, Leaning(high=text in prompt if alone else None))
+            alone = text if text in prompt else other if other in prompt else ""
+            high = alone == text if alone else None
+            return _reply(prompt, prompt, Leaning(high=high, about=f" {alone.upper()}"))
         is_first = prompt.index(text) < prompt.index(other)
-        words = (text, other) if is_first else (other, text)
+        first, second = (f"{each} {each.upper()}" for each in (text, other))
+        words = (first, second) if is_first else (second, first)
         return _reply(prompt, prompt, Leaning("1" if is_first else "2", words))
 
     return reply
@@ -100,7 +108,8 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
     if kind == "object":
         return _object(schema.get("properties", {}), key, leaning)
     if kind == "array":
-        size = max(schema.get("minItems", 0), min(schema.get("maxItems", 2), 2))
+        most = schema.get("maxItems", 2)
+        size = max(schema.get("minItems", 0), most if leaning.full else min(most, 2))
         parts = schema.get("prefixItems") or [schema.get("items", {})] * size
         return [value_of(part, f"{key}{n}", leaning) for n, part in enumerate(parts)]
     if kind == "boolean":
@@ -110,7 +119,7 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
         if leaning.high is not None:
             return high if leaning.high else low
         return low + draw % (int(high - low) + 1)
-    return f"point {draw % 10**6:06}"
+    return f"point {draw % 10**6:06}{leaning.about}".rstrip()
 
 
 def _reply(prompt: str, key: str, leaning: Leaning) -> str:

@@ -93,6 +93,7 @@ class SC2(FewShot, Worded):
     }
     templates = texts.PROMPTS
     examples_in = ("preference",)
+    describes = ("table", "match")
     results = ("aspects", "proposals", "tables", "bracket", "table", "choices")
 
     comparison_model: OtherModel = None
