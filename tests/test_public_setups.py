@@ -246,7 +246,7 @@ def test_a_finance_answer_is_shown_with_its_search_and_beside_its_answer_alone()
     known = {"answer": "12.4 million", "retrieved_chunks": "10-K 2025: 12.4"}
     row = {"inputs": {"question": "Revenue of 2025?"}, "outputs": {"messages": done}}
     _, prompt = told("correctness", {}, **row, reference_outputs=known)
-    for text in (">\n12.4 million\n</expected", "<result-of-find-", "- 10-K 2025\n</final-"):
+    for text in (">\n12.4 million\n</expected", "<result-of-search-", "- 10-K 2025\n</final-"):
         assert text in prompt
     assert "retrieved_chunks" not in prompt
     _, prompt = told("groundedness", {}, **row, context=known["retrieved_chunks"])

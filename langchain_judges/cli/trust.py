@@ -188,8 +188,8 @@ def trust(
         for each in answer.shown()[0]:
             names = _names(path, results, report.records or report.paths[0])
             # Several columns of labels belong to --judge, which no next step names.
-            columns = [] if len(_people(table.column)) > 1 else table.column or []
-            each.files = (*names, *(word for name in columns for word in ("--column", name)))
+            named = [] if len(_people(table.column)) > 1 else table.column or []
+            each.files = (*names, *(word for name in named for word in ("--column", name)))
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)
