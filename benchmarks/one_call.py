@@ -159,7 +159,8 @@ async def judged(url: str, method: str, calls: int = 2, **options: Any) -> int:
 async def kept(url: str, name: str) -> int:
     """Judge as `judged` does, into a new file."""
     with tempfile.TemporaryDirectory() as folder:
-        return await judged(url, "relative", **{name: Path(folder) / "rows.jsonl"})
+        options: Any = {name: Path(folder) / "rows.jsonl"}
+        return await judged(url, "relative", **options)
 
 
 async def labelled(url: str) -> None:

@@ -23,7 +23,7 @@ from benchmarks.bare_loops import conditions, program
 from benchmarks.one_call import DELAY, IN_FLIGHT, JUDGMENTS, judged, structured
 
 ROUNDS = 1 if "--quick" in sys.argv else 7
-LOOPS: dict[str, Callable[[str], Awaitable[None]]] = {
+LOOPS: dict[str, Callable[[str], Awaitable[Any]]] = {
     "loop of `ChatOpenAI.with_structured_output`": structured,
     "`ajudge_many`, `relative`": lambda url: judged(url, "relative"),
     "`ajudge_many`, `absolute`": lambda url: judged(url, "absolute"),

@@ -53,7 +53,7 @@ def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
 
 
 def test_every_command_that_asks_a_model_has_the_three_bounds():
-    flags = {name: set() for name in COMMANDS}
+    flags: dict[str, set[str]] = {name: set() for name in COMMANDS}
     for name in COMMANDS:
         for option in GROUP.get_command(None, name).params:
             flags[name] |= {*option.opts}

@@ -137,7 +137,7 @@ def test_log_probabilities_of_any_form_cost_no_verdict(value, place):
     assert all(0 <= each <= 1 for each in CHOICE.measure(reply, {"label": "1"}).values())
     spans = [(0, len(LABEL))]
     letters = Spelling.of(reply)
-    confidence = letters and letters.confidence(spans)
+    confidence = letters.confidence(spans) if letters else None
     assert confidence is None or 0 <= confidence.value <= 1
 
 

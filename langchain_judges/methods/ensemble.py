@@ -60,12 +60,12 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
             returns them; a single model is asked by each of `methods`.
 
     Raises:
-        OptionError: The members do not fit gather, or an option is not allowed.
+        OptionError: The members do not fit together, or an option is not allowed.
     """
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
-    is_one = isinstance(value, str | Mapping | Runnable)
-    entries: list[object] = [plain_model(each) for each in ([value] if is_one else value)]
+    members = [value] if isinstance(value, str | Mapping | Runnable) else value
+    entries: list[object] = [plain_model(each) for each in members]
     if not entries:
         raise OptionError(f"{options.method!r} needs at least one member")
     if all(map(_is_model, entries)):

@@ -129,7 +129,7 @@ def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
     if follows == "not yet":
         missing = "More labels, until its answers are shown to go with them"
     reason = f"{answer.reason}. But {found}"
-    own = {"word": follows, "reason": reason, "missing": missing, "brief": found}
+    own: Any = {"word": follows, "reason": reason, "missing": missing, "brief": found}
     return replace(answer, labels=None, **own)
 
 
