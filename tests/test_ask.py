@@ -15,9 +15,11 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
 )
 from langchain_core.globals import set_llm_cache
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.prompts import (
     ChatPromptTemplate,
     HumanMessagePromptTemplate,
+    MessagesPlaceholder,
     PromptTemplate,
 )
 
@@ -335,6 +337,33 @@ def test_a_cache_answers_the_second_time_and_never_keeps_a_failure(serve):
     assert again.usage["calls"] == 0
     assert again.usage["by_step"]["solve"]["cached_calls"] == 1
     assert len(server.calls) == 2
+
+
+def called(name="look", number=1, key="c", **more):
+    calls = [{"name": name, "args": {"n": number}, "id": key}]
+    return [AIMessage("", **{"tool_calls": calls, **more}), ToolMessage("ok", tool_call_id=key)]
+
+
+def broken(arguments):
+    calls = [{"name": "look", "args": arguments, "id": "c", "error": None}]
+    return called(tool_calls=[], invalid_tool_calls=calls)
+
+
+HISTORIES = [
+    *(called(), called(number=2), called(name="find"), called(key="d"), called(tool_calls=[])),
+    *(broken('{"n": '), broken("[")),
+]
+
+
+def test_histories_that_differ_in_calls_of_tools_alone_share_no_reply(serve):
+    numbers = iter(range(1, 100))
+    server = serve(lambda call: reply(scores(5, 1 + next(numbers) % 5)))
+    prompt = ChatPromptTemplate([MessagesPlaceholder("history"), ("human", "Rate them.")])
+    what = question(server, cache=InMemoryCache(), prompt=prompt)
+    shown = [{**VARIABLES, "history": history} for history in HISTORIES]
+    first, again = ([run(ask(what, each, Account())) for each in shown] for _ in range(2))
+    assert len(server.calls) == len(HISTORIES)
+    assert [each.data for each in again] == [each.data for each in first]
 
 
 def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):

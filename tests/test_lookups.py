@@ -5,13 +5,16 @@ import contextlib
 import json
 import random
 import re
+import sys
 import threading
-from typing import Annotated
+import tracemalloc
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelAuthenticationError
 from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState, ToolRuntime
 
 from benchmarks.lookups import ARMS, PLACES, SIZES, measured, run_with
@@ -155,6 +158,50 @@ def test_what_a_tool_does_wrong_is_told_and_the_verdict_stands():
     ]
     assert verdict["failures"][1]["reason"] == "timeout"
     assert verdict["label"] is not None
+
+
+def judged_with_a_result_of(size, blocks):
+    """Verdict, prompts, calls of functions, and the most memory that was held at once."""
+
+    @tool
+    def dump() -> Any:
+        """Return everything."""
+        text = "x" * size
+        return [{"type": "text", "text": text}] if blocks else text
+
+    model, calls = wants(("dump", {})), [0]
+    judge = rubric(model, tools=[dump], checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+
+    def count(frame, event, arg):
+        calls[0] += event == "call"
+
+    tracemalloc.start()
+    sys.setprofile(count)
+    try:
+        verdict = judge.invoke(ITEM, config)["verdict"]
+    finally:
+        sys.setprofile(None)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return verdict, model.prompts, calls[0], most
+
+
+@for_each("blocks", [False, True])
+def test_a_result_of_10_mb_is_shown_cut_named_and_costs_no_more_than_a_short_one(blocks):
+    judged_with_a_result_of(10_000, blocks)  # loads what is loaded on use
+    *_, few, _ = judged_with_a_result_of(10_000, blocks)
+    verdict, prompts, calls, most = judged_with_a_result_of(10_000_000, blocks)
+    [found], [failure] = verdict["lookups"], verdict["failures"]
+    assert (found["status"], found["characters"], len(found["text"])) == ("ok", 10**7, 200)
+    assert (failure["unit"], failure["reason"]) == ("dump", "input_cut")
+    assert "of 10,000,000 characters shown" in failure["detail"]
+    assert "of 10,000,000 characters shown" in prompts[-1]
+    assert max(map(len, prompts)) < 8_000
+    assert verdict["label"] is not None
+    # The result itself and what LangChain makes of it, and nothing for each character.
+    assert most < 6 * 10**7
+    assert calls < 1.2 * few
 
 
 def test_no_result_of_a_tool_makes_a_call_a_verdict_or_leaves_its_fence():

@@ -186,6 +186,22 @@ def test_a_refused_input_is_one_line_of_the_log(client, home, run):
     assert "langchain_judges.errors." in said
 
 
+@pytest.mark.system
+@pytest.mark.parametrize("name", ["rubric", "relative", "bsm", "allure"])
+def test_tools_that_a_client_sends_are_refused_before_a_model_is_asked(
+    client, model, home, name
+):
+    before, asked = (home / "log").read_text(), len(model.calls)
+    sent = {"tools": ["tests.test_lookups:price"]}
+    thread = client.threads.create()["thread_id"]
+    with pytest.raises(Exception, match=r"(?s)."):
+        client.runs.wait(thread, name, input=item_of(name), context=sent)
+    wait_until(lambda: "Background run failed" in (home / "log").read_text()[len(before) :])
+    said = (home / "log").read_text()[len(before) :]
+    assert "`tools` can be set by the owner of the server only" in said
+    assert len(model.calls) == asked
+
+
 async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
     # 40 samples, and each may be asked again once.
     assert (await served("cot_sc", samples=40)).options.samples == 40

@@ -275,6 +275,6 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
 
 def _message_key(message: BaseMessage) -> list[Any]:
     """Key of a message: two histories may differ in their tool calls alone."""
-    fields = ("tool_calls", "tool_call_id")
+    fields = ("tool_calls", "invalid_tool_calls", "tool_call_id")
     of_tools = {name: found for name in fields if (found := getattr(message, name, None))}
     return [message.type, message.content, *([of_tools] if of_tools else [])]

@@ -339,6 +339,7 @@ async def _gathered(
         asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
         room = limits.total - sum(len(each["text"]) for each in lookups)
         found = _within(room, await gather(asked))
+        account.fail(_cut(found))
         emit_each("lookup", "consult", told(found))
         lookups += found
         if not calls or len(lookups) >= limits.calls:
@@ -435,6 +436,18 @@ def _within(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
         room -= len(text)
         found.append({**each, "text": text})
     return found
+
+
+def _cut(lookups: Sequence[Lookup]) -> list[Failure]:
+    """What says that a result is shown in part."""
+    return [
+        Problem(
+            "input_cut",
+            f"the tool: {len(each['text']):,} of {each['characters']:,} characters shown",
+        ).failure("consult", each["tool"])
+        for each in lookups
+        if each["status"] == "ok" and len(each["text"]) < each["characters"]
+    ]
 
 
 def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
