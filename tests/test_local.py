@@ -16,7 +16,7 @@ from langchain_judges.asking.effects import run
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
 from langchain_judges.asking.question import Question
 from langchain_judges.errors import ModelSetupError
-from langchain_judges.methods.bsm.prompts import REFERENCE
+from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape
 from tests.judges import item_of, of_method
 from tests.test_lookups import price
@@ -31,7 +31,7 @@ def test_structured_replies_and_log_probabilities_come_back():
     adapter = ModelAdapter("local")
     shape = scores_shape((1, 5), explain_first=False)
     question = Question(
-        *("t", "solve", adapter, REFERENCE, shape, "v"),
+        *("t", "solve", adapter, PROMPTS["reference"], shape, "v"),
         logprobs=True,
         measure=lambda message, _: {
             "tokens": message.response_metadata["logprobs"]["content"],

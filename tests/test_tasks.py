@@ -8,7 +8,7 @@ import pytest
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, create_llm_score_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.drpe.prompts import WANTED
+from langchain_judges.methods.drpe.prompts import WORDS
 from langchain_judges.methods.tasks import TASKS, choose_task
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -86,7 +86,7 @@ def test_the_same_pair_in_any_language_gets_the_panel_that_the_model_says(wanted
     ]
     assert lines == [lines[0]] * 4
     assert {each["task"] for each in results} == {wanted}
-    assert sum(WANTED in prompt for prompt in prompts[0]) == 2
+    assert sum(WORDS["wanted"] in prompt for prompt in prompts[0]) == 2
     assert all(TASKS[wanted]["question"] in each[-1] for each in prompts)
     seats = [[role["type"] for role in each["roles"]] for each in results]
     assert seats == [seats[0]] * 4

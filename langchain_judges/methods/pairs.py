@@ -10,7 +10,7 @@ from functools import cache
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
@@ -102,19 +102,29 @@ one {low}. Of code, lists or open answers, score the share that holds."""
 
 @cache
 def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
-    """The prompts of a method in a YAML file, by step.
+    """The prompts of a method in a YAML file by step: what each role says, in order.
+
+    A name in brackets stands for a text of the file's `words`, of this module or of `tasks`;
+    a role that says nothing is the place of messages.
 
     Args:
         file: Below the folder of this module.
         method: Of which the file may have none.
     """
+    written = packaged(__package__, file)
+    own = {name.upper(): text for name, text in written.get("words", {}).items()}
+    names = {**vars(tasks), **globals(), **own}
 
     def whole(text: str) -> str:
-        names = {**vars(tasks), **globals()}
-        return re.sub(r"\[([A-Z_]+)\]", lambda name: str(names[name[1]]), text)
+        return re.sub(r"\[([A-Z_]+)\]", lambda name: whole(str(names[name[1]])), text)
 
-    prompts = packaged(__package__, file).get(method, {})
-    return {step: chat_prompt(*map(whole, own.values())) for step, own in prompts.items()}
+    def message(role: str, text: str | None) -> Any:
+        return (role, whole(text)) if text else MessagesPlaceholder(role)
+
+    return {
+        step: ChatPromptTemplate.from_messages([message(*each) for each in said.items()])
+        for step, said in written.get(method, {}).items()
+    }
 
 
 class Worded(GraphOptions):

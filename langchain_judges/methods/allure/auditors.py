@@ -54,7 +54,9 @@ def standard_of(judge: object) -> Standard:
         if len(criteria) != 1:
             return ""
         criterion = criterion_words(criteria[0])
-        return texts.STANDARD.format(criterion=criterion, labels=label_words(criteria[0]))
+        return texts.WORDS["standard"].format(
+            criterion=criterion, labels=label_words(criteria[0])
+        )
 
     return standard
 
@@ -163,7 +165,7 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
 
 def _question(model: ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
     """The question that a model is asked of each proposal."""
-    prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
+    prompts, version = prompt_set(options.templates, options.prompts)
     return Question(
         method="allure",
         step="audit",
@@ -218,7 +220,7 @@ def _variables(
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = prompt_variables(proposal["item"], also=[rationale])
-    reason = texts.REASON.format(fence=parts["fence"], rationale=rationale)
+    reason = texts.WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
     return {
         **parts,
         "standard": standard,

@@ -30,7 +30,7 @@ from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.label_checks import require_labels
-from langchain_judges.methods.allure.prompts import GUIDELINES, MISTAKES
+from langchain_judges.methods.allure.prompts import PROMPTS, WORDS
 from langchain_judges.methods.allure.state import AuditItem, Measured
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
@@ -142,7 +142,7 @@ async def _asked(
     standard: str,
 ) -> Reply:
     """The guidelines that a model draws from examples."""
-    prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
+    prompts, version = prompt_set({"guidelines": PROMPTS["guidelines"]}, None)
     lines = Annotated[list[str], Field(min_length=1, max_length=most)]
     question = Question(
         method="allure",
@@ -154,7 +154,7 @@ async def _asked(
         repairs=options.repairs,
         cache=options.cache,
     )
-    shown = block(examples, head=MISTAKES)
+    shown = block(examples, head=WORDS["mistakes"])
     variables = {"examples": shown, "most": most, "standard": standard}
     return await ask(question, variables, Account(), unit="memory")
 

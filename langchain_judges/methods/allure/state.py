@@ -154,7 +154,7 @@ class AuditOptions(GraphOptions):
 
     method = "allure_audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    templates = {"audit": texts.AUDIT}
+    templates = {"audit": texts.PROMPTS["audit"]}
     results = (
         *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
         *("waiting", "history", "gain", "stopped"),

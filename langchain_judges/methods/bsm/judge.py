@@ -75,7 +75,7 @@ class BSMSteps(PairSteps):
     def focus_on(self, pair: Pair) -> str:
         """Say which turn is judged, where the request has several, and what is not shown."""
         hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
-        return super().focus_on(pair) + (texts.NOT_SHOWN if hidden else "")
+        return super().focus_on(pair) + (texts.WORDS["not_shown"] if hidden else "")
 
     async def reference(self, state: BSMState, account: Account) -> Update:
         """Take the pair's own reference, or write one, once for each request."""
@@ -86,7 +86,7 @@ class BSMSteps(PairSteps):
             **self.frame(pair_of(state)),
             "fence_request": fence(request),
             "request": request,
-            "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
+            "focus": texts.WORDS["answer_focus"] if user_turns(state["input"]) > 1 else "",
         }
         question = self.context.question("reference", Answer, is_shared=True)
         reply = await ask(question, variables, account)
@@ -123,7 +123,7 @@ class BSMSteps(PairSteps):
         variables = {
             "fence_request": fence(request),
             "request": request,
-            **self.frame(pair_of(state), lessons and lessons + texts.LESSONS),
+            **self.frame(pair_of(state), lessons and lessons + texts.WORDS["lessons"]),
             "count": plan_words(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
@@ -157,13 +157,13 @@ class BSMSteps(PairSteps):
     ) -> shared.PlanScore | None:
         """The scores of both texts on one criterion, in one order, by identity."""
         options, name = self.options, criterion["name"]
-        words = criterion["description"] or texts.UNDESCRIBED
+        words = criterion["description"] or texts.WORDS["undescribed"]
         rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = criterion.get("asks_right", False)
         variables = {
             **self.prompt_variables(pair, order),
             **self.scale,
-            "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
+            "reply": texts.WORDS["explained_first" if options.explain_first else "explained"],
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
         }
         several = options.samples > 1

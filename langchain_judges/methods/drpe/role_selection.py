@@ -169,7 +169,7 @@ class RoleSteps(PairSteps):
             "text": text,
             "sought": self._sought(self.task(pair)[1]),
             "pool": self.panel.readers,
-            "wanted": texts.WANTED if open_task else "",
+            "wanted": texts.WORDS["wanted"] if open_task else "",
         }
         questions = self.questions(open_task=open_task)
         asks = [ask(q, variables, account.part(), unit=kind) for kind, q in questions.items()]

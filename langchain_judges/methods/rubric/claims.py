@@ -28,7 +28,7 @@ from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
+from langchain_judges.methods.rubric.prompts import WORDS
 from langchain_judges.verdict import Item, LabelVerdict, not_labelled, why_not
 
 # Claims of one text that are checked.
@@ -158,11 +158,13 @@ class ClaimSteps(RubricSteps):
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
         fields = prompt_variables(item, [claim["claim"] for claim in claims])
-        rules = SUPPORTED.format(basis="source")
+        rules = WORDS["supported"].format(basis="source")
         response = ""
         if self._compares(item):
-            rules = f"{AGREES} {COVERED}"
-            response = RESPONSE.format(fence=fields["fence"], response=fields["response"])
+            rules = f"{WORDS['agrees']} {WORDS['covered']}"
+            response = WORDS["response"].format(
+                fence=fields["fence"], response=fields["response"]
+            )
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
         fields["source"] += findings(state.get("lookups") or [])

@@ -160,16 +160,18 @@ class LabelSteps(claims.RubricSteps):
         fields["source"] += findings(state.get("lookups") or [])
         corrections = block(lessons)
         if corrections and self._is_whole(item):
-            corrections = texts.WHOLE + corrections
-        ask_words = texts.ASK[self.options.explain].format(
+            corrections = texts.WORDS["whole"] + corrections
+        ask_words = texts.WORDS["ask"][self.options.explain].format(
             each=" by each criterion" if several else ""
         )
         return {
             **fields,
             "of_row": item.get("variables") or {},
             **self._criteria_words(criteria),
-            "steps": self._steps(item, texts.LABELLED if examples and not lessons else ""),
-            "ask": ask_words + (texts.ABSTAIN if self.options.abstain else ""),
+            "steps": self._steps(
+                item, texts.WORDS["labelled"] if examples and not lessons else ""
+            ),
+            "ask": ask_words + (texts.WORDS["abstain"] if self.options.abstain else ""),
             "instructions": instructions_block(self.options.instructions),
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
@@ -242,7 +244,7 @@ class LabelSteps(claims.RubricSteps):
         """The words of a prompt on criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
             return {"criteria": f"\n\n{texts.listed_criteria(criteria)}"}
-        words = texts.ONE.format(criterion=texts.criterion_words(criteria[0]))
+        words = texts.WORDS["one"].format(criterion=texts.criterion_words(criteria[0]))
         shown = words if "criteria" in self.options.shown else ""
         return {"labels": texts.label_words(criteria[0]), "criteria": shown}
 
@@ -267,7 +269,7 @@ class LabelSteps(claims.RubricSteps):
         prompt = self.context.prompts[
             "example" if "task" in self.options.shown else "answer_example"
         ]
-        ask_words = texts.ASK["none"].format(each="")
+        ask_words = texts.WORDS["ask"]["none"].format(each="")
         return [
             turn
             for example in examples

@@ -249,8 +249,10 @@ class SC2Steps(PairSteps):
     ) -> replies.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
         rows = cells.in_prompt(table["rows"], order) if table else ""
-        note = texts.TABLE_NOTES[self.options.wording]
-        shown = texts.TABLE_MATERIAL.format(table_fence=fence(rows), table=rows, note=note)
+        note = texts.WORDS["table_notes"][self.options.wording]
+        shown = texts.WORDS["table_material"].format(
+            table_fence=fence(rows), table=rows, note=note
+        )
         variables = {
             **self._material(pair, order, prefers=True),
             "table": shown if rows else "",

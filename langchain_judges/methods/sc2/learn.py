@@ -229,7 +229,7 @@ async def _read(
     """Ask for the aspects of one text."""
     request, text = passage
     token = fence(request, text)
-    context = texts_of.CONTEXT.format(fence=token, request=request) if request else ""
+    context = texts_of.WORDS["context"].format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
     return await ask(question, variables, Account(), unit=f"text {number}")
 
