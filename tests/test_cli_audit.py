@@ -4,7 +4,7 @@ import io
 import json
 import os
 import re
-from functools import partial
+from contextlib import closing
 from operator import itemgetter
 from typing import Any
 
@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app
 from langchain_judges.report.labelling import AnswerFile
-from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from langchain_judges.viewer.desks import ProposalDesk
 from langchain_judges.viewer.terminal import Terminal, read_key
@@ -58,9 +57,9 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
     result = auditing("aawa")
     assert result.exit_code == 0, result.output
     assert kept(auditing) == [("0w", None, ""), ("1w", None, "")]
-    screen = " ".join(result.stdout.split())
+    screen = " ".join(result.stdout.replace("│", "").split())
     for part in (
-        "1 of 4: 0w, round 1",
+        "1 of 4: 0w",
         "Which path leads through house 0?",
         "Answer: 50, 20, 1",
         "1 (score 1.00): the words are there",
@@ -278,18 +277,16 @@ def proposal(own, **item):
     }
 
 
-def screen(proposal_shown, **options):
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(proposal_screen(proposal_shown, "1 of 1", **options))
-    return console.export_text()
-
-
-def test_long_texts_are_cut_until_they_are_asked_for():
+def test_long_texts_are_cut_until_they_are_asked_for(tmp_path):
     entry = proposal("x", output="\n".join(f"line {n}" for n in range(40)))
-    assert "… 28 more lines" in screen(entry)
-    assert "line 39" not in screen(entry)
-    assert "line 39" in screen(entry, whole=True)
+    request = {"labels": [0, 1], "modes": [], "proposals": [entry]}
+    console, keys = Console(width=80, file=io.StringIO()), iter("vq")
+    with closing(AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))) as file:
+        Terminal(console, lambda: next(keys), ProposalDesk(request, file)).go_through([(0, "")])
+    cut, _, whole = console.file.getvalue().partition("1 of 1")
+    assert "… 28 more lines" in cut
+    assert "line 39" not in cut
+    assert "line 39" in whole
 
 
 def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monkeypatch):
@@ -310,9 +307,7 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
 
         file = AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))
         desk = ProposalDesk(request, file)
-        shown = partial(proposal_screen, proposals[0])
-        screens = Terminal(console, press, desk, lambda _, *how: shown(*how))
-        screens.go_through([(place, "") for place in range(3)])
+        Terminal(console, press, desk).go_through([(place, "") for place in range(3)])
         file.close()
     os.close(master)
     answers = [(a["answer"], a.get("mode")) for a in file.answers.values()]

@@ -395,7 +395,7 @@ def test_proposals_of_an_audit_are_decided_with_mode_and_note(tmp_path):
     }
     with closing(AnswerFile(tmp_path / "r.jsonl", lambda each: each["id"])) as file:
         desk = ProposalDesk(request, file)
-        client = client_of(Page(desk.collection(), desk))
+        client = client_of(Page(desk.found, desk))
         answer(client, do="note", by="Ana", text="Mind the order.")
         answer(client, do="say", by="Ana", name="", key="a", mode="keywords")
         answer(client, place=1, do="say", by="", name="", key="0")

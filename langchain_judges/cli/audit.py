@@ -294,8 +294,6 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
     Returns:
         The file, None if the person stops before the end.
     """
-    from langchain_judges.report.terminal import proposal_screen
-
     path = draft.with_name(f"{draft.name}-{request['round']}.jsonl")
     asked = request["proposals"]
     with contextlib.closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:
@@ -306,12 +304,7 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
             _decide_on_page(desk)
         else:
             done = [*desk.touched()]
-            Terminal(
-                InertConsole(highlight=False),
-                read_key,
-                desk,
-                lambda place, *shown: proposal_screen(asked[place], *shown),
-            ).go_through(
+            Terminal(InertConsole(highlight=False), read_key, desk).go_through(
                 [(place, "") for place in range(len(asked)) if place not in done],
                 [(place, "") for place in done],
             )
@@ -327,7 +320,7 @@ def _decide_on_page(desk: ProposalDesk) -> None:
     with needs("viewer", "The page"):
         from langchain_judges.viewer.app import Page, Server
 
-    server = Server(Page(desk.collection(), desk)).start()
+    server = Server(Page(desk.found, desk)).start()
     say(f"Decide {counted(len(desk.proposals), 'proposal')} at {server.address}")
     with contextlib.suppress(EOFError):
         error_console().input("Enter goes on with the audit. ")

@@ -36,7 +36,7 @@ from langchain_judges.report.labelling import (
 from langchain_judges.runs.summary import counted
 from langchain_judges.viewer.desks import LabelDesk
 from langchain_judges.viewer.items import Collection
-from langchain_judges.viewer.terminal import Terminal, read_key, row_screen
+from langchain_judges.viewer.terminal import Terminal, read_key
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
@@ -159,15 +159,8 @@ def label(
                 for each in asked.of(rows[place])
                 if each.name not in file.answered(rows[place], by)
             ]
-            console = error_console()
-            wide = console.width >= 100
-            Terminal(
-                console,
-                read_key,
-                LabelDesk(Collection(rows), file, asked),
-                lambda place, at, note, _: row_screen(rows[place], at, note, wide=wide),
-                by,
-            ).go_through(questions)
+            desk = LabelDesk(Collection(rows), file, asked)
+            Terminal(error_console(), read_key, desk, by).go_through(questions)
             now = {n for n, name in questions if name in file.answered(rows[n], by)}
             _tell(file, len(now))
 

@@ -15,7 +15,6 @@ from rich.text import Text
 from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.summary import HEAD, counted
 
 if TYPE_CHECKING:
@@ -195,56 +194,8 @@ def ranking_table(ranking: Ranking) -> Table:
     return table
 
 
-# Lines of a long text that are shown at first.
-_LINES = 12
-# Characters of a line that are shown at first.
+# Characters of a cell that are shown.
 _WIDTH = 600
-
-
-def proposal_screen(
-    proposal: Mapping[str, Any], place: str, note: str = "", whole: bool = False
-) -> RenderableType:
-    """Render one proposal: the task, both answers, and what the judge said.
-
-    Args:
-        proposal: A `Proposal`.
-        place: Its position among the others, as people read it: `2 of 7`.
-        note: What was noted of it so far.
-        whole: Show long texts in full.
-    """
-    item = proposal["item"]
-    expected = item.get("expected")
-    answers = [expected] if isinstance(expected, str) else expected or []
-    score = proposal.get("score")
-    sure = "" if score is None else f" (score {score:.2f})"
-    source = str(item.get("source") or "")
-    doubt = f"{proposal['proposed']}: {proposal['why']}"
-    sections = (
-        ("task", transcript(item["input"]), ""),
-        ("source", "" if source == item["input"] else source, ""),
-        ("expected", "\n".join(map(str, answers)), "green"),
-        ("response", judged(item["output"]) or " ", "cyan"),
-        ("judge", f"{proposal['label']}{sure}: {proposal['rationale']}", "yellow"),
-        (f"check {proposal['check']}", doubt, "magenta"),
-        ("note", note, ""),
-    )
-    parts = [_section(name, text, whole, style) for name, text, style in sections if text]
-    title = Text(f"{place}: {clean(str(proposal['id']))}, round {proposal['round']}")
-    return Panel(Group(*parts), title=title, title_align="left")
-
-
-def _section(name: str, text: str, whole: bool, style: str) -> Text:
-    lines = clean(text.replace("\r", "")).strip("\n").splitlines() or [""]
-    if not whole:
-        rest = len(lines) - _LINES
-        lines = [shortened(line, _WIDTH) for line in lines[:_LINES]]
-        lines += [f"… {counted(rest, 'more line')}"] if rest > 0 else []
-    return Text.assemble((f"{name}\n", "bold"), ("\n".join(lines), style), "\n")
-
-
-def choices(names: Sequence[str]) -> Text:
-    """Render what can be chosen by number."""
-    return Text("\n".join(f"  {number}  {clean(name)}" for number, name in enumerate(names, 1)))
 
 
 def rounds_table(result: Mapping[str, Any]) -> Table:

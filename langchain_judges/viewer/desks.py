@@ -152,6 +152,7 @@ class ProposalDesk:
             file: Where answers go.
         """
         self.proposals: list[dict[str, Any]] = list(request["proposals"])
+        self.found = Collection([_told(each) for each in self.proposals])
         self.file = file
         self.notes = {id: each.get("note", "") for id, each in file.answers.items()}
         self.modes = [str(mode["name"]) for mode in request["modes"]]
@@ -160,18 +161,6 @@ class ProposalDesk:
         }
         for digit, label in labelling.keys_of(request["labels"]).items():
             self.choices[digit] = {"answer": "label", "label": label}
-
-    def collection(self) -> Collection:
-        """The items, each with what the judge and the check say of it."""
-        rows: list[Row] = []
-        for each in self.proposals:
-            why = [
-                f"The judge says {each['label']}: {each['rationale']}",
-                f"The check {each['check']} says {each['proposed']}: {each['why']}",
-            ]
-            item = {name: value for name, value in each["item"].items() if name != "label"}
-            rows.append({**item, "id": each["id"], "told": "\n\n".join(why)})
-        return Collection(rows)
 
     def order(self) -> list[int]:
         """The proposals in the order of the audit."""
@@ -247,6 +236,17 @@ class ProposalDesk:
         left = len(self.proposals) - len(list(self.touched()))
         done = "All are decided: press Enter in the terminal, and the audit goes on."
         return ([] if left else [done]), ""
+
+
+def _told(proposal: Row) -> Row:
+    """The item of a proposal, with what the judge and the check say of it."""
+    sure = "" if proposal.get("score") is None else f" (score {proposal['score']:.2f})"
+    why = (
+        f"The judge says {proposal['label']}{sure}: {proposal['rationale']}\n\n"
+        f"The check {proposal['check']} says {proposal['proposed']}: {proposal['why']}"
+    )
+    item = {name: value for name, value in proposal["item"].items() if name != "label"}
+    return {**item, "id": proposal["id"], "told": why}
 
 
 # Where answers go: both say what is asked of a row, what was answered and how far it is.

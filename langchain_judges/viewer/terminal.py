@@ -6,9 +6,8 @@ import os
 import select
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
@@ -18,6 +17,7 @@ from rich.text import Text
 from langchain_judges.escaping import clean
 from langchain_judges.report.labelling import sides
 from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.runs.summary import counted
 from langchain_judges.viewer.desks import Desk, ProposalDesk
 
 try:
@@ -64,7 +64,6 @@ def _terminal_key() -> str:
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-Screen = Callable[[int, str, str, bool], RenderableType]
 # Keys of every screen; those of a review.
 _ALWAYS = "[n] note · [s] skip · [u] undo · [q] stop; the same command resumes"
 _REVIEW = "[m] accept, and name the failure mode · [v] view all of it"
@@ -78,15 +77,12 @@ class Terminal:
         console: Where they are shown.
         key: Waits for a key.
         desk: What is asked, and where answers go.
-        screen: Renders what a question is about: its place in the desk, its position among the
-            questions, the note taken, and whether long texts are shown in full.
         by: Who answers.
     """
 
     console: Console
     key: Callable[[], str]
     desk: Desk
-    screen: Screen
     by: str = ""
 
     def go_through(
@@ -125,14 +121,31 @@ class Terminal:
     def _show(self, place: int, name: str, position: str, whole: bool) -> None:
         if self.console.is_terminal:
             self.console.clear()
-        note = self.desk.noted(place, self.by)
         # Consoles of commands cut lines that are too long; a text is read to its end.
-        self.console.print(self.screen(place, position, note, whole), soft_wrap=False)
+        self.console.print(self._screen(place, position, whole), soft_wrap=False)
         named = self._keys(place, name).items()
         keys = [f"[{key}]" if key == words else f"[{key}] {words}" for key, words in named]
         keys += [_REVIEW] if self._is_review else []
         what = f"{name}: " if name else ""
         self.console.print(Text(f"{what}{' · '.join([*keys, _ALWAYS])}", style="dim"))
+
+    def _screen(self, place: int, position: str, whole: bool) -> RenderableType:
+        """Render a row: its texts without their names, and what was said of it."""
+        row, note = self.desk.found.rows[place], self.desk.noted(place, self.by)
+        most = _LINES if self._is_review and not whole else None
+        parts: list[RenderableType] = [_section("task", row.get("input"), most)]
+        parts += [_section(name, row[name], most) for name in _BETWEEN if row.get(name)]
+        if kind_of_row(row) == "pair":
+            texts = [row[f"output_{side.lower()}"] for side in sides(row)]
+            panels = [_section(str(n), text, most) for n, text in enumerate(texts, 1)]
+            is_wide = self.console.width >= 100
+            parts += [Columns(panels, equal=True, expand=True)] if is_wide else panels
+        else:
+            parts.append(_section("text", row.get("output"), most))
+        said = {"judge and check": row.get("told"), "note": note}
+        parts += [_section(name, text, most) for name, text in said.items() if text]
+        own = f"{position}: {clean(row['id'])}" if self._is_review else position
+        return Group(*parts, Text(own, style="dim"))
 
     @property
     def _is_review(self) -> bool:
@@ -150,40 +163,23 @@ class Terminal:
 
     def _mode(self) -> str:
         """The failure mode that a person chooses by its number or names."""
-        from langchain_judges.report.terminal import choices
-
         names = self.desk.modes
-        self.console.print(choices(names))
+        for number, name in enumerate(names, 1):
+            self.console.print(Text(f"  {number}  {clean(name)}"))
         said = self.console.input("number, or a name of your own: ").strip()
         is_number = said.isdecimal() and 1 <= int(said) <= len(names)
         return names[int(said) - 1] if is_number else said
 
 
-def row_screen(
-    row: Mapping[str, Any], position: str, note: str, *, wide: bool
-) -> RenderableType:
-    """Render the task and the text of a row, or the texts without their names.
-
-    Args:
-        row: The row.
-        position: Of the question among the others.
-        note: What was noted of it.
-        wide: Whether two texts have room beside each other.
-    """
-    names = ("reference", "expected", "source")
-    parts: list[RenderableType] = [_panel("task", row.get("input"))]
-    parts += [_panel(name, row[name]) for name in names if row.get(name)]
-    if kind_of_row(row) == "pair":
-        texts = [row[f"output_{side.lower()}"] for side in sides(row)]
-        panels = [_panel(str(number), text) for number, text in enumerate(texts, 1)]
-        parts += [Columns(panels, equal=True, expand=True)] if wide else panels
-    else:
-        parts.append(_panel("text", row.get("output")))
-    parts += [_panel("note", note)] if note else []
-    return Group(*parts, Text(position, style="dim"))
+# Fields of a row between the task and what was written, and lines of a text that are shown.
+_BETWEEN = ("reference", "expected", "source")
+_LINES = 12
 
 
-def _panel(title: str, text: object) -> Panel:
+def _section(title: str, text: object, most: int | None) -> Panel:
     from langchain_judges.report.evidence import shown
 
-    return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")
+    lines = clean(shown(text or "")).splitlines()
+    cut = len(lines) - most if most else 0
+    lines = [*lines[:most], *([f"… {counted(cut, 'more line')}"] if cut > 0 else [])]
+    return Panel(Text("\n".join(lines)), title=Text(title), title_align="left")
