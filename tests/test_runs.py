@@ -387,16 +387,6 @@ def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind)
 
 
 @KINDS
-def test_a_budget_of_tokens_stops_the_run(kind):
-    # Two calls of ten tokens for each pair.
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    _, summary = collect(judge, pairs(30), kind, max_tokens=100, max_concurrency=1)
-    assert 0 < summary.preferences["A"] <= 6
-    assert summary.tokens <= 120
-    assert summary.not_judged["over_budget"] == 30 - summary.preferences["A"]
-
-
-@KINDS
 def test_a_wrong_key_stops_the_run_at_once(serve, kind):
     server = serve(lambda call: error(401, "wrong key"))
     judge = create_bsm_judge(chat(server))

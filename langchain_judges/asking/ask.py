@@ -117,9 +117,9 @@ async def _logged(asking: Asking) -> Reply:
     if not question.is_shared:
         reply = Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
     else:
-        found = await question.log.shared(key(), ask_now, _is_whole, row)
-        reply = Reply.of(found.value)
-        if found.elsewhere:
+        stored, is_of_another = await question.log.shared(key(), ask_now, _is_whole, row)
+        reply = Reply.of(stored)
+        if is_of_another:
             asking.cost = no_step_usage() | {"cached_calls": 1}
             reply.usage = asking.usage()
     if asking.cost["calls"] and reply.data is not None and reply.problem is None:

@@ -64,9 +64,8 @@ class CallLimiter:
     Attributes:
         max_in_flight: Most calls in flight at one time.
         max_calls: Most replies that the run may receive; None for no bound.
-        max_tokens: Tokens (input and output) after which nothing more is asked; replies
-            in flight at that moment still come in.
-        max_dollars: Dollars after which nothing more is asked, likewise.
+        max_dollars: Dollars after which nothing more is asked; replies in flight at that
+            moment still come in.
         price: Returns the dollars of a reply; None where no price is known.
         rate_limiter: Bounds how often a call is made.
         calls: Replies received.
@@ -79,7 +78,6 @@ class CallLimiter:
     max_in_flight: int
     _: KW_ONLY
     max_calls: int | None = None
-    max_tokens: int | None = None
     max_dollars: float | None = None
     price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None
     rate_limiter: BaseRateLimiter | None = None
@@ -197,7 +195,6 @@ class CallLimiter:
             return type(self.closed)(str(self.closed))
         budgets = (
             (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
-            (self.tokens, self.max_tokens, f"{self.max_tokens} tokens"),
             (self.cost, self.max_dollars, f"${self.max_dollars or 0:g}"),
         )
         for spent, most, name in budgets:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize
 
 from langchain_core.runnables import RunnableConfig
@@ -316,17 +316,6 @@ class _Shared(NamedTuple):
     value: Any
 
 
-class Paid(NamedTuple, Generic[T]):
-    """A value of the log.
-
-    Attributes:
-        elsewhere: Whether another row paid for it, and this one shares it.
-    """
-
-    value: T
-    elsewhere: bool
-
-
 class ReplyLog:
     """Replies to a judge, in the scopes that it is asked in.
 
@@ -388,8 +377,8 @@ class ReplyLog:
         compute: Callable[[Draft], Step[T]],
         keep: Callable[[T], bool],
         row: ScopeReplies | None,
-    ) -> Paid[T]:
-        """The reply that all rows with an equal call share, whoever asks first.
+    ) -> tuple[T, bool]:
+        """The reply that all rows with an equal call share, and whether another row paid.
 
         Args:
             key: Of the call.
@@ -414,7 +403,7 @@ class ReplyLog:
             return _Shared(own, value)
 
         shared, is_joined = await self._flight.get(key, found, lambda each: keep(each.value))
-        return Paid(shared.value, shared.payer != own if own else is_joined)
+        return shared.value, shared.payer != own if own else is_joined
 
     async def _scopes(self, row: ScopeReplies | None) -> list[ScopeReplies]:
         thread = await self.running()

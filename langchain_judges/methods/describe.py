@@ -165,22 +165,11 @@ def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
         more = getattr(options, "rounds_without_room", 0)
         asked = Asked(judge_options.calls(), model_spec, more)
         return CallEstimate(method, judge_options.takes, (asked,))
-    members = [estimate_calls(each) for each in _members(cast("Combination", options), model)]
+    combination = cast("Combination", options)
+    entries = list(model) if isinstance(model, list | tuple) else [model]
+    members = [estimate_calls(each) for each in combination.specs_of(entries)]
     kinds = [(member.method, member.kind) for member in members]
-    cast("Combination", options).check_size(len(members))
+    combination.check_size(len(members))
     return CallEstimate(
         method, one_kind(kinds), tuple(each for member in members for each in member.asked)
     )
-
-
-def _members(combination: Combination, model: object) -> list[dict[str, Any]]:
-    """The specs of a judge's members."""
-    entries: list[Any] = list(model) if isinstance(model, list | tuple) else [model]
-    if not entries:
-        raise OptionError(f"{combination.method!r} needs at least one member")
-    if not any(isinstance(each, Mapping) and "method" in each for each in entries):
-        return combination.specs_of_models(entries)
-    return [
-        dict(each) if "method" in each else {"method": "relative", "model": each}
-        for each in entries
-    ]

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from langchain_judges.asking.account import Account, Booking
@@ -65,21 +64,11 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
     members = [value] if isinstance(value, str | Mapping | Runnable) else value
-    entries: list[object] = [plain_model(each) for each in members]
-    if not entries:
-        raise OptionError(f"{options.method!r} needs at least one member")
-    if all(map(_is_model, entries)):
-        return _with_names(list(map(load_judge, options.specs_of_models(entries))))
-    names = [*options.shared(), *(["methods"] if options.methods else [])]
-    if names:
-        quoted = ", ".join(f"`{name}`" for name in names)
-        raise OptionError(f"{quoted} cannot change a ready judge: give it to each member")
-    return _with_names([_judge(each) for each in entries])
+    entries = options.specs_of([plain_model(each) for each in members])
+    return _with_names(list(map(_judge, entries)))
 
 
 def _judge(value: object) -> Runnable[Any, Any]:
-    if _is_model(value):
-        return load_judge({"method": "relative", "model": value})
     if isinstance(value, Mapping):
         return load_judge(value)
     if not isinstance(value, Runnable) or "method" not in describe.metadata_of(value):
@@ -89,12 +78,6 @@ def _judge(value: object) -> Runnable[Any, Any]:
             '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
         )
     return value
-
-
-def _is_model(value: object) -> bool:
-    """Whether a member is a model: an object, a name, or an object of JSON with a name."""
-    is_model_spec = isinstance(value, Mapping) and "method" not in value
-    return is_model_spec or isinstance(value, str | BaseChatModel)
 
 
 def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:

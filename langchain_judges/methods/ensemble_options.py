@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self
 
+from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
@@ -54,6 +55,12 @@ def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
     return methods
 
 
+def _is_model(value: object) -> bool:
+    """Whether a member is a model: an object, a name, or an object of JSON with a name."""
+    is_model_spec = isinstance(value, Mapping) and "method" not in value
+    return is_model_spec or isinstance(value, str | BaseChatModel)
+
+
 class Combination(JudgeOptions):
     """The options of every judge made of judges, apart from its members.
 
@@ -87,12 +94,26 @@ class Combination(JudgeOptions):
         """The options that were given for each member which is made here."""
         return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
 
-    def specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
-        """A spec of the judge to make of each model.
+    def specs_of(self, members: Sequence[Any]) -> list[Any]:
+        """The members, a spec of a judge in place of each model.
 
         Raises:
-            OptionError: There are more or fewer methods than models.
+            OptionError: There are none, more or fewer methods than models, or options of
+                members beside one that is ready.
         """
+        if not members:
+            raise OptionError(f"{self.method!r} needs at least one member")
+        if all(map(_is_model, members)):
+            return self._specs_of_models(members)
+        if names := [*self.shared(), *(["methods"] if self.methods else [])]:
+            quoted = ", ".join(f"`{name}`" for name in names)
+            raise OptionError(f"{quoted} cannot change a ready judge: give it to each member")
+        return [
+            {"method": "relative", "model": each} if _is_model(each) else each
+            for each in members
+        ]
+
+    def _specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
         default = self.default_methods if len(models) == 1 else ("relative",)
         methods = list(self.methods or default)
         if len(models) > 1 and len(methods) not in {1, len(models)}:

@@ -73,7 +73,6 @@ class RunOptions(RunLimits):
         max_rows: Judge at most this many rows, from the top.
         max_calls: Stop after this many replies; the remaining rows are reported as
             `over_budget`, and a later run judges them.
-        max_tokens: Stop after this many tokens; replies in flight are still received.
         prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
             "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each row
@@ -102,7 +101,6 @@ class RunOptions(RunLimits):
     open_rows: Annotated[int, Ge(1)] | None = None
     max_rows: Annotated[int, Ge(1)] | None = None
     max_calls: Annotated[int, Ge(1)] | None = None
-    max_tokens: Annotated[int, Ge(1)] | None = None
     prices: FilePath = None
     max_dollars: Annotated[float, Gt(0)] | None = None
     rate_limiter: Annotated[

@@ -75,7 +75,6 @@ def limiter_of(judge: object, options: RunOptions, prices: Prices | None = None)
     return CallLimiter(
         options.max_concurrency or (LOCAL_PLACES if is_local(judge) else PLACES),
         max_calls=options.max_calls,
-        max_tokens=options.max_tokens,
         max_dollars=options.max_dollars,
         rate_limiter=options.rate_limiter,
         price=prices.cost if prices else None,
@@ -271,15 +270,11 @@ class RunState:
             if limiter.calls + promised + max(each, 1) > limiter.max_calls:
                 return False
         new_rows = self.summary.rows - self.summary.resumed
-        limits = (limiter.tokens, limiter.max_tokens), (limiter.cost, limiter.max_dollars)
-        for usage, limit in limits:
-            if limit is None:
-                continue
-            # The cost of a row is not known before the first is finished.
-            mean = usage / new_rows if new_rows else limit * len(active)
-            if usage + mean * (len(active) + bool(new_rows)) >= limit:
-                return False
-        return True
+        if (limit := limiter.max_dollars) is None:
+            return True
+        # The cost of a row is not known before the first is finished.
+        mean = limiter.cost / new_rows if new_rows else limit * len(active)
+        return limiter.cost + mean * (len(active) + bool(new_rows)) < limit
 
     def _why_not(self) -> str:
         """Return why a row is not started."""

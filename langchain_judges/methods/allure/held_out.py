@@ -29,7 +29,7 @@ ROUNDING = 1e-12
 
 
 def split_by_group(
-    items: Sequence[HeldOut], share: float = 0.3, *, seed: int = 0, group: str = "group"
+    items: Sequence[HeldOut], share: float = 0.3, *, seed: int = 0
 ) -> tuple[list[HeldOut], list[HeldOut]]:
     """Split items in two parts that have no group in common.
 
@@ -40,7 +40,6 @@ def split_by_group(
         items: The items.
         share: Share of the items in the second part, above 0 and below 1.
         seed: Of the draw.
-        group: The field that names an item's group.
 
     Returns:
         The larger part, for examples, and the held-out part, each in the order given.
@@ -52,9 +51,9 @@ def split_by_group(
         raise OptionError(f"`share` must be above 0 and below 1, got {share!r}")
     members: dict[Hashable, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
-        members[group_of(item, number, group)].append(number)
+        members[group_of(item, number)].append(number)
     if len(members) < 2:
-        raise OptionError(f"a split by `{group}` needs two groups at least, got {len(members)}")
+        raise OptionError(f"a split by `group` needs two groups at least, got {len(members)}")
     names = list(members)
     random.Random(seed).shuffle(names)  # noqa: S311 - no secret
     places: set[int] = set()
@@ -68,9 +67,9 @@ def split_by_group(
     )
 
 
-def group_of(item: Mapping[str, object], number: int, field: str = "group") -> Hashable:
+def group_of(item: Mapping[str, object], number: int) -> Hashable:
     """An item's group; without one the item is a group of its own."""
-    name = item.get(field)
+    name = item.get("group")
     return ("alone", number) if name in (None, "") else str(name)
 
 

@@ -66,7 +66,7 @@ def sets_mark() -> str:
     return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
+def read_roles(value: object) -> tuple[Role, ...]:
     """The roles that a caller named or wrote.
 
     Raises:
@@ -83,14 +83,14 @@ def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
         return SETS[value]
     if not isinstance(value, Sequence):
         raise OptionError(f"`roles` must be a list or the name of a set, got {value!r}")
-    roles = tuple(_role(each, kind) for each in value)
+    roles = tuple(map(_role, value))
     names = [role["type"].casefold() for role in roles]
     if len(set(names)) < len(names):
         raise OptionError(f"`roles` must have distinct types, got {names!r}")
     return roles
 
 
-def _role(value: object, kind: RoleKind) -> Role:
+def _role(value: object) -> Role:
     fields = value if isinstance(value, Mapping) else {}
     if isinstance(value, str):
         name, _, description = value.partition(":")
@@ -102,7 +102,7 @@ def _role(value: object, kind: RoleKind) -> Role:
             + repr(value)
         )
     name, description = (str(text).strip() for text in texts)
-    return {"type": name, "description": description, "kind": fields.get("kind", kind)}
+    return {"type": name, "description": description, "kind": fields.get("kind", "static")}
 
 
 def distinct_roles(roles: Sequence[Role]) -> list[Role]:
@@ -166,12 +166,7 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
     return sorted([*medoids, *rest[: k - len(medoids)]])
 
 
-def dbscan_medoids(
-    vectors: Sequence[Sequence[float]],
-    *,
-    eps: float = 0.35,
-    min_samples: int = 2,
-) -> list[int]:
+def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> list[int]:
     """The member nearest to the mean of each dense cluster, and every noise member.
 
     Those of larger clusters come first, noise last.
@@ -179,7 +174,6 @@ def dbscan_medoids(
     Args:
         vectors: One row for each role.
         eps: Largest cosine distance between neighbours.
-        min_samples: Members, itself included, that make a neighbourhood dense.
     """
     if not len(vectors):
         return []
@@ -189,7 +183,7 @@ def dbscan_medoids(
     points = np.asarray(vectors, dtype=float)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     points = points / np.where(lengths > 0, lengths, 1.0)
-    labels = DBSCAN(eps=eps, min_samples=min_samples, metric="cosine").fit(points).labels_
+    labels = DBSCAN(eps=eps, min_samples=2, metric="cosine").fit(points).labels_
     groups: list[Indices] = [
         np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
     ]

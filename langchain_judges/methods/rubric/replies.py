@@ -290,11 +290,10 @@ def total_verdict(
         for criterion, each in zip(criteria, subscores, strict=True)
         if each["score"] is not None
     ]
-    if open_ and not broken:
-        lost = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return not_labelled(**account.booked, rationale=why_not(account.failures, lost))
-    if len(valid) < least and not broken:
+    if not broken and (open_ or len(valid) < least):
         lost = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
+        if open_:
+            lost = f"the required criterion {open_[0]['criterion']!r} has no label"
         return not_labelled(**account.booked, rationale=why_not(account.failures, lost))
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
