@@ -24,13 +24,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Effect, emit
-from langchain_judges.asking.question import (
-    Asking,
-    Question,
-    Reply,
-    StoredReply,
-    rendered,
-)
+from langchain_judges.asking.question import Asking, Question, Reply, StoredReply, rendered
 from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelAccessError

@@ -24,12 +24,7 @@ from langchain_core.prompts import (
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.asking.reply_text import (
-    answer_start,
-    is_opening,
-    object_of,
-    too_deep,
-)
+from langchain_judges.asking.reply_text import answer_start, is_opening, object_of, too_deep
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates

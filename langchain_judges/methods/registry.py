@@ -12,10 +12,7 @@ from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.declaration import (
-        GraphOptions,
-        JudgeOptions,
-    )
+    from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
     from langchain_judges.methods.ensemble_options import Combination, MembersLike
     from langchain_judges.methods.graph import JudgeGraph
 

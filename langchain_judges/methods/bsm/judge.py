@@ -15,11 +15,7 @@ from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM
-from langchain_judges.methods.bsm.replies import (
-    Answer,
-    BSMState,
-    OrderResult,
-)
+from langchain_judges.methods.bsm.replies import Answer, BSMState, OrderResult
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.pairs import (
     Alone,

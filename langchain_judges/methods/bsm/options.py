@@ -11,18 +11,10 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.declaration import (
-    OtherModel,
-    Seed,
-    check_quorum,
-)
+from langchain_judges.methods.declaration import OtherModel, Seed, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded
-from langchain_judges.methods.replies import (
-    PlanLine,
-    PlanLineLike,
-    read_criteria,
-)
+from langchain_judges.methods.replies import PlanLine, PlanLineLike, read_criteria
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 

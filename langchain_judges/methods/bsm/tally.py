@@ -10,12 +10,7 @@ from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.pairs import OrderAnswer, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
-from langchain_judges.orders import (
-    Order,
-    in_slots,
-    naming_slots,
-    prefer,
-)
+from langchain_judges.orders import Order, in_slots, naming_slots, prefer
 from langchain_judges.verdict import Verdict
 
 

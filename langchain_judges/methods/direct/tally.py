@@ -20,13 +20,7 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
-from langchain_judges.verdict import (
-    POINTS,
-    Pair,
-    Verdict,
-    not_judged,
-    why_not,
-)
+from langchain_judges.verdict import POINTS, Pair, Verdict, not_judged, why_not
 
 
 def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> DirectBallot | None:

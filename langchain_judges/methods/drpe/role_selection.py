@@ -15,11 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_each, gather
-from langchain_judges.asking.embeddings import (
-    SentenceEmbeddings,
-    default_embeddings,
-    embedded,
-)
+from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.drpe import prompts as texts

@@ -18,14 +18,7 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
-from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
-    Preference,
-    Role,
-    Verdict,
-    Vote,
-)
+from langchain_judges.verdict import Failure, FailureReason, Preference, Role, Verdict, Vote
 
 
 def read_ballots(

@@ -13,11 +13,7 @@ from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.few_shot import shown_examples
-from langchain_judges.methods.pairs import (
-    PairSteps,
-    ShownPair,
-    pair_of,
-)
+from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2 import tables as cells

@@ -8,10 +8,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
-from langchain_judges.methods.sc2.replies import (
-    TableRow,
-    aspect_names,
-)
+from langchain_judges.methods.sc2.replies import TableRow, aspect_names
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
 
 # What a cell holds that has nothing to say.
