@@ -140,7 +140,7 @@ def test_people_are_compared_in_all_pairs_of_votes() -> None:
     assert (result, result.n) == (pytest.approx(2 / 4), 4)
     assert result.n_failed == {"fewer_than_two_votes": 1}
     assert people_agreement([["A", "tie", "A"]], ties="drop") == 1.0
-    assert people_agreement([["A"]]).reason == "no item has two votes"
+    assert people_agreement([["A"]]).reason == "no row has answers of two people"
 
 
 def exchangeable(rng, items: int) -> tuple[list, list]:

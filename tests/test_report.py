@@ -78,8 +78,8 @@ def test_the_table_says_how_often_a_judge_cannot_assess_and_whether_people_could
         row["verdict"]["failures"] = [failure]
     numbers = report.trust(rows, data)
     told = {line.title: (line.found[:4], line.rows) for line in overview(numbers)}
-    assert told["Not assessed by the judge, but labelled by people"] == ("50\xa0%", "n = 2")
-    assert told["Not judged"] == ("60\xa0%", "n = 5")
+    assert told["Not assessed by the judge, but labelled by people"] == ("50\xa0%", "2 rows")
+    assert told["Not judged"] == ("60\xa0%", "5 rows")
     assert numbers["failures.abstained.labelled"] == 0.5
 
 
@@ -99,8 +99,8 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     # Of six verdicts four are right, one is A against a tie, and one is missing.
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
-    counted = "Of 30: 5 half wrong (only one side says tie), 5 not judged."
-    assert counted in numbers.sentence
+    halves = "5 half wrong (only one side says tie; counted as half)"
+    assert f"Of 30: 5 not judged (counted as wrong), {halves}." in numbers.sentence
     assert numbers.n_disagreements == 5
 
 

@@ -143,7 +143,10 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
     report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
     assert "tie" not in report.sentence
     assert report.sample.labels == [0, 1] * 10 + [None] * 4
-    assert "Rows on which people differ, without a majority: 4." in report.left_out
+    assert (
+        "On 4 rows no label has a majority; each person's answer counts in part."
+        in report.left_out
+    )
     assert report["agreement.people"] == pytest.approx(20 / 24)
 
 

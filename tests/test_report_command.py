@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
+from langchain_judges.report.overview import markdown
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of
 from tests.model_server import good, pairs, refusal
@@ -81,12 +83,12 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     model = asking(serve())
     result = invoke("trust", labelled, *model, "-o", out, "--max-calls", "22")
     assert result.exit_code == 3
-    assert f"Not judged 0{NBSP}% (0.0–65.8) [n = 2]" in re.sub(" +", " ", result.stdout)
+    assert f"Not judged 0{NBSP}% (0.0–65.8) [2 rows]" in re.sub(" +", " ", result.stdout)
     assert "left out: 2 that were not asked because the budget was spent" in result.stderr
     outcome = invoke(
         "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
     )
-    assert f"Not judged 0{NBSP}% (0.0–65.8) [n = 2]" in re.sub(" +", " ", outcome.stdout)
+    assert f"Not judged 0{NBSP}% (0.0–65.8) [2 rows]" in re.sub(" +", " ", outcome.stdout)
     assert "left out: 2 that were not asked" in out.read_text()
     nothing = invoke("trust", labelled, *model, "-o", tmp_path / "n.html", "--max-calls", "5")
     assert nothing.exit_code == 3
@@ -112,7 +114,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     arguments = (*asking(serve(behave)), "-o", tmp_path / "r.html")
     result = invoke("trust", labelled, *arguments, "--strict")
     assert result.exit_code == 1
-    assert f"Not judged 100{NBSP}% (51.0–100.0) [n = 4]" in re.sub(" +", " ", result.stdout)
+    assert f"Not judged 100{NBSP}% (51.0–100.0) [4 rows]" in re.sub(" +", " ", result.stdout)
     assert "no row was judged" in result.stdout
 
 
@@ -205,7 +207,8 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert step.startswith(f"langchain-judges trust {table} --column label=ann --method")
     two = ("--column", "label=ann", "--column", "label=other")
     invoke("trust", table, "--judge", "gpt", *two, "-o", out)
-    assert "--column" not in json.loads(out.read_text())["next_step"]["command"]
+    step = json.loads(out.read_text())["next_step"]["command"]
+    assert " --column human_votes=ann --column human_votes=other --method " in step
     limited = invoke(
         *("trust", table, "--judge", "gpt", "--column", "label=ann"),
         *("--max-rows", "40", "-o", out),
@@ -243,6 +246,21 @@ def saved(answers, labels=LABELS):
     return json.loads(report.trust(run_of(answers), data_of(labels)).to_json())
 
 
+# The columns of two people, as the next step of a table with ratings or sides names them.
+@for_each("cells", ["A,A,B\nB,B,B\nA,B,B\n", "5,1,1\n4,2,2\n5,3,3\n"])
+def test_the_next_step_of_several_people_runs_as_it_is_printed(tmp_path, cells):
+    table, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    head, texts = ("output_a,output_b", "x,y") if cells[0] == "A" else ("output", "x")
+    lines = [f"q{i},{texts},{line}" for i, line in enumerate(cells.split() * 20)]
+    table.write_text("\n".join([f"input,{head},gpt,ann,bob", *lines]))
+    two = ("--column", "label=ann", "--column", "label=bob")
+    assert invoke("trust", table, "--judge", "gpt", *two, "-o", out).exit_code == 0
+    _, *words = shlex.split(json.loads(out.read_text())["next_step"]["command"])
+    assert words.count("--column") == 2
+    ran = invoke(*words, "--dry-run", "--base-url", "http://127.0.0.1:9", "-o", out)
+    assert (ran.exit_code, "calls" in ran.stderr) == (0, True), ran.output
+
+
 # Right on all 120 rows before; now half wrong on every third, or on two.
 @for_each(("every", "worse"), [(3, True), (60, False)])
 def test_the_same_rows_are_compared_in_pairs(every, worse):
@@ -258,6 +276,14 @@ def test_the_same_rows_are_compared_in_pairs(every, worse):
     assert drift.words == words
     assert ("Single verdicts: yes → not yet" in drift.sentence) is worse
     assert drift.sentence.endswith("worse." if worse else "not shown to be worse.")
+
+
+def test_the_summary_for_a_pull_request_says_what_changed_since_the_baseline():
+    now = report.trust(run_of(["A"] * 120), data_of(LABELS), baseline=saved(LABELS))
+    summary = markdown(now, report.gates(now))
+    assert " ".join(now.drift.sentence.split()) in summary.splitlines()
+    assert summary.count("Averages over many rows: yes → no") == 1
+    assert "| **failed** |" in summary
 
 
 def test_rows_of_the_same_texts_are_compared_one_by_one():

@@ -80,7 +80,13 @@ def test_page_markdown_and_terminal_show_one_table_and_one_step():
         for shown in (page, terminal, summary):
             assert line.title in shown
             assert " ".join(line.found.split()) in " ".join(shown.split())
-    assert trust_report.policy.sentence in page
+    assert f"{trust_report.policy.sentence} {trust_report.legend}" in page
+    assert f"{trust_report.policy.sentence}\n\n{trust_report.legend}" in summary
+    # Of 30 rows five are not judged; three answers each, of which each pair of people is one.
+    rows_of = {line.title: line.rows for line in overview(trust_report)}
+    assert rows_of["Agreement with people"].endswith("; 5 rows not judged, counted as wrong")
+    assert rows_of["Ties"] == "25 rows; 5 rows not judged, left out"
+    assert rows_of["Not judged"] == "30 rows"
     for shown in (page, terminal, summary):
         assert next_step(trust_report).command in shown
 
@@ -110,6 +116,27 @@ def test_the_next_step_is_one_and_has_a_command(text):
     known = {flag for each in GROUP.get_command(None, name).params for flag in each.opts}
     assert program == "langchain-judges"
     assert {word for word in words if word.startswith("-")} <= known
+
+
+def test_a_judge_that_takes_one_position_is_told_so_first():
+    run = run_of([("A", "B")] * 19 + [("A", "A")])
+    found = report.trust(run, data_of(["A", "B"] * 10))
+    said = f"It takes the text shown first in 97.5{NBSP}% of answers, so 95{NBSP}% of pairs are"
+    assert next_step(found).sentence.startswith(f"{said} ties. Change one thing: ")
+    always = report.trust(run_of([("B", "A")] * 20), data_of(["A", "B"] * 10))
+    said = f"it takes the text shown last in 100{NBSP}% of answers, so every pair ends as a tie"
+    assert always.uses["averages"].text.startswith(f"No: {said}. A's win rate is 50")
+    assert always.uses["averages"].brief == said
+
+
+def test_the_next_step_says_what_new_labels_settle_and_what_they_do_not():
+    votes = [["A", "A"], ["B", "B"]] * 30
+    right = report.trust(run_of(["A", "B"] * 21 + ["B", "A"] * 9), data_of(votes))
+    assert {use: each.word for use, each in right.uses.items()}["person"] == "no"
+    step = next_step(right).text.partition("; ")[2]
+    assert step == "that is likely to settle single verdicts, not averages over many rows" + (
+        "; still no: in place of a person."
+    )
 
 
 def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():

@@ -14,7 +14,13 @@ from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.intervals import wilson_interval
 from langchain_judges.report import TrustPolicy
-from langchain_judges.report.answers import TITLES, decided, labels_to_settle
+from langchain_judges.report.answers import (
+    TITLES,
+    decided,
+    labels_to_settle,
+    rounded,
+    two_texts,
+)
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 
@@ -69,6 +75,15 @@ def test_a_system_that_is_far_off_makes_averages_a_no():
         "x": 0,
     }
     assert "Too far off for" in answer.text
+
+
+@for_each("unit, scale, places", [("number", 1, 2), ("points", 100, 1)])
+def test_two_means_differ_by_the_difference_that_is_printed(unit, scale, places):
+    rng = np.random.default_rng(0)
+    for one, other in (rng.integers(0, 2400, (300, 2)) / 2400).tolist():
+        first, second = (float(t.rstrip(f"{NBSP}%")) for t in two_texts(one, other, unit))
+        assert rounded(first - second, places) == rounded(scale * (one - other), places)
+    assert two_texts(4.1917, 3.3167, "number") == ("4.192", "3.317")
 
 
 # ---- single verdicts
@@ -134,7 +149,7 @@ def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
     run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
     answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
     assert answer.number.result == 0.25
-    assert "Of 200: 100 half wrong (only one side says tie)" in answer.text
+    assert "Of 200: 100 half wrong (only one side says tie; counted as half)" in answer.text
 
 
 def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():
@@ -201,9 +216,9 @@ def judged_systems(same: bool):
 def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
     answer = uses(*judged_systems(same))["ordering"]
     assert answer.word == word
-    assert (
-        f"of 1 step in the ranking by the labels the judge has {int(same)} the" in answer.text
-    )
+    ranking = "the ranking by the labels has 1 step; the judge has"
+    assert f"{ranking} {int(same)} of them clearly the same way (80{NBSP}% " in answer.text
+    assert f" are asked for), {int(not same)} clearly turned round, 0 not clear" in answer.text
     assert ("turned are x before y" in answer.text) != same
 
 
@@ -316,7 +331,9 @@ def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
         answer = uses(run_of(labels), data)["ordering"]
         assert answer.word == word
         assert len(answer.parts) == 6
-        assert ("More rows of the steps that are open" in answer.text) == (word == "not yet")
+        assert ("More rows of the steps that are not clear" in answer.text) == (
+            word == "not yet"
+        )
 
 
 # ---- a second annotator
@@ -331,7 +348,7 @@ def test_rows_on_which_people_differ_count_and_are_told():
     answer = both.uses["single"]
     assert answer.word == "not yet"
     assert both.wrong.result == pytest.approx(58 / 300)
-    assert "On 116 people differ" in answer.text
+    assert "On 116 rows no label has a majority; each person's" in answer.text
     assert f"on the 184 others 0{NBSP}%" in answer.text
     assert "Rows: all 300" in answer.text
 
@@ -417,7 +434,7 @@ def test_a_ranking_is_one_where_the_stated_share_of_its_steps_is_settled(settled
     policy = report.TrustPolicy(settled=settled)
     found: Any = report.trust_columns(rows, "judge", "label", policy=policy)
     answer = found.uses["ordering"]
-    assert (answer.brief, answer.word) == ("1 of 2 steps settled", word)
+    assert (answer.brief, answer.word) == ("1 of 2 steps clearly the same way", word)
 
 
 def test_the_averages_of_parts_hold_at_once() -> None:

@@ -187,8 +187,9 @@ def trust(
                 answer = _report_on(runs, rows, options)
         for each in answer.shown()[0]:
             names = _names(path, results, report.records or report.paths[0])
-            # Several columns of labels belong to --judge, which no next step names.
-            named = [] if len(_people(table.column)) > 1 else table.column or []
+            named = table.column or []
+            if len(people := _people(named)) > 1:
+                named = [f"human_votes={name}" for name in people]
             each.files = (*names, *(word for name in named for word in ("--column", name)))
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
@@ -351,7 +352,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
     parts, passed = [], True
-    console.print(reports[0].policy.sentence)
+    console.print(f"{reports[0].policy.sentence}\n{reports[0].legend}", markup=False)
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
         console.print(f"{name}{table_text(report)}", markup=False)

@@ -72,7 +72,7 @@ def people_agreement(
     hits, options["groups"] = flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
-        return Result.undefined("no item has two votes", n_failed=failed)
+        return Result.undefined("no row has answers of two people", n_failed=failed)
     return rate(hits, **options).replace(n_failed=failed)
 
 
@@ -126,7 +126,11 @@ def people_beyond_chance(
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
     classes = classes_of(vote for index in indices for vote in people[index])
     if len(classes) < 2:
-        why = "people always give the same label" if indices else "no item has two votes"
+        why = (
+            "people always give the same label"
+            if indices
+            else "no row has answers of two people"
+        )
         nothing = Result.undefined(why, n=len(indices), n_failed=failed)
         return ChanceCorrected(nothing, nothing, nothing)
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -138,11 +139,11 @@ class TrustPolicy:
         margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
         points = f"{NO_BREAK}%", f"{NO_BREAK}points"
         return (
-            f"Good enough means: averages within {margin.replace(*points)} of people's and "
-            f"moving with them; at most {wrong} of single verdicts wrong; at most "
-            f"{below.replace(*points)} below another person; {settled} of neighbouring "
-            "systems in people's order beyond chance, or the same one of two texts ahead in "
-            f"{order}."
+            f"Good enough means: averages within {margin.replace(*points)} of people's "
+            f"(ratings: {margin} of their range) and moving with them; at most {wrong} of "
+            f"single verdicts wrong; at most {below.replace(*points)} below another person; "
+            f"{settled} of neighbouring systems clearly in people's order, or the same one of "
+            f"two texts ahead in {order}."
         )
 
 
@@ -321,6 +322,19 @@ def with_range(number: Number, digits: int = 1) -> str:
     return f"{value} ({span})" if span else value
 
 
+def two_texts(one: float, other: float, unit: NumberUnit) -> tuple[str, str]:
+    """Return two means, with digits that make their difference the one that is printed."""
+    scale, places = (1.0, 2) if unit == "number" else (100.0, 1)
+    for digits in range(places, places + 3):
+        texts = [rounded(scale * value, digits) for value in (one, other)]
+        first, second = (float(text.replace("−", "-")) for text in texts)
+        if rounded(first - second, places) == rounded(scale * (one - other), places):
+            break
+    if unit != "number":
+        texts = [f"{re.sub('[.]0+$', '', text)}{NO_BREAK}%" for text in texts]
+    return texts[0], texts[1]
+
+
 def difference_text(number: Number, beside: str = "") -> str:
     """Return a difference with its range; where nothing is found, how far it could be off.
 
@@ -331,6 +345,6 @@ def difference_text(number: Number, beside: str = "") -> str:
     interval = number.result.interval
     if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
         sign = "+" if number.unit == "number" and number.result > 0 else ""
-        return f"{sign}{with_range(number)}{beside and f' beside {beside}'}"
+        return f"{sign}{with_range(number)}{beside and f' compared with {beside}'}"
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
     return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"

@@ -12,7 +12,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.answers import Number
+from langchain_judges.report.answers import Number, percent_text
 from langchain_judges.report.joined_rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
@@ -209,6 +209,19 @@ def _position(sample: Sample) -> list[Number]:
         # What each order came to is not kept; whether they disagreed is.
         rate = metrics.rate(flips, **sample.settings)
     return [Number("bias.flips", title, rate)]
+
+
+def slot_text(numbers: Mapping[str, Number]) -> str:
+    """Finding about a judge of pairs that mostly takes one position; empty of others."""
+    slot = numbers.get("bias.first_slot_rate")
+    if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
+        return ""
+    ties, first = numbers["failures.ties"].result, slot.result > 0.5
+    if not numbers["bias.flips"].result >= 0.5:
+        return ""
+    which, share = ("first", slot.result) if first else ("last", 1 - slot.result)
+    end = "every pair ends as a tie" if ties >= 1 else f"{percent_text(ties)} of pairs are ties"
+    return f"it takes the text shown {which} in {percent_text(share)} of answers, so {end}"
 
 
 def _length(sample: Sample) -> list[Number]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +23,7 @@ from langchain_judges.report.answers import (
     with_range,
 )
 from langchain_judges.report.compared_runs import Contest, Drift
-from langchain_judges.report.measurements import headline_key, measure
+from langchain_judges.report.measurements import headline_key, measure, slot_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.runs.summary import counted
@@ -64,6 +64,15 @@ class Measured:
         """The agreement that sums it up."""
         return self.numbers[headline_key(self.sample, self.numbers)]
 
+    @property
+    def legend(self) -> str:
+        """How to read the table."""
+        return (
+            "In parentheses: where the true figure may lie, "
+            f"{percent(self.sample.confidence)} times in 100. Yes or no: all of it is on one "
+            "side of the limit; not yet: the limit lies inside."
+        )
+
 
 class Line(NamedTuple):
     """A line of the table: a question, its answer, what was found and on which rows."""
@@ -80,7 +89,7 @@ def overview(report: Measured) -> list[Line]:
     same = " (the same rating)" if report.sample.rated else ""
     titles = {
         "agreement.people": f"People among themselves{same}",
-        "agreement.alpha": "People beyond chance (Krippendorff's α)",
+        "agreement.alpha": "People beyond chance (α: 0 is chance, 1 is full agreement)",
     }
     wrong = {
         "bias.flips": "Flips when the texts swap places",
@@ -96,23 +105,43 @@ def overview(report: Measured) -> list[Line]:
     if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
         wrong.pop("bias.first_slot_rate")
     return [
-        _line(f"Agreement with {report.sample.whom}{what}", top),
-        *(_line(title, numbers[key]) for key, title in titles.items() if key in numbers),
+        _line(f"Agreement with {report.sample.whom}{what}", top, report.sample),
+        *_lines(titles, report),
         *(
             Line(each.title, each.word, each.brief or each.reason, each.basis)
             for each in report.uses.values()
         ),
-        *(_line(title, numbers[key]) for key, title in wrong.items() if key in numbers),
+        *_lines(wrong, report),
     ]
 
 
-def _line(title: str, number: Number) -> Line:
+def _lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
+    found = {key: report.numbers[key] for key in titles if key in report.numbers}
+    return [_line(titles[key], number, report.sample) for key, number in found.items()]
+
+
+# What a number counts, where it does not count rows.
+_COUNTED = {
+    "agreement.votes.wrong": "answer of people",
+    "agreement.people": "pair of people",
+    "bias.first_slot_rate": "answer",
+}
+
+
+def _line(title: str, number: Number, sample: Sample) -> Line:
     result = number.result
     if math.isnan(result):
         return Line(title, "", f"unknown: {result.reason}", "")
-    out = sum(result.n_failed.values())
-    left = f", {out:,} out" if out else ""
-    return Line(title, "", with_range(number), f"n = {result.n:,}{left}")
+    one, *of = _COUNTED.get(number.key, "row").split(" ", 1)
+    rows = " ".join([counted(result.n, one), *of])
+    rows += "" if number.key == "failures.abstained.labelled" else sample.in_groups
+    if out := sum(result.n_failed.values()):
+        why = (
+            "without two answers" if "fewer_than_two_votes" in result.n_failed else "not judged"
+        )
+        as_wrong = number.key.endswith(".wrong")
+        rows += f"; {out:,} rows {why}, {'counted as wrong' if as_wrong else 'left out'}"
+    return Line(title, "", with_range(number), rows)
 
 
 def table_text(report: Measured) -> str:
@@ -199,16 +228,27 @@ def _label(report: Measured, number: int) -> NextStep:
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
     source = shlex.join([rows, "--verdicts", verdicts]) if free else "NEW-ROWS.jsonl"
-    which = "new ones like these, the same for every question"
+    which = f"{counted(number, 'new row')} like these"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
         which = which if doubtful else "of those without a label"
-    missing = " ".join(each.more for each in report.uses.values() if each.missing)
-    why = f" {missing}" if missing and not any(u.labels for u in report.uses.values()) else ""
+        which = f"{counted(number, 'row')}, {which}"
     return NextStep(
-        f"Label {counted(number, 'row')}, {which}.{why}",
+        f"Label {which}{_outlook(list(report.uses.values()))}",
         f"langchain-judges label {source} -o labels.jsonl --max-rows {number}",
     )
+
+
+def _outlook(uses: Sequence[UseAnswer]) -> str:
+    """End of a sentence: what more labels are likely to settle, and what they do not change."""
+    names: dict[str, list[str]] = {}
+    for each in uses:
+        names.setdefault("settled" if each.labels else each.word, []).append(each.title.lower())
+    still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
+    if "settled" not in names:
+        return " ".join([f"{still}.", *(each.more for each in uses if each.missing)])
+    rest = f", not {' and '.join(names['not yet'])}" if "not yet" in names else ""
+    return f"; that is likely to settle {' and '.join(names['settled'])}{rest}{still}."
 
 
 def _sharpen_for_people(report: Measured) -> NextStep:
@@ -235,7 +275,8 @@ def _mend_mistakes(report: Measured) -> NextStep:
     (label, answer), count = kinds.most_common(1)[0]
     shown = [r for r in sample.mistakes if (r.label, r.answer) == (label, answer)][:3]
     names = [f"row {each.row.get('id') or each.place}" for each in shown]
-    total = len(sample.mistakes)
+    total, slot = len(sample.mistakes), slot_text(report.numbers)
+    of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:
         return NextStep(
             "Let it decide only where it is sure, and ask a stronger judge or a person about "
@@ -245,8 +286,8 @@ def _mend_mistakes(report: Measured) -> NextStep:
         )
     if count >= 3 and 2 * count >= total and not sample.pairs:
         return NextStep(
-            f"Say in the rubric what sets {label} and {answer} apart: of {total:,} mistakes "
-            f"{count:,} are {answer} in place of {label}.",
+            f"Say in the rubric what sets {label} and {answer} apart: of {total:,} "
+            f"mistakes{of} {count:,} are {answer} in place of {label}.",
             _trust(report, "--method", "rubric", "--model", "MODEL", "--set", "rubric=RUBRIC"),
             names,
         )
@@ -259,7 +300,11 @@ def _mend_mistakes(report: Measured) -> NextStep:
         command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
     what = "a stronger model or a clearer rubric" if sample.rated else what
-    return NextStep(f"Change one thing: {what}; it is wrong on {total:,} rows.", command, names)
+    worst = min(report.uses.values(), key=lambda u: (u.word != "no", u.use != "single"))
+    why = f"{worst.title.lower()}: {worst.brief or worst.reason}"
+    step = f"Change one thing: {what}"
+    text = f"{slot[0].upper()}{slot[1:]}. {step}." if slot else f"{step}; {why}."
+    return NextStep(text, command, names)
 
 
 # ---- in Markdown
@@ -280,7 +325,14 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
-    lines = [f"### May I trust {escaped(report.name)}?", "", report.policy.sentence, ""]
+    lines = [
+        f"### May I trust {escaped(report.name)}?",
+        "",
+        report.policy.sentence,
+        "",
+        report.legend,
+        "",
+    ]
     lines += ["| | | found | rows |", "|---|---|---|---|"]
     lines += [f"| {' | '.join(map(escaped, line))} |" for line in overview(report)]
     step = next_step(report)

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.report.joined_rows import POINTS, JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
 
 
@@ -156,6 +157,13 @@ class Sample:
         """Rows of single texts on which people differ, without a majority."""
         return sum(row.is_divided for row in self.rows)
 
+    @property
+    def divided_text(self) -> str:
+        """How such rows count, in a sentence without its end."""
+        what = "rating" if self.rated else "label"
+        rows = counted(self.divided, "row")
+        return f"On {rows} no {what} has a majority; each person's answer counts in part"
+
     @cached_property
     def ratings(self) -> list[Any]:
         """People's rating of each text; where they are divided, the mean of theirs."""
@@ -210,13 +218,16 @@ class Sample:
         return Sample(rows, self.confidence)
 
     @cached_property
-    def scale(self) -> float:
-        """Range of the ratings; 1 if labels are no ratings."""
-        if not self.rated:
-            return 1.0
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest of the ratings."""
         people = [label for own in self.choices for label in own]
         values = [float(v) for v in [*people, *self.answers] if v is not None]
-        return max(values) - min(values) or 1.0
+        return min(values), max(values)
+
+    @cached_property
+    def scale(self) -> float:
+        """Range of the ratings; 1 if labels are no ratings."""
+        return self.ends[1] - self.ends[0] or 1.0 if self.rated else 1.0
 
     @cached_property
     def label_counts(self) -> dict[Label, float]:
@@ -277,7 +288,7 @@ class Sample:
     def basis(self, used: Sequence[bool]) -> str:
         """Sentence with the number of rows that count, and why others do not."""
         if all(used):
-            return f"Rows: all {len(used):,}"
+            return f"Rows: all {len(used):,}{self.in_groups}"
         reasons = Counter(
             "without a label"
             if not own
@@ -288,14 +299,18 @@ class Sample:
             if not there
         )
         out = ", ".join(f"{count:,} {why}" for why, count in reasons.items())
-        return f"Rows: {sum(used):,} of {len(used):,}; {out}"
+        return f"Rows: {sum(used):,} of {len(used):,}{self.in_groups}; left out: {out}"
+
+    @property
+    def in_groups(self) -> str:
+        """In how many groups the rows are, where groups are counted."""
+        return f" in {len({*self.groups}):,} groups" if self.groups else ""
 
     def notes(self) -> list[str]:
         """Sentences about rows that are counted in a special way."""
         alone = sum(row.data_row.get("group") is None for row in self.rows)
         notes = {
-            f"Rows on which people differ, without a majority: {self.divided:,}. Each of their "
-            "answers counts in part.": self.divided,
+            f"{self.divided_text}.": self.divided,
             f"Rows without a group, each a group of its own: {alone:,}.": self.groups and alone,
         }
         return [note for note, holds in notes.items() if holds]

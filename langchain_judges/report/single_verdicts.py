@@ -69,12 +69,14 @@ def _counted(sample: Sample) -> str:
     lost = sum(miss is not None and answer is None for miss, answer in both)
     wrong = sample.misses.count(1.0) - lost
     half = sum(0 < miss < 1 for miss in sample.misses if miss is not None)
-    why = "people differ" if sample.divided else "only one side says tie"
+    part = "half wrong (only one side says tie; counted as half)"
+    if not sample.pairs:
+        part = "partly wrong (people differ; counted in part)"
     far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
     parts = {
         f"{wrong:,} wrong{far}": wrong or not half,
-        f"{half:,} half wrong ({why})": half,
-        f"{lost:,} not judged": lost,
+        f"{lost:,} not judged (counted as wrong)": lost,
+        f"{half:,} {part}": half,
     }
     labelled = sum(miss is not None for miss in sample.misses)
     said = f"Of {labelled:,}: {', '.join(text for text, there in parts.items() if there)}"
@@ -89,8 +91,8 @@ def divided_text(sample: Sample) -> str:
     agreed = [None if label is None else miss for miss, label in pairs]
     number = Number("", "", metrics.rate(agreed, **sample.settings))
     return (
-        f". On {sample.divided:,} people differ, and each of their answers counts in part; on "
-        f"the {number.result.n:,} others {with_range(number)} are wrong"
+        f". {sample.divided_text}; on the {number.result.n:,} others {with_range(number)} are "
+        "wrong"
     )
 
 

@@ -7,6 +7,7 @@ where the whole interval lies within the margin, no where all of it lies outside
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, linear_regression
@@ -30,10 +31,11 @@ from langchain_judges.report.answers import (
     percent,
     percent_text,
     rounded,
+    two_texts,
     value_text,
     with_range,
 )
-from langchain_judges.report.measurements import baselines
+from langchain_judges.report.measurements import baselines, slot_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
@@ -59,7 +61,7 @@ def answers_of(
     if why := _nothing(sample):
         return {use: UseAnswer(use, "not measured", why) for use in TITLES}
     return {
-        "averages": _averages(sample, policy.margin),
+        "averages": _averages(sample, numbers, policy.margin),
         "single": single(sample, numbers, policy.max_wrong),
         "person": _person(sample, numbers, policy.below_people),
         "ordering": _ordering(sample, policy),
@@ -120,7 +122,9 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     return word, f"it is not shown to go with {sample.whom} beyond chance ({found})"
 
 
-def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
+def _if_it_follows(
+    answer: UseAnswer, sample: Sample, numbers: Mapping[str, Number]
+) -> UseAnswer:
     """Return the answer, which is no yes for a judge that is not shown to know anything."""
     follows, found = _follows(sample)
     if answer.word == "no" or follows in ("yes", answer.word):
@@ -128,7 +132,9 @@ def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
     missing = ""
     if follows == "not yet":
         missing = "More labels, until its answers are shown to go with them"
-    reason = f"{answer.reason}. But {found}"
+    if follows == "no":
+        found = slot_text(numbers) or found
+    reason = f"{found}. {answer.reason[0].upper()}{answer.reason[1:]}"
     own: Any = {"word": follows, "reason": reason, "missing": missing, "brief": found}
     return replace(answer, labels=None, **own)
 
@@ -136,7 +142,7 @@ def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
 # ---- averages
 
 
-def _averages(sample: Sample, margin: float) -> UseAnswer:
+def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> UseAnswer:
     judge, people, what, scale = sample.points
     limit = (-margin * scale, margin * scale)
     unit: Any = "number" if scale != 1 else "points"
@@ -162,7 +168,7 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     brief, own = difference_text(whole, sample.whom), tuple(parts)
     basis = sample.basis(used)
     answer = by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
-    return _if_it_follows(answer, sample)
+    return _if_it_follows(answer, sample, numbers)
 
 
 def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> str:
@@ -172,11 +178,11 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         [float(value) for value, there in zip(side, used, strict=True) if there]
         for side in (judge, people)
     )
-    mine, right = fmean(ours), fmean(theirs)
-    shown = percent_text if scale == 1 else (lambda value: rounded(value, 2))
+    mine, right = two_texts(fmean(ours), fmean(theirs), gap.unit)
     allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
     if scale != 1:
-        allowed = f"{rounded(margin * scale, 2)} on a scale of {rounded(scale, 1)}"
+        allowed = rounded(margin * scale, 2)
+    ends = "" if scale == 1 else "; ratings go from {:g} to {:g}".format(*sample.ends)
     mix = "rows mixed like these"
     if len({*theirs}) > 1:
         slope = linear_regression(theirs, ours).slope
@@ -185,8 +191,8 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
         mix += f"; where people's is {step}{unit} higher, the judge's is about {moved} higher"
     return (
-        f"{what} is {shown(mine)} by the judge and {shown(right)} by {sample.whom}, "
-        f"{difference_text(gap)}; up to {allowed} either way are allowed. For {mix}"
+        f"{what} is {mine} by the judge and {right} by {sample.whom}, "
+        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. For {mix}"
     )
 
 
@@ -231,19 +237,22 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     gap = numbers.get("agreement.over_people")
     limit = (-below, math.inf)
     if gap is None or math.isnan(gap.result):
-        reason = "no row has answers of two people (column human_votes)"
+        one = "label" if sample.by_label else "person's answer"
+        needed = "two or more people's (column human_votes)"
+        reason = f"your rows have one {one} each; this needs {needed}"
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""
     people = numbers["agreement.people_rows"].result
+    ours, theirs = two_texts(people + gap.result, people, "share")
     found = difference_text(gap)
     reason = (
-        f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
-        f"person with another {percent_text(people)}: {found}; {percent(below)} below are "
-        "allowed"
+        f"it agrees with people {ours} of the time{alone}, one person with another {theirs}: "
+        f"{found}; {percent(below)} below are allowed"
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = difference_text(gap, "another person")
-    return _if_it_follows(by_number("person", gap, limit, reason, basis, brief), sample)
+    answer = by_number("person", gap, limit, reason, basis, brief)
+    return _if_it_follows(answer, sample, numbers)
 
 
 # ---- ordering systems
@@ -279,29 +288,31 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     order = _system_order(sample)
     turned = [pair for pair in order.pairs if pair.matches is False]
     open_steps = [pair for pair in order.neighbours if pair.matches is None]
-    steps, alike = len(order.neighbours), sum(bool(p.matches) for p in order.neighbours)
-    enough = alike >= policy.settled * steps
+    steps = len(order.neighbours)
+    own, of_all = (Counter(p.matches for p in some) for some in (order.neighbours, order.pairs))
+    enough = own[True] >= policy.settled * steps
     word: Word = "no" if turned else "yes" if enough else "not yet"
-    same = sum(bool(pair.matches) for pair in order.pairs)
     reason = (
-        f"of {counted(steps, 'step')} in the ranking by {sample.whom} the judge has {alike} "
-        f"the same way beyond chance; {percent_text(policy.settled)} are asked for. Of "
-        f"{counted(len(order.pairs), 'pair')} of systems {same} the same, {len(turned)} turned "
-        f"round, {len(order.pairs) - same - len(turned)} open"
+        f"the ranking by {sample.whom} has {counted(steps, 'step')}; the judge has "
+        f"{own[True]} of them clearly the same way ({percent_text(policy.settled)} are asked "
+        f"for), {own[False]} clearly turned round, {own[None]} not clear. Of "
+        f"{counted(len(order.pairs), 'pair')} "
+        f"of systems {of_all[True]} are the same way, {of_all[False]} turned round, "
+        f"{of_all[None]} not clear"
     )
     if turned:
         reason += f": turned are {', '.join(_systems_in(pair) for pair in turned[:3])}"
     missing = ""
     if word == "not yet":
         names = ", ".join(f"{_systems_in(p)} ({_open_by(p)})" for p in open_steps[:3])
-        missing = f"More rows of the steps that are open: {names}"
+        missing = f"More rows of the steps that are not clear: {names}"
     return UseAnswer(
         "ordering",
         word,
         reason,
         missing=missing,
         basis=sample.basis([any(own) for own in sample.systems]),
-        brief=f"{alike} of {counted(steps, 'step')} settled",
+        brief=f"{own[True]} of {counted(steps, 'step')} clearly the same way",
         parts=tuple(
             Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
             for p in order.pairs
@@ -314,11 +325,11 @@ def _systems_in(pair: SystemPair) -> str:
 
 
 def _open_by(pair: SystemPair) -> str:
-    """Say by whom the order of two systems is open, or how the judge has it."""
+    """Say by whom the order of two systems is not clear, or how the judge has it."""
     if pair.matches is not None:
         return "the same way" if pair.matches else "turned round"
     names = {"people": pair.people, "the judge": pair.judge}
-    return f"open by {' and '.join(name for name, gap in names.items() if _is_open(gap))}"
+    return f"not clear by {' and '.join(name for name, gap in names.items() if _is_open(gap))}"
 
 
 def _system_order(sample: Sample) -> SystemOrder:
