@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
-from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
+from langchain_judges import as_evaluator, judge_many, load_judge
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
@@ -98,14 +98,16 @@ def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeyp
     refused(page, "1 recalled, in 0 prompts")
 
 
-def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
+def test_a_prompt_without_a_place_for_what_was_recalled_shows_it_before_the_row(page):
     prompt = ChatPromptTemplate.from_messages(
         [("human", "{request} {response_1} {response_2}")]
     )
-    with pytest.raises(OptionError, match="'compare' has no `instructions` for the"):
-        page.create_merits_judge(
-            FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
-        )
+    model = FakeChatModel(replies=likes_the_blue)
+    known = {"input": "Why?", "output_a": "So.", "output_b": "No.", "label": "B"}
+    page.create_merits_judge(model, memory=[known], prompts={"compare": prompt}).invoke(PAIR)
+    system, asked, *_ = model.prompts[0].split("\n---\n")
+    assert "Right: response 2 is better." in system
+    assert asked.startswith(PAIR["input"])
 
 
 def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):

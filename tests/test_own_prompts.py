@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from typer.testing import CliRunner
 
 from langchain_judges import (
@@ -17,6 +17,7 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import unfenced
 
@@ -89,6 +90,76 @@ def test_the_same_names_fill_prompts_of_pairs():
     assert model.prompts[0].count("Because.") == 2
     assert model.prompts[0].count("Why?") == 2
     assert "brief" in model.prompts[0]
+
+
+SHOTS = [
+    {"input": "Hi", "output": "Go away.", "label": 0, "reason": "It is rude."},
+    {"inputs": "Hey", "outputs": "Hello there!", "score": True, "reasoning": "It greets."},
+]
+PLACE = "Learn: {%s}. Is {outputs} polite, for {inputs}?"
+# Each with where the examples stand: at the end of the system's message, or in the prompt.
+SHOWING: dict[str, Any] = {
+    "no prompt": ({"rubric": "Is it polite?"}, 0),
+    "no place": ({"prompts": "Is {outputs} polite, for {inputs}?"}, 0),
+    "by our name": ({"prompts": PLACE % "examples"}, 1),
+    "by openevals' name": ({"prompts": PLACE % "few_shot_examples"}, 1),
+    "without a reason": ({"prompts": PLACE % "examples", "explain": "none"}, 1),
+    "in a template": ({"prompts": ChatPromptTemplate([("human", PLACE % "examples")])}, 1),
+}
+
+
+@for_each("form", SHOWING)
+def test_a_plain_list_of_examples_is_shown_whole_by_a_rubric_and_by_an_own_prompt(form):
+    options, place = SHOWING[form]
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, memory=SHOTS, **options)
+    verdict = judge.invoke({"input": "Good day", "output": "Good day!"})["verdict"]
+    assert (len(verdict["recalled"]), verdict["failures"]) == (2, [])
+    shown = model.prompts[0].split("\n---\n")
+    for text in (
+        "Go away.",
+        "It is rude.",
+        "Right: 0.",
+        "Hello there!",
+        "It greets.",
+        "Right: 1.",
+    ):
+        assert [text in part for part in shown].index(True) == place, text
+        assert model.prompts[0].count(text) == 1
+    if place:
+        assert unfenced(shown[place]).startswith("Learn: People checked these earlier")
+
+
+def test_examples_in_turns_stand_where_a_template_has_messages():
+    turns = [("system", "Be fair."), MessagesPlaceholder("examples"), ("human", "{outputs}?")]
+    model = FakeChatModel(replies=fitting_reply)
+    own = ChatPromptTemplate(turns)
+    judge = create_rubric_judge(model, memory=SHOTS, prompts=own, explain="none")
+    judge.invoke(ITEM)
+    replies = [part for part in model.prompts[0].split("\n---\n") if '"label": "' in part]
+    assert replies == ['{"label": "0"}', '{"label": "1"}']
+
+
+@for_each(
+    ("memory", "said"),
+    [
+        ("Go away.", "a FailureMemory or a list of examples"),
+        (["Go away."], "an example must be an object, got str"),
+        ([{"input": "Hi", "output": "Hello"}], "`corrected` must be a label"),
+        ([{"input": "Hi", "label": 1}], "an example needs `output`"),
+    ],
+)
+def test_a_list_that_holds_no_examples_is_refused(memory: Any, said):
+    with pytest.raises(OptionError, match=said):
+        create_rubric_judge(FakeChatModel(replies=[]), rubric="Is it polite?", memory=memory)
+
+
+def test_other_examples_make_another_judge_and_the_row_itself_is_never_shown():
+    model = FakeChatModel(replies=fitting_reply)
+    judges = [create_rubric_judge(model, rubric="?", memory=SHOTS[:n]) for n in (1, 2)]
+    assert len({each.memory.version for each in judges}) == 2
+    row = {"input": "Hi", "output": "Go away."}
+    assert len(judges[1].invoke(row)["verdict"]["recalled"]) == 1
 
 
 def test_an_own_prompt_is_another_version_and_comes_back_from_json():

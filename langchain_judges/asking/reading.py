@@ -19,6 +19,7 @@ from langchain_core.prompts import (
     BasePromptTemplate,
     ChatPromptTemplate,
     HumanMessagePromptTemplate,
+    MessagesPlaceholder,
     StringPromptTemplate,
 )
 from langchain_core.utils.json_schema import dereference_refs
@@ -269,6 +270,7 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "outputs": ("response", "response_1", "response_2"),
     "reference_outputs": ("expected", "reference"),
     "context": ("source",),
+    **dict.fromkeys(("examples", "few_shot_examples"), ("examples", "shared")),
 }
 # Variables that have no fence yet.
 _BARE = {"task", "request", "response", "response_1", "response_2"}
@@ -312,13 +314,14 @@ class FencedPrompt(ChatPromptTemplate):
         """
         values: dict[str, Any] = {}
         own = given.get("of_row") or {}
-        for name in self.input_variables:
+        for name in {*self.input_variables} - placeholders(self):
             if name in own:
                 value = own[name]
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
-            parts = {each: given[each] for each in SAME.get(name, (name,)) if each in given}
+            ours = {each: given.get(each) for each in SAME.get(name, (name,))}
+            parts = {each: text for each, text in ours.items() if text not in (None, [])}
             several = len(parts) > 1
             shown = [
                 in_fence(each if several else name, str(text)) if each in _BARE else str(text)
@@ -326,7 +329,14 @@ class FencedPrompt(ChatPromptTemplate):
             ]
             if parts:
                 values[name] = "\n".join(shown)
+            if "shared" in parts:  # shown here, and not behind the system's message
+                values |= {name: values[name].strip(), "shared": ""}
         return values
+
+
+def placeholders(prompt: ChatPromptTemplate) -> set[str]:
+    """Names of the variables of a prompt that are whole messages."""
+    return {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
 
 
 # A prompt, and not the path of a file of prompts.

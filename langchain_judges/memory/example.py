@@ -17,8 +17,10 @@ from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
-_IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
+_IGNORED_KEYS = {"category", "systems", "turn", "human_votes"}
 _WRITTEN = packaged(__package__, "shown.yaml")
+# Names of fields in data rows and in openevals' examples.
+_OTHER_NAMES: dict[str, str] = _WRITTEN["names"]
 # In which a judge is shown examples.
 WORDS: dict[str, str] = _WRITTEN["words"]
 # One sentence for each of the paper's five failure modes, by name.
@@ -143,6 +145,8 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
     """
     if not isinstance(raw, Mapping):
         raise InputError(f"an example must be an object, got {type(raw).__name__}")
+    others = {new: raw[old] for old, new in _OTHER_NAMES.items() if old in raw}
+    raw = {**others, **{n: value for n, value in raw.items() if n not in _OTHER_NAMES}}
     if unknown := sorted(set(raw) - {*_KEYS, *_IGNORED_KEYS}):
         raise InputError(f"an example has no {unknown!r}; it takes {list(_KEYS)!r}")
     row = plain_row(raw)

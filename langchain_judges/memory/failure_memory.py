@@ -289,9 +289,10 @@ class FailureMemory(BaseExampleSelector):
 
         Args:
             examples: Fields of `Example`, of which `output` (or `output_a` and `output_b`)
-                and `corrected` are required. An example with the content of a remembered one
-                and different other fields becomes a new version of it. Other fields of a data
-                row (`label`, `category`, `systems`, …) are ignored.
+                and `corrected` are required; `label` and `score` are names of it too, and
+                `reason` of `note`. An example with the content of a remembered one and
+                different other fields becomes a new version of it. Other fields of a data row
+                (`category`, `systems`, …) are ignored.
 
         Raises:
             InputError: An example is invalid; none is remembered then.

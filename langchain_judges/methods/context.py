@@ -28,6 +28,7 @@ from langchain_judges.asking.reading import (
     FencedPrompt,
     Problem,
     own_prompt,
+    placeholders,
     read_prompts,
 )
 from langchain_judges.asking.reply_log import ReplyLog
@@ -141,8 +142,8 @@ class JudgeContext:
             schema: The types of the graph's state and of what it returns.
 
         Raises:
-            OptionError: A replaced prompt or the memory is not one, or a prompt has no place
-                for what the memory recalls.
+            OptionError: A replaced prompt or the memory is not one, or no step shows what the
+                memory recalls.
             ModelSetupError: A model cannot be made.
         """
         prompts, version = prompt_set(options.prompt_texts, options.prompts)
@@ -155,8 +156,8 @@ class JudgeContext:
         if isinstance(options, JudgeOptions):
             shows = [step for step in options.examples_in if step in adapters]
             memory = options.recaller([adapters[step].context for step in shows])
-            if memory and options.takes == "pair":
-                _check_shown(shows, prompts)
+            if memory and options.takes == "pair" and not shows:
+                raise OptionError("no step of the judge shows what its memory recalls")
         log = ReplyLog(options.checkpointer)
         return cls(options, prompts, version, adapters, memory, model, log, schema)
 
@@ -275,21 +276,6 @@ class JudgeContext:
         )
 
 
-def _check_shown(steps: Sequence[str], prompts: Mapping[str, ChatPromptTemplate]) -> None:
-    """Check that what a memory recalls can be shown.
-
-    Raises:
-        OptionError: No step shows it, or a step's prompt has no place for it.
-    """
-    if not steps:
-        raise OptionError("no step of the judge shows what its memory recalls")
-    for step in steps:
-        if "instructions" not in prompts[step].input_variables:
-            raise OptionError(
-                f"the prompt {step!r} has no `instructions` for the memory's examples"
-            )
-
-
 def prompt_set(
     originals: Mapping[str, ChatPromptTemplate],
     replaced: Mapping[str, Any] | str | PathLike[str] | None,
@@ -310,7 +296,9 @@ def prompt_set(
         if step not in originals:
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
         prompt = own_prompt(step, own)
-        known = set(originals[step].input_variables)
+        # What the method's own shows as messages, and this one as a text.
+        written = placeholders(originals[step]) - placeholders(prompt)
+        known = set(originals[step].input_variables) - written
         extra = {v for v in prompt.input_variables if v not in known}
         # What only steps that judge are shown: a plan is made from the request alone.
         texts = {"response", "response_1"} & known

@@ -19,6 +19,7 @@ from pydantic import (
     InstanceOf,
     SkipValidation,
     field_validator,
+    model_validator,
 )
 from typing_extensions import TypedDict
 
@@ -29,7 +30,7 @@ from langchain_judges.asking.reading import read_prompts
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.shown import Memory, Recaller, is_memory
-from langchain_judges.options import NotSerialisable, Options, Owner, Rule
+from langchain_judges.options import NotSerialisable, Options, Owner, Rule, rule_of
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 from langchain_judges.rows.files import json_in
@@ -221,12 +222,6 @@ class GraphOptions(AskingOptions):
         return self.calls()
 
 
-def _memory(value: object) -> object:
-    if value is not None and not is_memory(value):
-        raise ValueError
-    return value
-
-
 def _choice(recall: Recall | str | None) -> Recall | str | None:
     if recall is not None:
         read_recall(recall)
@@ -241,7 +236,8 @@ class JudgeOptions(GraphOptions):
         examples_in: The steps whose prompts show remembered examples.
         describes: The steps that describe texts and judge nothing: their prompts need neither
             the caller's instructions nor the reference.
-        memory: Audited mistakes; the judge sees those similar to the row.
+        memory: Audited mistakes; the judge sees those similar to the row. Or a list of examples
+            with `input`, `output`, `label` and `reason`, which it sees all.
         recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
         allow_leak: Allow examples of the row itself and of its group.
         context: Tokens that fit in a prompt; default: from the model's profile. Longer rows
@@ -253,10 +249,9 @@ class JudgeOptions(GraphOptions):
     describes: ClassVar[tuple[str, ...]] = ()
 
     memory: Annotated[
-        Memory | None,
+        Memory | Sequence[Mapping[str, Any]] | None,
         SkipValidation,
-        AfterValidator(_memory),
-        Rule("a FailureMemory"),
+        Rule("a FailureMemory or a list of examples"),
         NotSerialisable(),
     ] = None
     recall: Annotated[
@@ -267,6 +262,27 @@ class JudgeOptions(GraphOptions):
     allow_leak: bool = False
     context: Annotated[int, Ge(500)] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_list(cls, values: Any) -> Any:
+        listed = values.get("memory") if isinstance(values, dict) else None
+        if listed is None or is_memory(listed):
+            return values
+        if not isinstance(listed, list | tuple):
+            said = rule_of(cls, "memory")
+            raise OptionError(f"`memory` must be {said}, got {type(listed).__name__}")
+        # Loaded on use: most judges have no memory.
+        from langchain_core.embeddings import DeterministicFakeEmbedding
+
+        from langchain_judges.memory.failure_memory import FailureMemory
+
+        # Where all are shown nothing is searched for, and any vectors do.
+        how = values.get("recall")
+        vectors = None if how else DeterministicFakeEmbedding(size=1)
+        memory = FailureMemory(embeddings=vectors, recall=how or "all")
+        memory.remember(listed)
+        return {**values, "memory": memory}
+
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """The way in which the judge asks its memory; None without one.
 
@@ -276,13 +292,13 @@ class JudgeOptions(GraphOptions):
         Raises:
             OptionError: An option of the memory is set, and there is none.
         """
-        if self.memory is None:
-            if self.recall is not None or self.allow_leak:
-                raise OptionError("`recall` and `allow_leak` need a `memory`")
-            return None
-        how = read_recall(self.memory.how if self.recall is None else self.recall)
-        context = min(filter(None, contexts), default=None)
-        return Recaller(self.memory, how, self.allow_leak, context)
+        if is_memory(self.memory):
+            how = read_recall(self.memory.how if self.recall is None else self.recall)
+            context = min(filter(None, contexts), default=None)
+            return Recaller(self.memory, how, self.allow_leak, context)
+        if self.recall is not None or self.allow_leak:
+            raise OptionError("`recall` and `allow_leak` need a `memory`")
+        return None
 
     @property
     def order_rule(self) -> OrderRule:

@@ -238,12 +238,17 @@ def findings(lookups: Sequence[Lookup]) -> str:
     lines = []
     for number, each in enumerate(lookups, 1):
         arguments = json.dumps(each["arguments"], ensure_ascii=False)
-        shown, whole = len(each["text"]), each["characters"]
-        cut = f", {shown:,} of {whole:,} characters shown" if shown < whole else ""
+        status = ", ".join(filter(None, (each["status"], _part_of(each))))
         tag = f"finding-{fence(arguments, each['text'])}"
-        head = f"Look-up {number}: {each['tool']}({arguments}): {each['status']}{cut}"
+        head = f"Look-up {number}: {each['tool']}({arguments}): {status}"
         lines.append(f"<{tag}>\n{head}\n{each['text']}\n</{tag}>")
     return EVIDENCE.format(findings="\n".join(lines)) if lines else ""
+
+
+def _part_of(lookup: Lookup) -> str:
+    """How much is shown of a result that is cut; empty of a whole one."""
+    shown, whole = len(lookup["text"]), lookup["characters"]
+    return f"{shown:,} of {whole:,} characters shown" if shown < whole else ""
 
 
 def consulted(
@@ -339,7 +344,10 @@ async def _gathered(
         asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
         room = limits.total - sum(len(each["text"]) for each in lookups)
         found = _within(room, await gather(asked))
-        account.fail(_cut(found))
+        for each in found:
+            if each["status"] == "ok" and (part := _part_of(each)):
+                problem = Problem("input_cut", f"the tool: {part}")
+                account.fail([problem.failure("consult", each["tool"])])
         emit_each("lookup", "consult", told(found))
         lookups += found
         if not calls or len(lookups) >= limits.calls:
@@ -436,18 +444,6 @@ def _within(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
         room -= len(text)
         found.append({**each, "text": text})
     return found
-
-
-def _cut(lookups: Sequence[Lookup]) -> list[Failure]:
-    """What says that a result is shown in part."""
-    return [
-        Problem(
-            "input_cut",
-            f"the tool: {len(each['text']):,} of {each['characters']:,} characters shown",
-        ).failure("consult", each["tool"])
-        for each in lookups
-        if each["status"] == "ok" and len(each["text"]) < each["characters"]
-    ]
 
 
 def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:

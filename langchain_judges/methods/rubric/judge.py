@@ -15,8 +15,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Question
-from langchain_judges.asking.reading import Problem, check, lax_shape
-from langchain_judges.errors import OptionError
+from langchain_judges.asking.reading import Problem, check, lax_shape, placeholders
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import block, length_of
@@ -85,21 +84,6 @@ class LabelSteps(claims.RubricSteps):
     def phases(self) -> Sequence[Phase]:
         """Evaluate."""
         return [self.evaluate]
-
-    def compile(self) -> JudgeGraph:
-        """Make the graph.
-
-        Raises:
-            OptionError: A replaced prompt has no place for the examples of the memory.
-        """
-        if self.options.memory is not None:
-            step = "evaluate" if "task" in self.options.shown else "answer"
-            place = "examples" if self.options.explain == "none" else "instructions"
-            if place not in self.context.prompts[step].input_variables:
-                raise OptionError(
-                    f"the prompt {step!r} has no `{place}` for the memory's examples"
-                )
-        return super().compile()
 
     def lookup_variables(self, state: items.ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
@@ -262,7 +246,10 @@ class LabelSteps(claims.RubricSteps):
         Where a reason is asked, what the audit found is said by the user: as a reply of the
         judge it would become the reason that the judge gives next.
         """
-        return self.options.explain == "none" and not self._is_whole(item)
+        if self.options.explain != "none" or self._is_whole(item):
+            return False
+        step = "evaluate" if "task" in self.options.shown else "answer"
+        return "examples" in placeholders(self.context.prompts[step])
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Each example as the two turns it would have been."""
