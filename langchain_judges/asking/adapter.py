@@ -21,7 +21,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
@@ -39,7 +39,6 @@ from langchain_judges.asking.traces import bound_exit
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import BYTES
 
-T = TypeVar("T")
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
 SHORTEST = 1024
 _MARK = {"cache_control": {"type": "ephemeral"}}

@@ -49,17 +49,8 @@ from langchain_judges.verdict import (
     why_not,
 )
 
-# Put behind the material, where the caller gave instructions.
-INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
-# Put behind the request, where the pair has a reference answer.
-REFERENCE = """
-
-A reference response to hold {held} against; other words for the same are as good, and where \
-it is wrong, go by what is right:
-<reference-{fence}>
-{reference}
-</reference-{fence}>
-"""
+# What prompts of several methods are filled with.
+WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
 REQUEST = """<request-{fence_request}>
 {request}
 </request-{fence_request}>"""
@@ -75,36 +66,19 @@ RESPONSES = """
 MATERIAL_ALONE = f"{REQUEST}{{reference}}{RESPONSES}"
 # The same with which turn is judged and the caller's words, for steps that prefer.
 MATERIAL = MATERIAL_ALONE + "{focus}{instructions}\n\n"
-# Put behind the material where the request has several turns.
-FOCUS = "\n\nOnly the responses to the last turn are judged; the earlier turns are context."
 FAIR = "Neither position nor length counts by itself."
 # The system message of every judge that compares two texts.
 COMPARES = f"You compare two responses to the same request. {MATERIAL_RULE}"
 # The system message of a step that is shown one of them.
 ALONE = f"You judge a response to a request. {MATERIAL_RULE}"
-# What a preference is about: the words of a task, the same for every method.
-CHOOSE = f"{{question}} {FAIR} {{quality}}"
-# Asks for a plan of criteria from the request alone.
-PLAN_CRITERIA = """List {count} on which two responses to this request could really differ, \
-the most important first; what both will plainly meet is none. If the request has one right \
-answer, call the first criterion Correctness, for being right, and add at most one more. Each \
-criterion is one property; its one sentence says what earns the highest score. Do not do what \
-the request asks, and hint at no result. A name has one to three words."""
-FIVE = """{low}: it fails; {low_1}: more bad than good; {middle}: as much good as bad; \
-{high_1}: small faults; {high}: perfect."""
-# What scores mean: of a scale of five, and the ends of any other.
-ENDS = "{low}: it fails; {high}: perfect."
-BY_ITSELF = "Score each by itself; equal scores are fine."
-# How what is right or wrong is scored.
-RIGHT_SCORES = """a wrong final answer gets {wrong}, a right one {right}, a missing or cut-off \
-one {low}. Of code, lists or open answers, score the share that holds."""
 
 
 @cache
 def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
     """The prompts of a method in a YAML file by step: what each role says, in order.
 
-    A name in brackets stands for a text of the file's `words`, of this module or of `tasks`;
+    A name in brackets stands for one of the file's `words`, of `WORDS`, or of the texts of this
+    module and of `tasks`;
     a role that says nothing is the place of messages.
 
     Args:
@@ -112,7 +86,8 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
         method: Of which the file may have none.
     """
     written = packaged(__package__, file)
-    own = {name.upper(): text for name, text in written.get("words", {}).items()}
+    words = {**WORDS, **written.get("words", {})}
+    own = {name.upper(): text for name, text in words.items()}
     names = {**vars(tasks), **globals(), **own}
 
     def whole(text: str) -> str:
@@ -227,7 +202,7 @@ class PairSteps(RowSteps):
 
     def focus_on(self, pair: Pair) -> str:
         """Say which turn is judged, where the request has several."""
-        return FOCUS if user_turns(pair["input"]) > 1 else ""
+        return WORDS["focus"] if user_turns(pair["input"]) > 1 else ""
 
     def request(self, pair: Pair) -> dict[str, object]:
         """The variables of a prompt that shows the request alone."""
@@ -280,14 +255,14 @@ def scale_words(scale: tuple[int, int]) -> dict[str, object]:
     '0: it fails; 1: perfect.'
     """
     low, high = scale
-    words = FIVE if high - low == 4 else ENDS
+    words = WORDS["five" if high - low == 4 else "ends"]
     quarter = (high - low) // 4
     marks = {"low": low, "low_1": low + 1, "middle": (low + high) // 2, "high_1": high - 1}
     return {
         "low": low,
         "high": high,
         "anchors": words.format(**marks, high=high),
-        "right": RIGHT_SCORES.format(low=low, **_right_spans(low, high, quarter)),
+        "right": WORDS["right_scores"].format(low=low, **_right_spans(low, high, quarter)),
     }
 
 
@@ -312,13 +287,13 @@ def plan_words(max_criteria: int, wording: Wording = "own") -> str:
 
 def instructions_block(instructions: str | None) -> str:
     """The caller's instructions as a prompt shows them; nothing without any."""
-    return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
+    return WORDS["instructions"].format(instructions=instructions) if instructions else ""
 
 
 def reference_block(reference: str, held: str = "both") -> str:
     """A known good answer as a prompt shows it; nothing without one."""
     words = {"fence": fence(reference), "reference": reference, "held": held}
-    return REFERENCE.format(**words) if reference else ""
+    return WORDS["reference"].format(**words) if reference else ""
 
 
 class ShownPair(Pair):
