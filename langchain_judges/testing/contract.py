@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -126,9 +127,9 @@ class _Judging(BaseCallbackHandler):
     def __init__(self, describes: Sequence[str]) -> None:
         self.describes, self.prompts = {*describes}, list[str]()
 
-    def on_chat_model_start(self, _: Any, messages: Any, *, tags: Any, **more: Any) -> None:
+    def on_chat_model_start(self, serialized: Any, messages: Any, **more: Any) -> None:
         """Keep a prompt."""
-        if not self.describes.intersection(tags):
+        if not self.describes.intersection(more["tags"]):
             self.prompts += ["\n".join(each.text for each in prompt) for prompt in messages]
 
 
@@ -210,7 +211,7 @@ class _Contract:
         few = f"{made} are made with {options.model_dump(exclude_defaults=True)!r}"
         _expect(near, f"{announced} calls are announced, and {few}")
         _expect(at_once <= max(2, announced), f"{at_once} `branches` are announced, and {few}")
-        model = FakeChatModel(replies=lambda prompt: self._divided(prompt, 0))
+        model = FakeChatModel(replies=partial(self._divided, salt=0))
         verdict = self.build(options, model).invoke(self.row)["verdict"]
         return json.dumps([sorted(model.prompts), verdict], sort_keys=True)
 
@@ -284,7 +285,7 @@ class _Contract:
         """Check with replies that do not agree."""
         for salt in range(4):
             _check_verdict(self.judged(drawn(salt))[0])
-            _check_verdict(self.judged(lambda prompt, n=salt: self._divided(prompt, n))[0])
+            _check_verdict(self.judged(partial(self._divided, salt=salt))[0])
 
     def _divided(self, prompt: str, salt: int) -> str:
         """A reply that favours one text or the other, by its prompt."""
@@ -445,46 +446,37 @@ class _Contract:
         _expect(recalled, "a memory of one example recalls it")
 
     def tools(self) -> None:
-        if "tools" not in self.kind.model_fields:
-            return
-        gone = threading.Event()
+        """Check with a tool that raises, hangs, tells what to say, and is wanted too often."""
+        if "tools" in self.kind.model_fields:
+            self._tool([0, *range(2, 20)], ["error", "ok", "ok"], calls=3)
+            self._tool([1], ["timeout"], seconds=0.05)
 
-        def hang(n: int) -> str:
-            gone.wait(60)
-            return str(n)
-
-        self._tool("raises", lambda n: f"{1 // (n - n)}", ["error"])
-        self._tool("hangs", hang, ["timeout"], seconds=0.05)
-        gone.set()
-        self._tool("tells what to say", lambda n: _HOSTILE * (n + 1), ["ok"])
-        self._tool("is wanted too often", str, ["ok", "ok"], wanted=20, calls=2)
-
-    def _tool(
-        self,
-        what: str,
-        look: Callable[[int], str],
-        statuses: Sequence[str],
-        wanted: int = 1,
-        **limits: float,
-    ) -> None:
+    def _tool(self, wanted: Sequence[int], statuses: Sequence[str], **limits: float) -> None:
         """Expect these look-ups by a tool, a failure for each bad one, and a verdict.
 
         The run ends once before the model is shown what was found, and is made again.
+
+        Args:
+            wanted: What it is called with: it raises at 0, and hangs at 1.
+            statuses: What is told of each look-up.
+            limits: Of the look-ups.
         """
-        made: list[int] = []
+        made, gone = list[int](), threading.Event()
         ends = [ModelAuthenticationError("the end")]
 
         def found(n: int) -> str:
             """Look."""
             made.append(n)
-            return look(n)
+            if n == 1:
+                gone.wait(60)
+            return f"{1 // n}{_HOSTILE}"
 
         def reply(prompt: str) -> object:
             if ends and "<finding-" in prompt:
                 return ends.pop()
             if "You collect evidence" not in prompt:
                 return fitting_reply(prompt)
-            numbers = () if "<finding-" in prompt else range(wanted)
+            numbers = () if "<finding-" in prompt else wanted
             return {"calls": [{"tool": "found", "arguments": f'{{"n": {n}}}'} for n in numbers]}
 
         options = self.kind(**{**self.chosen, "tools": [found], "tool_limits": limits})
@@ -494,15 +486,17 @@ class _Contract:
             with suppress(ModelAccessError):
                 list(judge_many(judge, [self.row], **kept))
             verdict: Any = next(iter(judge_many(judge, [self.row], **kept)))["verdict"]
-        again = f"a run that ends behind a tool that {what} asks it again: {made!r}"
+        gone.set()
+        again = f"a run that ends behind a tool does not call it again, as here: {made!r}"
         _expect(not ends and len(made) == len(statuses), again)
         told = [each["status"] for each in verdict.get("lookups") or []]
         failed = [each for each in verdict["failures"] if each["step"] == "consult"]
         _expect(
             told == statuses and len(failed) == len(statuses) - statuses.count("ok"),
-            f"a tool that {what} is told as that: {list(statuses)!r}, got {verdict!r}",
+            f"what a tool does is told as that: {list(statuses)!r}, got {verdict!r}",
         )
-        _expect(decision(verdict) is not None, f"beside a tool that {what} the verdict stands")
+        stands = f"beside tools that are {list(statuses)!r} the verdict stands"
+        _expect(decision(verdict) is not None, stands)
 
     def events(self) -> None:
         judge = self.judge(FakeChatModel(replies=fitting_reply))
