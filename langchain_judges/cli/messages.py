@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -200,11 +199,12 @@ def leave_with(
         *places: As for `is_saved`.
         interrupted: Whether Ctrl-C ended it.
     """
+    if interrupted:
+        tell_stopped(saved=is_saved(*places))
     more = summary.not_judged.total() - summary.causes.total()
     causes = summary.causes + Counter({"other reasons": more})
-    stopped = partial(tell_stopped, saved=is_saved(*places)) if interrupted else None
     spent, failed = summary.not_judged["over_budget"] > 0, strict and bool(summary.failures)
-    leave(causes, summary.rows, spent=spent, failed=failed, stopped=stopped)
+    leave(causes, summary.rows, spent=spent, failed=failed, interrupted=interrupted)
 
 
 def leave(
@@ -213,7 +213,7 @@ def leave(
     *,
     spent: bool,
     failed: bool,
-    stopped: Callable[[], None] | None = None,
+    interrupted: bool = False,
 ) -> None:
     """Say which rows could not be judged and why, and exit with the matching code if not 0.
 
@@ -222,7 +222,7 @@ def leave(
         rows: How many there were; a shard may have none.
         spent: Whether a budget is spent.
         failed: Whether anything failed that must not.
-        stopped: Says what becomes of a run that Ctrl-C ended.
+        interrupted: Whether Ctrl-C ended the run.
     """
     if undone := causes.total():
         told = causes.most_common(3)
@@ -230,8 +230,7 @@ def leave(
         told += [("other reasons", left)] if left else []
         why = "; ".join(f"{times:,} by {cause}" for cause, times in told)
         warn(f"{undone:,} of {rows:,} rows could not be judged; {why}")
-    if stopped:
-        stopped()
+    if interrupted:
         raise typer.Exit(INTERRUPTED)
     if spent:
         raise typer.Exit(SPENT)

@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
@@ -30,7 +30,9 @@ from langchain_judges.viewer import render
 from langchain_judges.viewer.desks import Desk
 from langchain_judges.viewer.items import Collection
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_HOST = "127.0.0.1"
+# Names by which it may be reached.
+_LOOPBACK = (_HOST, "localhost", "::1")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -136,20 +138,19 @@ def export(page: Page) -> str:
     return render.page({**page.config(), "whole": True}, rows, **page.titles())
 
 
-def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGIApp:
+def create_app(page: Page, token: str) -> ASGIApp:
     """The page as an app.
 
     Args:
         page: What it shows.
-        token: Must be in each address.
-        hosts: Names by which it may be reached; through a tunnel the port is another one.
+        token: Must be in each address; through a tunnel the port is another one.
     """
 
     async def guard(request: Request, answer: RequestResponseEndpoint) -> Response:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         given = request.query_params.get("t", "").encode()
         allowed = (
-            _PORT.sub("", host).strip("[]") in hosts
+            _PORT.sub("", host).strip("[]") in _LOOPBACK
             and origin in (None, f"http://{host}")
             and secrets.compare_digest(given, token.encode())
         )
@@ -252,7 +253,6 @@ class Server:
 
     Args:
         page: What it shows.
-        host: Where it listens.
         port: The port; 0 for a free one.
 
     Attributes:
@@ -262,24 +262,21 @@ class Server:
         OutputError: The port is taken.
     """
 
-    def __init__(self, page: Page, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, page: Page, port: int = 0) -> None:
         """Take the port; nothing is answered yet."""
         token = secrets.token_urlsafe(24)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((host, port))
+            self._socket.bind((_HOST, port))
             self._socket.listen(64)
         except OSError as exc:
             self._socket.close()
-            raise OutputError(f"{host}:{port} cannot be listened at: {exc.strerror}") from exc
-        hosts = (*_LOOPBACK, host, socket.gethostname().casefold())
-        app = create_app(page, token, _LOOPBACK if host in _LOOPBACK else hosts)
+            raise OutputError(f"{_HOST}:{port} cannot be listened at: {exc.strerror}") from exc
+        app = create_app(page, token)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
         self._server = uvicorn.Server(config)
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self._socket.getsockname()[1]}/?t={token}"
+        self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/?t={token}"
 
     def run(self) -> None:
         """Answer until Ctrl-C."""
