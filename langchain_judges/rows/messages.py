@@ -9,16 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import is_dataclass
-from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
@@ -252,18 +247,14 @@ def _dumped(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-# What has one form in JSON.
-_FORMED = (date, time, timedelta, Decimal, UUID, Enum, PurePath, set, frozenset)
-
-
 def plain_data(value: Any) -> Any:
     """Return data in the types of JSON, as far as these have a form for it.
 
     Arrays and sets are lists, missing values None, data classes objects; messages, models of
     pydantic and whatever is not known are left as they are.
 
-    >>> plain_data({"on": date(2024, 1, 2), "share": float("nan"), "raw": b"Kyiv"})
-    {'on': '2024-01-02', 'share': None, 'raw': 'Kyiv'}
+    >>> plain_data({"parts": {7}, "share": float("nan"), "raw": b"Kyiv"})
+    {'parts': [7], 'share': None, 'raw': 'Kyiv'}
     """
     if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
@@ -276,9 +267,9 @@ def plain_data(value: Any) -> Any:
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
         value = value if (value == value) is True else None
-    if isinstance(value, bytes):
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    elif isinstance(value, _FORMED) or (is_dataclass(value) and not isinstance(value, type)):
-        return plain_data(to_jsonable_python(value, fallback=str))
+    # A state of LangGraph is a named tuple, and what comes bit by bit is not read here.
+    if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
+        return value
+    with suppress(PydanticSerializationError, UnicodeDecodeError):
+        return to_jsonable_python(value, inf_nan_mode="null")
     return value
