@@ -34,6 +34,16 @@ PEERS = {
     ),
     "ragas": ("RAG and LLM apps", "https://docs.ragas.io"),
 }
+# The folder of its package on GitHub, at the tag of a version.
+SOURCES = {
+    "autorubric": "delip/autorubric/blob/v{}/src/autorubric",
+    "deepeval": "confident-ai/deepeval/blob/v{}/deepeval",
+    "evaluatorq": "orq-ai/evaluatorq/blob/v{}/src/evaluatorq",
+    "inspect_ai": "UKGovernmentBEIS/inspect_ai/blob/{}/src/inspect_ai",
+    "mlflow": "mlflow/mlflow/blob/v{}/mlflow",
+    "openevals": "langchain-ai/openevals/blob/py=={}/python/openevals",
+    "ragas": "vibrantlabsai/ragas/blob/v{}/src/ragas",
+}
 # What is looked for in the names of functions and classes.
 COLUMNS = {
     "which of two texts": r"^(run_|llm_jury_)?pairwise|^arena|arenametric$|^compare$",
@@ -49,8 +59,8 @@ OURS = (
 _MOST = 5
 
 
-def exported(folder: Path) -> Iterator[str]:
-    """Yield the functions and classes that a package defines and lets others use."""
+def exported(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the functions and classes that others may use, each with its file."""
     trees = {path: ast.parse(path.read_text(errors="replace")) for path in folder.rglob("*.py")}
     shown = {
         alias.asname or alias.name
@@ -66,7 +76,7 @@ def exported(folder: Path) -> Iterator[str]:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 continue
             if not node.name.startswith("_") and (own or node.name in shown):
-                yield node.name
+                yield node.name, path.relative_to(folder).as_posix()
 
 
 def _is_public(path: Path) -> bool:
@@ -76,14 +86,14 @@ def _is_public(path: Path) -> bool:
 def row_of(folder: Path, name: str) -> str:
     """Row of a package."""
     purpose, docs = PEERS[name]
-    names = [*exported(folder / name)]
-    cells = []
-    for pattern in COLUMNS.values():
-        found = sorted({each for each in names if re.search(pattern, each, re.IGNORECASE)})
-        listed = ", ".join(f"`{each}`" for each in found[:_MOST])
-        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        cells.append(f"[{listed}]({docs}){more}" if found else "no such name")
     version = next(iter(distributions(name=name, path=[str(folder)]))).version
+    source, cells = f"https://github.com/{SOURCES[name].format(version)}", []
+    names = dict(sorted(exported(folder / name), reverse=True))  # of twins the first file
+    for pattern in COLUMNS.values():
+        found = sorted(each for each in names if re.search(pattern, each, re.IGNORECASE))
+        links = [f"[`{each}`]({source}/{names[each]})" for each in found[:_MOST]]
+        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        cells.append(", ".join(links) + more or f"[no such name]({source}/__init__.py)")
     return f"| [{name}]({docs}) {version} | {purpose} | {' | '.join(cells)} |\n"
 
 
