@@ -52,21 +52,7 @@ WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples
 # The most that are shown.
 MOST = 5
 
-# Put before the material where there are worked examples.
-EXAMPLES = """Worked examples of how this is done:
-
-{examples}
-
-Now the comparison that is wanted.
-
-"""
-
-# One worked example, with the reply in the form that is asked for.
-EXAMPLE = """Example {number}
-Request: {input}
-Response 1: {response_1}
-Response 2: {response_2}
-{table}Reply: {reply}"""
+_WORDS = packaged(__package__, "words.yaml")
 
 
 def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]) -> str:
@@ -78,7 +64,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     if not shots:
         return ""
     rendered = [
-        EXAMPLE.format(
+        _WORDS["example"].format(
             number=number,
             input=shot["input"],
             response_1=shot["response_1"],
@@ -88,7 +74,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
         )
         for number, (shot, table, reply) in enumerate(shots, 1)
     ]
-    return EXAMPLES.format(examples="\n\n".join(rendered))
+    return str(_WORDS["examples"]).format(examples="\n\n".join(rendered))
 
 
 class FewShot(JudgeOptions):

@@ -14,6 +14,7 @@ from pydantic import model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
+from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
 from langchain_judges.methods.rubric.judge import LabelSteps
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of
@@ -28,22 +29,6 @@ Instruct = Literal["bare", "criteria", "steps"]
 
 
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
-
-
-# Of the paper's second experiment: four steps (section 5).
-_STEPS_OF_SUMMARIES = (
-    "Read the source closely: its facts and details.",
-    "Read the examples, where there are any, and learn from them how to label.",
-    "Compare the response with the source: is there anything in it that the source does not "
-    "bear out?",
-    "Give the label.",
-)
-# Of the paper's first experiment, whose prompt shows no task.
-_STEPS = (
-    "Read the expected answer.",
-    "Find the final answer of the response, and compare it with the expected one.",
-    "Give the label.",
-)
 
 
 class ALLURE(LabelOptions):
@@ -91,10 +76,10 @@ class ALLURE(LabelOptions):
     presets = {
         "bare": {"instruct": "bare", "recall": "none"},
         "criteria": {"instruct": "criteria", "recall": "none"},
-        "steps": {"steps": _STEPS, "recall": "none"},
-        "examples": {"steps": _STEPS},
-        "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
-        "e2": {**_PAPER, "rubric": "groundedness", "steps": _STEPS_OF_SUMMARIES},
+        "steps": {"steps": WORDS["steps"], "recall": "none"},
+        "examples": {"steps": WORDS["steps"]},
+        "e1": {**_PAPER, "rubric": "correctness", "steps": WORDS["steps"]},
+        "e2": {**_PAPER, "rubric": "groundedness", "steps": WORDS["steps_of_summaries"]},
     }
 
     labels: Labels = (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from langchain_judges.methods.pairs import prompts_in
 from langchain_judges.rows.files import packaged
@@ -11,4 +12,4 @@ from langchain_judges.rows.files import packaged
 PROMPTS = prompts_in("allure/prompts.yaml", "allure")
 
 # What the prompts are filled with.
-WORDS: Mapping[str, str] = packaged(__package__, "prompts.yaml")["words"]
+WORDS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")["words"]
