@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from langchain_judges import create_rubric_judge
 from langchain_judges.asking import bodies, send
+from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import reply
 from tests.loopback import Handler, listening
 
@@ -26,13 +27,17 @@ def packed(megabytes):
     return b"".join([*parts, packer.compress(verdict.encode()), packer.flush()])
 
 
-def judged(answer, encoding="gzip", way="invoke"):
-    """The verdict on an answer of a server on loopback."""
+def judged(answer, encoding="gzip", way="invoke", status=200, judges=1):
+    """The verdict on an answer of a server on loopback, and the connections to it."""
+    connections = set()
 
     class Packed(Handler):
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self):
             self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
+            connections.add(self.client_address)
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-encoding", encoding)
             self.send_header("content-length", str(len(answer)))
@@ -42,10 +47,13 @@ def judged(answer, encoding="gzip", way="invoke"):
     with listening(Packed) as server:
         url = f"http://127.0.0.1:{server.server_port}/v1"
         model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), max_retries=0)
-        judge = create_rubric_judge(model, rubric="Good?")
-        if way == "ainvoke":
-            return asyncio.run(judge.ainvoke(ITEM))["verdict"]
-        return judge.invoke(ITEM)["verdict"]
+        for _ in range(judges):
+            judge = create_rubric_judge(model, rubric="Good?")
+            if way == "ainvoke":
+                result = asyncio.run(judge.ainvoke(ITEM))
+            else:
+                result = judge.invoke(ITEM)
+        return result["verdict"] | {"connections": len(connections)}
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
@@ -65,11 +73,28 @@ def test_no_more_than_the_bound_is_unpacked(way, monkeypatch):
     assert most < 40_000_000
 
 
-@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd", "x"])
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd"])
 def test_what_is_packed_otherwise_is_refused(encoding, monkeypatch):
     monkeypatch.setattr(send, "ATTEMPTS", 1)
     (failure,) = judged(packed(0), encoding)["failures"]
     assert encoding in failure["detail"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "", "x", "deflate"])
+def test_what_a_client_would_read_is_read(encoding):
+    verdict = json.dumps(reply('{"explanation": "x", "label": "1"}').payload).encode()
+    answer = zlib.compress(verdict) if encoding == "deflate" else verdict
+    assert judged(answer, encoding)["label"] == 1
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+def test_a_status_counts_however_its_body_is_packed(encoding):
+    with pytest.raises(ModelAccessError):
+        judged(b"no gzip", encoding, status=401)
+
+
+def test_judges_in_threads_share_connections():
+    assert judged(packed(0), judges=5)["connections"] == 1
 
 
 def test_a_damaged_packing_costs_the_row_alone(monkeypatch):
@@ -80,9 +105,7 @@ def test_a_damaged_packing_costs_the_row_alone(monkeypatch):
 
 def test_certificates_are_read_once_for_all_judges_and_loops():
     bodies.certificates.cache_clear()
-    for way in ("invoke", "ainvoke", "ainvoke"):
+    bodies.client_of_threads.cache_clear()
+    for way in ("invoke", "invoke", "ainvoke", "ainvoke"):
         judged(packed(0), way=way)
-    assert (bodies.certificates.cache_info().misses, bodies.certificates.cache_info().hits) == (
-        1,
-        2,
-    )
+    assert bodies.certificates.cache_info()[:2] == (2, 1)  # hits, misses

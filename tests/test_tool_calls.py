@@ -11,7 +11,7 @@ from langchain_judges.cli.flags import PlanFlags
 from langchain_judges.cli.judge_flags import tell_plan
 from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.describe import estimate_calls
-from langchain_judges.testing import ServerCall, ServerReply, error, reply
+from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -192,3 +192,11 @@ def test_a_client_of_a_server_names_no_tools():
     options = json.dumps(judge.get_context_jsonschema())
     assert '"instructions"' in options
     assert not any(f'"{name}"' in options for name in ("tools", "evidence_tools"))
+
+
+@for_each("calls", [5, ["x"], {"a": 1}, [{"function": {"arguments": "[" * 100_000}}]])
+def test_calls_of_another_form_are_no_bug(calls):
+    server = FakeModelServer(lambda _: reply(None, tool_calls=calls))
+    with server:
+        failures = rubric(chat(server)).invoke(ITEM)["verdict"]["failures"]
+    assert {each["reason"] for each in failures} <= {"provider_error", "unparsable"}, failures

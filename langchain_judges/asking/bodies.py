@@ -12,8 +12,23 @@ from typing import Any
 # Bytes of an answer that are read: a reply of 16,000 tokens with twenty alternatives each has
 # a third of them.
 MOST = 64_000_000
-# How an answer may be packed.
+# How an answer may be packed, and what else a client of httpx would unpack.
 ACCEPTED = {"Accept-Encoding": "gzip"}
+_OTHERS = {"br", "zstd"}
+
+
+@cache
+def client_of_threads() -> Any:
+    """The client of all judges in threads: connections are kept for the next one."""
+    from openai import DefaultHttpxClient
+
+    return DefaultHttpxClient(**client_options(bound))
+
+
+def client_options(hook: Any) -> dict[str, Any]:
+    """The keywords of a client whose answers go through a hook."""
+    hooks = {"response": [hook]}
+    return {"event_hooks": hooks, "headers": ACCEPTED, "verify": certificates()}
 
 
 @cache
@@ -32,11 +47,18 @@ def bound(response: Any) -> None:
     Raises:
         httpx.DecodingError: It is packed in another way than was asked for.
     """
+    if response.has_redirect_location:
+        return
     httpx = import_module(type(response).__module__.partition(".")[0])
-    packed = response.headers.pop("content-encoding", "identity").strip().lower()
-    if packed not in {"identity", "gzip"}:
-        raise httpx.DecodingError(f"it is packed by {packed[:40]!r}, not by gzip")
-    response.stream = _stream_of(httpx)(response.stream, _Bound(is_packed=packed == "gzip"))
+    header = response.headers.pop("content-encoding", "")
+    names = [name.strip().lower() for name in header.split(",")]
+    packings = [name for name in names if name in {"gzip", "deflate", *_OTHERS}]
+    is_other = len(packings) > 1 or any(name in _OTHERS for name in packings)
+    if is_other and not response.is_error:
+        raise httpx.DecodingError(f"it is packed by {header[:40]!r}, not by gzip")
+    limit = _Bound(is_packed=bool(packings))
+    stream = _stream_of(httpx)
+    response.stream = stream(response.stream, limit, is_error=response.is_error)
 
 
 async def abound(response: Any) -> None:
@@ -48,7 +70,7 @@ class _Bound:
     """Unpacks an answer part by part, as far as the bound."""
 
     def __init__(self, *, is_packed: bool) -> None:
-        self._left, self._unpacking = MOST, zlib.decompressobj(31) if is_packed else None
+        self._left, self._unpacking = MOST, zlib.decompressobj(47) if is_packed else None
 
     def unpacked(self, part: bytes) -> bytes:
         if self._unpacking:
@@ -64,13 +86,15 @@ def _stream_of(httpx: Any) -> type:
     """A bounded stream of parts, as a package of clients wants it."""
 
     class Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):  # type: ignore[misc]
-        def __init__(self, parts: Any, bound: _Bound) -> None:
-            self._parts, self._bound = parts, bound
+        def __init__(self, parts: Any, bound: _Bound, *, is_error: bool) -> None:
+            self._parts, self._bound, self._is_error = parts, bound, is_error
 
         def _unpacked(self, part: bytes) -> bytes:
             try:
                 return self._bound.unpacked(part)
             except (ValueError, zlib.error) as exc:
+                if self._is_error:  # its status says more than what stands in it
+                    return b""
                 raise httpx.DecodingError(str(exc)) from exc
 
         def __iter__(self) -> Iterator[bytes]:

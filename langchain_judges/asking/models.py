@@ -25,7 +25,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.retry import RunnableRetry
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.bodies import ACCEPTED, abound, bound, certificates
+from langchain_judges.asking.bodies import abound, client_of_threads, client_options
 from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -374,7 +374,8 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
 
     langchain-openai shares one asynchronous client between all event loops of a process. A
     connection that a loop left behind takes the request, which is paid for, and then fails
-    with "Event loop is closed". A client that the caller gave is kept.
+    with "Event loop is closed". A client that the caller gave is kept, and in threads one of
+    the caller's own sockets.
 
     Args:
         model: The model.
@@ -384,13 +385,14 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
     root = getattr(model, f"root_{kind}client", None)
     if root is None or getattr(model, f"http_{kind}client", None) is not None:
         return model
-    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+    if in_loop:
+        from openai import DefaultAsyncHttpxClient
 
-    hooks = {"response": [abound if in_loop else bound]}
-    client = DefaultAsyncHttpxClient if in_loop else DefaultHttpxClient
-    own = root.with_options(
-        http_client=client(event_hooks=hooks, headers=ACCEPTED, verify=certificates())
-    )
+        own = root.with_options(http_client=DefaultAsyncHttpxClient(**client_options(abound)))
+    elif getattr(model, "http_socket_options", None) is None:
+        own = root.with_options(http_client=client_of_threads())
+    else:
+        return model
     changes = changed_clients(model, lambda client: own if client is root else client)
     return model.model_copy(update=changes)
 
@@ -447,7 +449,7 @@ class _Reply(_Beside):
         """A common reply as a dictionary, any other as the client reads it."""
         try:
             body = json.loads(self._behind.http_response.content)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self._behind.parse()
         if not _is_common(body):
             return self._behind.parse()
@@ -465,9 +467,16 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
         return False
     messages = [one.get("message") if isinstance(one, dict) else None for one in choices]
     return all(
-        isinstance(each, dict) and each.get("role") == "assistant" and not each.get("refusal")
+        isinstance(each, dict)
+        and each.get("role") == "assistant"
+        and not each.get("refusal")
+        and _are_calls(each.get("tool_calls") or [])
         for each in messages
     )
+
+
+def _are_calls(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def _slim(tokens: object) -> None:
@@ -491,7 +500,7 @@ def _mark_no_object(function: object) -> None:
     arguments = function.get("arguments") if isinstance(function, dict) else None
     try:
         value = json.loads(arguments) if arguments and isinstance(arguments, str) else {}
-    except ValueError:  # LangChain says of these that they are invalid
+    except (ValueError, RecursionError):  # LangChain says of these that they are invalid
         return
     if isinstance(function, dict) and not isinstance(value, dict):
         function["arguments"] = f"no object: {arguments}"
