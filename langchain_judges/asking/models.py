@@ -180,12 +180,20 @@ class WrappedModel(BaseChatModel):
         return "wrapped"
 
     def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, _: Any = None, **more: Any
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **more: Any,
     ) -> ChatResult:
         return _result_of(self.runnable.invoke(messages, **_stopped(stop), **more))
 
     async def _agenerate(
-        self, messages: list[BaseMessage], stop: Any = None, _: Any = None, **more: Any
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **more: Any,
     ) -> ChatResult:
         return _result_of(await self.runnable.ainvoke(messages, **_stopped(stop), **more))
 

@@ -54,7 +54,7 @@ def standard_of(judge: object) -> Standard:
         if len(criteria) != 1:
             return ""
         criterion = criterion_words(criteria[0])
-        return texts.WORDS["standard"].format(
+        return str(texts.WORDS["standard"]).format(
             criterion=criterion, labels=label_words(criteria[0])
         )
 
