@@ -191,7 +191,7 @@ def test_what_people_know_of_an_item_is_not_shown():
     ("item", "problem"),
     [
         ({"input": "x", "output": "y"}, "needs a reference to compare with, or a source"),
-        ({**ITEM, "expected": []}, "text or a list of texts"),
+        ({**ITEM, "expected": []}, "needs a reference to compare with, or a source"),
         ({**ITEM, "source": "broken \ud83d"}, "`source` has a broken character"),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         ({"corrected": [1]}, "`corrected` must be a label"),
         ({"right": 1}, r"no \['right'\]; it takes .*'output_a', 'output_b', 'reference'"),
         ({"corrected": float("nan")}, "must be a label"),
-        ({"input": [3]}, "plain JSON"),
+        ({"mode": object()}, "plain JSON"),
     ],
 )
 def test_what_is_no_example_is_refused_and_nothing_is_kept(memory, bad, says):
