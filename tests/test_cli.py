@@ -260,7 +260,7 @@ def test_a_preset_that_is_not_there_is_named_before_its_method(tmp_path):
     path = tmp_path / "replies.csv"
     path.write_text("input,output\nWhy?,So.\n")
     said = invoke("judge", path, *RUBRIC, "--preset", "politness").stderr
-    assert "there is no preset 'politness' of 'rubric'; there are" in said
+    assert "there is no preset 'politness' of 'rubric'; did you mean 'tone'" in said
 
 
 def test_each_of_the_reasons_is_named_for_which_rows_were_not_judged(serve, write):
