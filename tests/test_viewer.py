@@ -147,6 +147,10 @@ def test_markdown_is_rendered_and_pathological_texts_are_not_slow():
     assert markdown("x" * 60_000).startswith("<pre>")
 
 
+def test_a_single_line_break_of_a_judged_text_is_shown():
+    assert "Literature.<br />\nHistory." in markdown("Literature.\nHistory.")
+
+
 def test_an_agents_run_is_steps_of_which_calls_and_results_are_folded():
     call = {"name": "search", "args": {"q": "ferry"}, "id": "1"}
     work = [
@@ -457,7 +461,7 @@ def test_texts_of_a_writer_are_looked_at_beside_what_was_asked(tmp_path):
     found = read([written(tmp_path / "t.jsonl", written_rows)])
     html = shown(client_of(Page(found))).json()["text"]
     assert "The dog runs." in html
-    assert "dog\nrun" in html
+    assert "dog<br />\nrun" in html
 
 
 def test_a_comparison_of_two_systems_shows_their_texts(serve, tmp_path):

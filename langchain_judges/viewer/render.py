@@ -32,7 +32,7 @@ _LONGEST = 50_000
 # Words of two texts that are compared; of longer ones lines are.
 _MOST_WORDS = 6_000
 _UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{STEERING.pattern}")
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
 _MARKDOWN.disable(["image", "link", "autolink", "reference", "html_block", "html_inline"])
 _FOLDED = re.compile(r"(invalid )?(call|result|error|file|tools available|nodes|system)\b")
 _SHOWN_MEDIA = re.compile(r"image/(png|jpeg|gif|webp)|audio/[\w.+-]+")
