@@ -280,10 +280,11 @@ def proposal(own, **item):
 def test_long_texts_are_cut_until_they_are_asked_for(tmp_path):
     entry = proposal("x", output="\n".join(f"line {n}" for n in range(40)))
     request = {"labels": [0, 1], "modes": [], "proposals": [entry]}
-    console, keys = Console(width=80, file=io.StringIO()), iter("vq")
+    screen, keys = io.StringIO(), iter("vq")
+    console = Console(width=80, file=screen)
     with closing(AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))) as file:
         Terminal(console, lambda: next(keys), ProposalDesk(request, file)).go_through([(0, "")])
-    cut, _, whole = console.file.getvalue().partition("1 of 1")
+    cut, _, whole = screen.getvalue().partition("1 of 1")
     assert "… 28 more lines" in cut
     assert "line 39" not in cut
     assert "line 39" in whole

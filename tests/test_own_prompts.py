@@ -131,9 +131,10 @@ def test_a_plain_list_of_examples_is_shown_whole_by_a_rubric_and_by_an_own_promp
 
 
 def test_examples_in_turns_stand_where_a_template_has_messages():
-    turns = [("system", "Be fair."), MessagesPlaceholder("examples"), ("human", "{outputs}?")]
     model = FakeChatModel(replies=fitting_reply)
-    own = ChatPromptTemplate(turns)
+    own: Any = ChatPromptTemplate(
+        [("system", "Be fair."), MessagesPlaceholder("examples"), ("human", "{outputs}?")]
+    )
     judge = create_rubric_judge(model, memory=SHOTS, prompts=own, explain="none")
     judge.invoke(ITEM)
     replies = [part for part in model.prompts[0].split("\n---\n") if '"label": "' in part]
