@@ -277,6 +277,8 @@ def test_progress_counts_agreement_and_names_the_next_command(desk):
     desk.found.files = {"judge": "v.jsonl"}
     client = client_of(Page(desk.found, desk))
     for place, row in enumerate(desk.found.rows):
+        # Who labels is not told meanwhile with whom the judge agrees.
+        assert desk.standing() == ([], "")
         key = str(sides(row).index("A") + 1)
         answer(client, place=place, by="Ana", do="say", name="", key=key)
     state = client.get("/state", params={"t": "secret", "by": "Ana"}).json()
@@ -474,3 +476,10 @@ def test_a_comparison_of_two_systems_shows_their_texts(serve, tmp_path):
     found = read([out])
     assert (found.rows[0]["output_a"], found.rows[0]["output_b"]) == ("good", "bad")
     assert [len(run) for run in found.judges.values()] == [3]
+
+
+def test_a_file_without_texts_is_refused_in_a_few_lines(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"index": 1}\n' * 290)
+    with pytest.raises(InputError, match=r"row 3: .* And 287 more\.$"):
+        read([path])

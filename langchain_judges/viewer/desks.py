@@ -117,15 +117,15 @@ class LabelDesk:
         return (self.places[mark] for mark in self.file.answers if mark in self.places)
 
     def standing(self) -> tuple[list[str], str]:
-        """Agreement so far; the next command once enough is labelled."""
+        """Agreement so far and the next command, once enough is labelled: before, either leads."""
         rows = {place: self.found.rows[place] for place in self.touched()}
+        if len(rows) < min(labelling.FIRST, len(self.found.rows)):
+            return [], ""
         counts = labelling.agreements(self.file, rows, self.found.verdicts())
         told = [
             f"{who} agree{'s' * (who != 'people')} on {k} of {n}"
             for who, (k, n) in counts.items()
         ]
-        if len(rows) < min(labelling.FIRST, len(self.found.rows)):
-            return told, ""
         files = dict.fromkeys(map(str, self.found.files.values()))
         source = [part for path in files for part in ("--verdicts", path)]
         command = ["langchain-judges", "trust", str(self.file.path)]

@@ -140,7 +140,9 @@ def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Co
         if joined.left_out:
             found.problems.append(f"{name}: {joined.left_out}")
     if not found.rows and not found.reports:
-        raise InputError(f"there is nothing to show. {' '.join(found.problems)}".strip())
+        told, rest = " ".join(found.problems[:3]), len(found.problems) - 3
+        more = f" And {rest} more." if rest > 0 else ""
+        raise InputError(f"there is nothing to show. {told}{more}".strip())
     return found
 
 
