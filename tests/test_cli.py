@@ -246,6 +246,15 @@ def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):
     assert "'ann,bob'; name several in a list, or repeat --column" in joint.stderr
 
 
+def test_a_run_reads_a_field_from_several_columns(serve, tmp_path):
+    path, server = tmp_path / "items.csv", serve(labels)
+    path.write_text("input,output,c1,c2,ann,bob\nWhy?,So.,One.,Two.,1,0\n")
+    several = {"source": ["c1", "c2"], "human_votes": ["ann", "bob"]}
+    named = [f"--column={field}={name}" for field, own in several.items() for name in own]
+    result = judging(path, server, "--method", "allure", *named)
+    assert (result.exit_code, len(server.calls)) == (0, 1), result.stderr
+
+
 def test_a_warning_is_printed_once_and_names_flags(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     path = tmp_path / "replies.csv"

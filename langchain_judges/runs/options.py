@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -90,7 +90,9 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
-    columns: Annotated[Mapping[str, str] | None, Rule("columns by field")] = None
+    columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
+        None
+    )
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
     out: FilePath = None
     raw: bool = False
