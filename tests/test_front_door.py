@@ -385,3 +385,33 @@ def test_the_criteria_of_a_row_are_sent_in_any_shape_on_every_path(path, rubric,
     [prompt] = sent(path, {**ITEM, "rubric": CRITERIA[rubric]}, tmp_path)
     assert "Is it in Kyiv?" in prompt
     assert "Is it right?" not in prompt
+
+
+@for_each(
+    ("expected", "shown"),
+    [
+        ([{"answer": "x1"}, {"answer": "y1"}], "- x1\n- y1"),
+        ([{"page_content": "p1"}, {"page_content": "q1"}], "- p1\n- q1"),
+        (["x1", {"a": 1}], '["x1", {"a": 1}]'),
+    ],
+)
+def test_several_right_answers_are_read_by_their_usual_names(expected, shown):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="correctness")
+    judge.invoke({"input": "q?", "output": "a", "expected": expected})
+    assert shown in model.prompts[0]
+
+
+@for_each("output", [["x", AIMessage("y")], [None]])
+def test_lists_of_messages_beside_texts_and_of_nothing_are_refused(output):
+    judge = create_rubric_judge(FakeChatModel(), rubric="correctness")
+    with pytest.raises(InputError, match="`output` must be a text"):
+        judge.invoke({"input": "q?", "output": output, "expected": "e"})
+
+
+def test_times_of_numpy_are_shown_as_times():
+    model = FakeChatModel(replies=fitting_reply)
+    when = {"at": np.datetime64("2024-01-02", "ns"), "took": np.timedelta64(3, "s")}
+    create_rubric_judge(model, rubric="Good?").invoke({"input": "q?", "output": when})
+    assert "2024-01-02T00:00:00" in model.prompts[0]
+    assert "3 seconds" in model.prompts[0]

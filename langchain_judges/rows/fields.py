@@ -12,6 +12,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, TypeGuard
 
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
@@ -133,9 +134,13 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
 
 
 def _is_words(value: object) -> bool:
-    """Whether a value is a number, a truth value, or a list that holds no messages."""
+    """Whether a value is a number, a truth value, or a list of something but messages."""
     if isinstance(value, list | tuple):
-        return not any(isinstance(part, Mapping) and _OF_MESSAGES & {*part} for part in value)
+        return any(part is not None for part in value) and not any(
+            isinstance(part, BaseMessage)
+            or (isinstance(part, Mapping) and _OF_MESSAGES & {*part})
+            for part in value
+        )
     return isinstance(value, bool | int | float)
 
 
@@ -169,11 +174,18 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     return value
 
 
+def _names_an_answer(value: object) -> bool:
+    names = (*USUAL["reference"], "page_content")
+    return isinstance(value, Mapping) and any(name in value for name in names)
+
+
 def _answers_in(values: Sequence[object], read: Callable[[Any], object]) -> object:
-    """Each of several right answers; data are one answer."""
-    if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in values):
+    """Each of several right answers, which data may name; other data are one answer."""
+    named = partial(find, field="reference", source=None, named=True)
+    parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
+    if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in parts):
         return _text(values, "reference")
-    return [read(each) for each in values]
+    return [read(each) for each in parts]
 
 
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:

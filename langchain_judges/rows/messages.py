@@ -256,8 +256,9 @@ def plain_data(value: Any) -> Any:
     >>> plain_data({"parts": {7}, "share": float("nan"), "raw": b"Kyiv"})
     {'parts': [7], 'share': None, 'raw': 'Kyiv'}
     """
-    if hasattr(value, "tolist"):  # of numpy
-        value = value.tolist()
+    if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
+        is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
+        value = (value.astype(str) if is_time else value).tolist()
     if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
         return value
     if type(value) in (list, tuple):

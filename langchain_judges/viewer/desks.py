@@ -117,7 +117,7 @@ class LabelDesk:
         return (self.places[mark] for mark in self.file.answers if mark in self.places)
 
     def standing(self) -> tuple[list[str], str]:
-        """Agreement so far and the next command, once enough is labelled: before, either leads."""
+        """Agreement and the next command, once enough is labelled: earlier they would lead."""
         rows = {place: self.found.rows[place] for place in self.touched()}
         if len(rows) < min(labelling.FIRST, len(self.found.rows)):
             return [], ""
