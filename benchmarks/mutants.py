@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 ROOMS = ("metrics", "report", "integrations", "cli")
@@ -52,7 +53,7 @@ def sample(seed: int, size: int) -> list[str]:
     for room in ROOMS:
         names = sorted(outcomes(room))
         drawn.append(draw.sample(names, min(size, len(names))))
-    return [name for names in zip(*drawn, strict=False) for name in names]
+    return [name for names in zip_longest(*drawn) for name in names if name]
 
 
 def main() -> None:

@@ -282,11 +282,13 @@ def test_each_of_the_reasons_is_named_for_which_rows_were_not_judged(serve, writ
 
 
 def test_cells_are_said_to_be_inert_of_a_table_that_is_there(serve, write, tmp_path):
+    rows, table = write([{**each, "note": "=cmd()"} for each in items(3)]), tmp_path / "o.csv"
     server = serve(labels)
-    marked = [{**each, "note": "=cmd()"} for each in items(3)]
-    out = ["-o", tmp_path / "o.csv", "--method", "rubric", "--set", "rubric=correctness"]
-    stopped = judging(write(marked), server, *out, "--max-calls", "1", "--concurrency", "1")
-    assert ("made inert" in stopped.stderr) is (tmp_path / "o.csv").exists()
+    out = ["-o", table, "--method", "rubric", "--set", "rubric=correctness"]
+    for more in (["--max-calls", "1", "--concurrency", "1"], []):
+        assert "made inert" in judging(rows, server, *out, *more).stderr
+    assert "'=cmd()" in table.read_text()
+    assert "made inert" not in judging(rows, server, *out[2:]).stderr
 
 
 @pytest.mark.parametrize(
