@@ -100,7 +100,7 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
     halves = "5 half wrong (only one side says tie; counted as half)"
-    assert f"Of 30: 5 not judged (counted as wrong), {halves}." in numbers.sentence
+    assert f"Of 30: {halves}, 5 not judged (counted as wrong)." in numbers.sentence
     assert numbers.n_disagreements == 5
 
 

@@ -233,7 +233,7 @@ def test_categories_and_disagreements_that_are_cut_say_how_many_there_are():
         row["category"] = f"c{number // 8}"  # ten of eight rows, and one of three
     html = report.trust(run_of(["B"] * 20 + ["A"] * 63), data).to_html()
     assert "4 more, all nearer to 0" in html
-    assert "10 of 20, first where people agree most" in html
+    assert "10 of 20: 20 wrong; first where people agree most" in html
     all_of_them = report.trust(run_of(["A", "B", "B"]), data_of(["A"] * 3)).to_html()
     assert "first where people agree most" not in all_of_them
     assert "all nearer to 0" not in all_of_them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +22,7 @@ from langchain_judges.report.answers import (
     rounded,
     two_texts,
 )
+from langchain_judges.report.overview import next_step
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 
@@ -141,7 +143,7 @@ def test_too_few_of_a_label_are_said_and_counted():
     )
     # Five more, of which one in twenty is one: they begin the count, and settle nothing.
     assert "About 100 more labels are needed before anything can be said." in answer.text
-    assert (answer.number, answer.labels) == (None, None)
+    assert (answer.number, answer.labels) == (None, 100)
 
 
 def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
@@ -315,6 +317,53 @@ def test_a_judge_that_knows_nothing_is_good_for_nothing(kind, rows):
     assert "yes" not in words(run, data).values()
     why = "beyond chance" if kind == "coin" else "it always says"
     assert kind == "first" or rows == 60 or why in uses(run, data)["averages"].text
+
+
+# Two people differ on each of 120 rows: a tie is what neither says, 3 and 1 what one does.
+@for_each("judge, ann, bob", [("tie", "AB", "BA"), (3, (1, 3), (3, 5)), (1, (1, 0), (0, 1))])
+def test_split_labels_count_in_part_against_a_judge_that_always_says_one_thing(judge, ann, bob):
+    rows = [
+        {"judge": judge, "ann": a, "bob": b}
+        for a, b in zip(list(ann) * 60, list(bob) * 60, strict=True)
+    ]
+    found: Any = report.trust_columns(rows, "judge", ["ann", "bob"])
+    answer = found.uses["averages"]
+    assert answer.word == "no"
+    assert judge == 1 or f"it always says {judge}, whatever people say" in answer.text
+    assert " 0 rows" not in found.sentence
+    assert "unknown are wrong" not in found.sentence
+
+
+def test_the_costliest_mistakes_are_of_as_many_as_the_answer_counts():
+    # Of 60 rows 10 are wrong by a majority, 20 wrong where people differ, and 10 in part.
+    votes = [[1, 1]] * 10 + [[1, 2]] * 20 + [[1, 5]] * 10 + [[5, 5]] * 20
+    data = [
+        {**row, "human_votes": own}
+        for row, own in zip(texts_of([None] * 60), votes, strict=True)
+    ]
+    found = report.trust(items_of([5] * 60), data)
+    counts = "30 wrong by more than 1.0, 10 partly wrong (people differ; counted in part)"
+    assert f"Of 60: {counts}. " in found.sentence
+    assert found.n_disagreements == 40
+    assert f"10 of 40: {counts}; first" in found.to_html()
+
+
+def test_the_next_labels_are_those_of_the_nearest_answer():
+    found = report.trust(run_of(["A", "B"] * 6), data_of(["A", "B"] * 6))
+    found.uses["averages"] = replace(found.uses["averages"], labels=1700)
+    step = next_step(found)
+    assert step.text == (
+        "Label 28 new rows like these; that is likely to settle single verdicts, not averages "
+        "over many rows (about 1,700)."
+    )
+    assert step.command.endswith("--max-rows 28")
+
+
+def test_labels_that_begin_the_count_are_the_nearest_step_and_settle_nothing():
+    labels = ["unsafe"] * 3 + ["fine"] * 57
+    step = next_step(report.trust(items_of(labels), texts_of(labels)))
+    assert step.text.startswith("Label 100 new rows like these; before that nothing is known ")
+    assert "likely" not in step.text
 
 
 def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():

@@ -381,7 +381,7 @@ def _tell_first(
     """Write the rows to label first where more labels would settle an answer, and say so."""
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
     if still_open := [each for each in uses if each.word == "not yet"]:
-        number = max(each.labels or 0 for each in still_open) or FIRST
+        number = min([each.labels for each in still_open if each.labels], default=FIRST)
         write_first(
             lambda places: {place: rows[place] for place in places},
             doubts(rows, runs),

@@ -162,9 +162,9 @@ class UseAnswer:
         reason: The finding, and the limit.
         number: The number that decides, with its interval.
         limit: Between which values the number has to lie.
-        labels: How many more labels would settle it, if it goes on as here; None: none, or more
-            than anybody gives.
-        missing: What it takes to settle it, where that is no number of labels.
+        labels: How many more labels would settle it, if it goes on as here, or with `missing`
+            how many are needed before anything is known; None: more than anybody gives.
+        missing: What it takes to settle it, where labels alone do not.
         basis: How many of the rows it rests on, and why others are out.
         brief: The number in a few words, for a table.
         parts: The same number by system or category, furthest from 0 first; or by what it says.

@@ -101,14 +101,15 @@ def _cost(row: JudgedRow) -> float:
 
 
 def _majority(row: JudgedRow) -> int:
-    return sum(vote == row.label for vote in row.votes)
+    return row.votes.count(row.choices[0])
 
 
 def _disagreement(row: JudgedRow) -> Disagreement:
     labels, verdict = row.data_row, row.verdict
-    people = str(row.label)
+    people = " or ".join(map(str, row.choices))
     if row.votes:
-        people += f" ({_majority(row)} of {len(row.votes)} votes)"
+        each = " each" if row.is_divided else ""
+        people += f" ({_majority(row)} of {len(row.votes)} votes{each})"
     return Disagreement(
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,

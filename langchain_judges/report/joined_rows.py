@@ -136,13 +136,17 @@ class JudgedRow:
         return None if self.is_divided else majority_vote(self.votes)
 
     @cached_property
+    def modes(self) -> list[Label]:
+        """The label, or else each answer that most people give."""
+        label = self.data_row.get("label")
+        counts = Counter(self.votes if label is None else [label])
+        return [answer for answer, count in counts.items() if count == max(counts.values())]
+
+    @cached_property
     def choices(self) -> list[Label]:
-        """Right answer: the label, or each answer to a single text that most people give."""
-        whole = kind_of_verdict(self.verdict) == "pair"
-        if whole or self.data_row.get("label") is not None:
-            return [] if self.label is None else [self.label]
-        counts = Counter(self.votes)
-        return [vote for vote, count in counts.items() if count == max(counts.values())]
+        """Right answer: of a pair the label, of a single text each that most people give."""
+        whole = kind_of_verdict(self.verdict) == "pair" and self.label is not None
+        return [self.label] if whole else self.modes
 
     @property
     def is_divided(self) -> bool:

@@ -25,6 +25,7 @@ from langchain_judges.report.answers import (
 from langchain_judges.report.compared_runs import Contest, Drift
 from langchain_judges.report.measurements import headline_key, measure, slot_text
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.single_verdicts import mistakes_text
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
@@ -193,7 +194,7 @@ def next_step(report: Measured) -> NextStep:
         return _mend_mistakes(report)
     helps = any(each.labels or each.missing for each in uses.values())
     if helps or set(words.values()) == {"not measured"}:
-        return _label(report, max(labels, default=0))
+        return _label(report, min(labels, default=0))
     if {"not yet", "no"} & {*words.values()}:
         return _mend_mistakes(report)
     fine = [uses[use].title.lower() for use, word in words.items() if word == "yes"]
@@ -234,21 +235,26 @@ def _label(report: Measured, number: int) -> NextStep:
         which = which if doubtful else "of those without a label"
         which = f"{counted(number, 'row')}, {which}"
     return NextStep(
-        f"Label {which}{_outlook(list(report.uses.values()))}",
+        f"Label {which}{_outlook(list(report.uses.values()), number)}",
         f"langchain-judges label {source} -o labels.jsonl --max-rows {number}",
     )
 
 
-def _outlook(uses: Sequence[UseAnswer]) -> str:
-    """End of a sentence: what more labels are likely to settle, and what they do not change."""
+def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
+    """End of a sentence: what so many labels are likely to settle, and what they do not."""
     names: dict[str, list[str]] = {}
     for each in uses:
-        names.setdefault("settled" if each.labels else each.word, []).append(each.title.lower())
+        near = each.labels and each.labels <= number
+        far = f" (about {each.labels:,})" if each.labels and not near else ""
+        key = ("first" if each.missing else "settled") if near else each.word
+        names.setdefault(key, []).append(each.title.lower() + far)
     still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
-    if "settled" not in names:
+    if not {"settled", "first"} & names.keys():
         return " ".join([f"{still}.", *(each.more for each in uses if each.missing)])
     rest = f", not {' and '.join(names['not yet'])}" if "not yet" in names else ""
-    return f"; that is likely to settle {' and '.join(names['settled'])}{rest}{still}."
+    ends = {"settled": "that is likely to settle", "first": "before that nothing is known of"}
+    said = [f"; {end} {' and '.join(names[key])}" for key, end in ends.items() if key in names]
+    return f"{''.join(said)}{rest}{still}."
 
 
 def _sharpen_for_people(report: Measured) -> NextStep:
@@ -267,15 +273,14 @@ def _sharpen_for_people(report: Measured) -> NextStep:
 def _mend_mistakes(report: Measured) -> NextStep:
     """Return a definition to sharpen where one kind of mistake leads, else a guideline."""
     sample = report.sample
-    kinds = Counter[tuple[Label | None, Label | None]](
-        (row.label, row.answer) for row in sample.mistakes
-    )
+    mistakes = [row for row in sample.mistakes if row.label is not None]
+    kinds = Counter[tuple[Label | None, Label | None]]((r.label, r.answer) for r in mistakes)
     if not kinds:
         return _label(report, 0)
     (label, answer), count = kinds.most_common(1)[0]
-    shown = [r for r in sample.mistakes if (r.label, r.answer) == (label, answer)][:3]
+    shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)][:3]
     names = [f"row {each.row.get('id') or each.place}" for each in shown]
-    total, slot = len(sample.mistakes), slot_text(report.numbers)
+    total, slot = len(mistakes), slot_text(report.numbers)
     of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:
         return NextStep(
@@ -393,6 +398,7 @@ def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
             "overview": overview(report),
             "step": next_step(report),
             "whom": "label" if report.sample.by_label else "people",
+            "mistakes": mistakes_text(report.sample),
             "parts": report.uses["averages"].parts[:MOST_PARTS],
             "more_parts": len(report.uses["averages"].parts[MOST_PARTS:]),
         }

@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.report.joined_rows import POINTS, JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
-from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
 
 
@@ -157,13 +156,6 @@ class Sample:
         """Rows of single texts on which people differ, without a majority."""
         return sum(row.is_divided for row in self.rows)
 
-    @property
-    def divided_text(self) -> str:
-        """How such rows count, in a sentence without its end."""
-        what = "rating" if self.rated else "label"
-        rows = counted(self.divided, "row")
-        return f"On {rows} no {what} has a majority; each person's answer counts in part"
-
     @cached_property
     def ratings(self) -> list[Any]:
         """People's rating of each text; where they are divided, the mean of theirs."""
@@ -277,13 +269,9 @@ class Sample:
 
     @cached_property
     def mistakes(self) -> list[JudgedRow]:
-        """The judged rows whose verdict is wrong, or half wrong, by what most people say."""
-        rows = zip(self.rows, self.misses, strict=True)
-        return [
-            row
-            for row, miss in rows
-            if miss and row.answer is not None and row.label is not None
-        ]
+        """The judged rows whose verdict is wrong, or wrong in part."""
+        both = zip(self.rows, self.misses, strict=True)
+        return [row for row, miss in both if miss and row.answer is not None]
 
     def basis(self, used: Sequence[bool]) -> str:
         """Sentence with the number of rows that count, and why others do not."""
@@ -306,14 +294,12 @@ class Sample:
         """In how many groups the rows are, where groups are counted."""
         return f" in {len({*self.groups}):,} groups" if self.groups else ""
 
-    def notes(self) -> list[str]:
-        """Sentences about rows that are counted in a special way."""
+    @property
+    def note(self) -> str:
+        """Sentence about rows without a group, where groups are counted."""
         alone = sum(row.data_row.get("group") is None for row in self.rows)
-        notes = {
-            f"{self.divided_text}.": self.divided,
-            f"Rows without a group, each a group of its own: {alone:,}.": self.groups and alone,
-        }
-        return [note for note, holds in notes.items() if holds]
+        known = self.groups and alone
+        return f"Rows without a group, each a group of its own: {alone:,}." if known else ""
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -27,6 +27,7 @@ from langchain_judges.report.answers import (
     with_range,
 )
 from langchain_judges.report.sample import Sample
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
 
 
@@ -63,23 +64,29 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
 AHEAD = (0.0, math.inf)
 
 
-def _counted(sample: Sample) -> str:
-    """Sentence with the numbers of wrong, half wrong and missing verdicts."""
-    both = list(zip(sample.misses, sample.answers, strict=True))
-    lost = sum(miss is not None and answer is None for miss, answer in both)
-    wrong = sample.misses.count(1.0) - lost
-    half = sum(0 < miss < 1 for miss in sample.misses if miss is not None)
+def mistakes_text(sample: Sample) -> str:
+    """How many of the judged rows are wrong, and how many in part."""
+    wrong = sum(miss == 1 for miss in sample.misses) - _lost(sample)
+    half = len(sample.mistakes) - wrong
     part = "half wrong (only one side says tie; counted as half)"
     if not sample.pairs:
         part = "partly wrong (people differ; counted in part)"
     far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
-    parts = {
-        f"{wrong:,} wrong{far}": wrong or not half,
-        f"{lost:,} not judged (counted as wrong)": lost,
-        f"{half:,} {part}": half,
-    }
-    labelled = sum(miss is not None for miss in sample.misses)
-    said = f"Of {labelled:,}: {', '.join(text for text, there in parts.items() if there)}"
+    parts = {f"{wrong:,} wrong{far}": wrong or not half, f"{half:,} {part}": half}
+    return ", ".join(text for text, there in parts.items() if there)
+
+
+def _lost(sample: Sample) -> int:
+    """Rows with a label that were not judged."""
+    both = zip(sample.misses, sample.answers, strict=True)
+    return sum(miss is not None and answer is None for miss, answer in both)
+
+
+def _counted(sample: Sample) -> str:
+    """Sentence with the numbers of wrong, half wrong and missing verdicts."""
+    labelled, lost = sum(miss is not None for miss in sample.misses), _lost(sample)
+    said = f"Of {labelled:,}: {mistakes_text(sample)}"
+    said += f", {lost:,} not judged (counted as wrong)" if lost else ""
     return said + divided_text(sample)
 
 
@@ -90,10 +97,11 @@ def divided_text(sample: Sample) -> str:
     pairs = zip(sample.misses, sample.labels, strict=True)
     agreed = [None if label is None else miss for miss, label in pairs]
     number = Number("", "", metrics.rate(agreed, **sample.settings))
-    return (
-        f". {sample.divided_text}; on the {number.result.n:,} others {with_range(number)} are "
-        "wrong"
-    )
+    rest = f"; on the {number.result.n:,} others {with_range(number)} are wrong"
+    what = "rating" if sample.rated else "label"
+    divided = f"On {counted(sample.divided, 'row')} no {what} has a majority"
+    counts = "each person's answer counts in part"
+    return f". {divided}; {counts}{rest if number.result.n else ''}"
 
 
 # ---- by label
@@ -109,10 +117,11 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
     rare, rows = sample.rare_label, sum(map(bool, sample.choices))
     if counts[rare] < LEAST_OF_A_LABEL:
         least = f"{math.floor(counts[rare])}; {LEAST_OF_A_LABEL} are needed"
-        reason = f"too few labels of the class `{rare}`: {least}"
+        reason = f"too few labels of the class `{rare}`: {least}{divided_text(sample)}"
         more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) * rows / counts[rare])
         missing = f"About {more:,} more labels are needed before anything can be said"
-        return UseAnswer("single", "not yet", reason, limit=limit, missing=missing, basis=basis)
+        own: Any = {"limit": limit, "labels": more, "missing": missing, "basis": basis}
+        return UseAnswer("single", "not yet", reason, **own)
     words = {part: decided(part.result, limit) for part in _parts(sample)}
     parts = sorted(words, key=lambda part: (_WORST_FIRST.index(words[part]), -part.result))
     word = words[parts[0]]
@@ -160,8 +169,10 @@ def _parts(sample: Sample) -> list[Number]:
     both = list(zip(sample.answers, sample.labels, strict=True))
     # A row that was not judged is missed, here as in the share.
     labelled, found = sum(label == rare for _, label in both), both.count((rare, rare))
-    note = f"it found {found:,} of the {labelled:,} texts labelled {rare}; {number.title}"
-    return [*parts, replace(number, note=f"{note} {with_range(number)} are wrong")]
+    note = f"{number.title} {with_range(number)} are wrong"
+    if labelled:
+        note = f"it found {found:,} of the {labelled:,} texts labelled {rare}; {note}"
+    return [*parts, replace(number, note=note)]
 
 
 BALANCED = "single.balanced"

@@ -102,11 +102,13 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     said = {answer for answer in sample.answers if answer is not None}
     if len(said) < 2:
         (always,) = said
-        others = sum(bool(own) and always not in own for own in sample.choices)
+        modes = [row.modes for row in sample.rows]
+        others = sum(1 - own.count(always) / len(own) for own in modes if own)
         if others >= LEAST_OF_A_LABEL:
             return "no", f"it always says {always}, whatever {sample.whom} say"
         found = f"it has said nothing but {always} so far, and {sample.whom} something else on"
-        return "not yet", f"{found} {counted(others, 'row')}"
+        few = counted(math.floor(others), "row") if others >= 1 else "hardly a row"
+        return "not yet", f"{found} {few}"
     # Two uses stand on it, and share the risk that chance alone is taken for knowledge.
     settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
     judge = sample.answers
