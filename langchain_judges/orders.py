@@ -102,6 +102,24 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
     )
 
 
+_NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
+_SIDE = re.compile(
+    r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
+)
+
+
+def naming_sides(text: str, names: Mapping[str, str]) -> str:
+    """A reason with other names for A and B, such as those of two systems.
+
+    >>> naming_sides("A is better: response B rambles.", {"A": "v1", "B": "v2"})
+    'v1 is better: response v2 rambles.'
+    """
+    if not names:
+        return text
+    named = naming(text, names, _NOUNS)
+    return _SIDE.sub(lambda found: names[found[0]], named)
+
+
 def prefer(scores: Mapping[str, float]) -> Preference:
     """The text with the larger score; equal scores are a tie."""
     a, b = scores["A"], scores["B"]

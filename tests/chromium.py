@@ -26,6 +26,7 @@ needed = pytest.mark.skipif(
 # Chromium reads commands from descriptor 3 and answers on 4.
 _START = "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 3); os.dup2(w, 4); "
 _START += "os.execv(sys.argv[3], sys.argv[3:])"
+_CODES = {"Escape": 27, " ": 32, "PageDown": 34, "End": 35, "Home": 36}
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
@@ -116,6 +117,7 @@ class Chromium:
 
     def open(self, page: Path | str, width: int, *, dark: bool = False) -> None:
         """Show a page or an address at a width and wait until it is loaded."""
+        self.call("Page.navigate", url="about:blank")  # what a page asked for last ends here
         self.events.clear()
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
@@ -130,7 +132,9 @@ class Chromium:
     def press(self, *keys: str) -> None:
         """Press keys one right after the other."""
         for key in keys:
-            text = {"text": key} if len(key) == 1 else {}
+            text: dict = {"text": key} if len(key) == 1 else {}
+            if key in _CODES:  # what the browser itself does with a key, it does by its number
+                text["windowsVirtualKeyCode"] = _CODES[key]
             self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
             self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 

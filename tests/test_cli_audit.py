@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app
+from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.testing import reply
 from langchain_judges.viewer.desks import ProposalDesk
-from langchain_judges.viewer.terminal import Terminal, read_key
 from tests.cases import for_each
 from tests.planners import fooled, planning
 from tests.processes import start

@@ -92,7 +92,7 @@ def test_each_person_is_kept_apart_and_the_row_says_what_most_say(tmp_path):
     assert (line["label"], line["human_votes"]) == (1, [0, 1, 1])
     assert line["labels"] == {"tone": "rude"}
     assert [each["by"] for each in line["answers"]] == ["Bo", "Cy", "Ana"]
-    file.take_back(row, "Bo", "")
+    file.relabel(row, "Bo", {})
     # One against one: nobody knows.
     assert "label" not in json.loads((tmp_path / "l.jsonl").read_text())
     file.close()
@@ -129,6 +129,25 @@ def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path
     assert found[1]["answers"][0] == {"by": "Ana", "labels": found[1]["labels"], "note": "Odd."}
     assert "2 labelled now, 2 in" in said
     assert "tone polite: 1, tone rude: 1" in said
+
+
+def test_labels_without_a_key_are_typed(tmp_path):
+    rows = [{"id": f"t{i}", "input": "q", "output": "text"} for i in range(2)]
+    data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
+    words = ",".join(f"k{n}" for n in range(24))
+    said = label(data, "-o", out, "--labels", words, keys="c=k23\n")
+    assert sorted(labels(out).values()) == ["k11", "k23"]
+    assert "[=] type one of k21, k22, k23" in " ".join(said.split())
+
+
+def test_rows_on_which_people_differ_are_named(tmp_path):
+    rows = [{"id": f"t{i}", "input": "q", "output": "text", "label": 0} for i in range(2)]
+    file = LabelFile(tmp_path / "l.jsonl")
+    for row, given in zip(rows, (0, 1), strict=True):
+        file.say(row, "Ana", "", given)
+    told = [file.difference(row) for row in rows]
+    assert told == ["", "People say 0, 1; the row has no label."]
+    file.close()
 
 
 @for_each("text", ["1", "", "rude,rude", "rude polite", "a,"])

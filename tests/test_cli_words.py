@@ -188,7 +188,7 @@ REFUSED = {
     "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--out of more than two systems",
     "judge pairs.jsonl --method relative --model a,b": "relative asks one model, got",
     "trust pairs.jsonl --method bsm,bsm --model m": "--method names one twice",
-    "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be 2 to 10 different labels",
+    "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be two or more different labels",
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust": "name either --model",
     "trust --model fake": "name the rows to judge",

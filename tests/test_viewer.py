@@ -15,6 +15,7 @@ from langchain_judges import create_relative_judge, judge_many, report
 from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.cli import app as cli
 from langchain_judges.errors import InputError, OutputError
+from langchain_judges.orders import naming_sides
 from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
@@ -22,7 +23,7 @@ from langchain_judges.viewer import View, view
 from langchain_judges.viewer.app import Page, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read
-from langchain_judges.viewer.render import markdown, placed, texts
+from langchain_judges.viewer.render import markdown, texts
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.memories import memory_of
@@ -200,7 +201,7 @@ def test_differences_are_marked_by_word_in_both_texts():
     ],
 )
 def test_a_rationale_names_texts_by_their_places_on_the_page(said, here):
-    assert placed(said, "BA") == here
+    assert naming_sides(said, {"A": "2", "B": "1"}) == here
 
 
 def test_judges_and_people_stay_hidden_until_ones_own_answer_is_in(desk):
@@ -240,8 +241,6 @@ def test_an_answer_names_the_text_that_stood_there_and_is_in_the_file_at_once(de
         "label": sides(row)[1],
         "labels": {"clear": None},
     }
-    answer(client, place=1, by="Ana", do="back", name="")
-    assert json.loads(desk.file.path.read_text())["label"] == "tie"
 
 
 def test_the_record_says_that_the_verdict_was_opened_first(desk):
@@ -271,6 +270,77 @@ def test_notes_are_kept_and_what_cannot_be_answered_is_refused(desk):
         assert refused.status_code == 400
         assert refused.text.startswith("not saved")
     assert "65,536 bytes" in answer(client, do="note", text="x" * 70_000).text
+
+
+def test_undo_says_again_what_was_said_before(desk):
+    client = client_of(Page(desk.found, desk))
+    answer(client, by="Ana", do="say", name="", key="1")
+    answer(client, by="Ana", do="note", text="Mind the date.")
+    answer(client, by="Ana", do="say", name="", key="t", was="1")
+    answer(client, place=1, by="Bo", do="say", name="", key="2")
+    undone = answer(client, place=3, by="Ana", do="undo").json()["row"]
+    assert (undone["place"], undone["said"], undone["note"]) == (0, {"": "1"}, "Mind the date.")
+    assert answer(client, by="Ana", do="undo").json()["row"]["said"] == {}
+    assert (
+        answer(client, by="Ana", do="undo").text == "not saved: there is nothing to take back"
+    )
+    assert desk.answered(1, "Bo") == {"": "2"}
+
+
+def test_an_answer_from_a_page_that_shows_an_older_one_is_refused(desk):
+    client = client_of(Page(desk.found, desk))
+    answer(client, by="Ana", do="say", name="", key="1")
+    answer(client, by="Ana", do="note", text="Mine.")
+    late: list[dict] = [{"do": "say", "name": "", "key": "2"}, {"do": "note", "text": "Old."}]
+    for each in late:
+        refused = answer(client, by="Ana", **each)
+        assert (refused.status_code, "in another window" in refused.text) == (400, True)
+    assert (desk.answered(0, "Ana"), desk.noted(0, "Ana")) == ({"": "1"}, "Mine.")
+
+
+def test_an_answer_that_cannot_be_written_is_none(desk, monkeypatch):
+    client = client_of(Page(desk.found, desk))
+    monkeypatch.setattr(desk.file, "path", desk.file.path / "no folder")
+    assert answer(client, by="Ana", do="say", name="", key="1").status_code == 507
+    assert shown(client, by="Ana").json()["said"] == {}
+
+
+def test_opening_a_row_of_which_nothing_is_known_is_not_noted(desk):
+    desk.found.judges.clear()
+    client = client_of(Page(desk.found, desk))
+    answer(client, place=1, by="Ana", do="open")
+    answer(client, place=1, by="Ana", do="say", name="", key="1", opened=True)
+    assert "opened" not in desk.people(1)[0]
+    answer(client, place=0, by="Ana", do="open")  # a person labelled it before
+    assert desk.people(0) == [{"by": "Ana", "opened": True}]
+
+
+def test_an_answer_that_differs_from_an_earlier_label_is_said(desk):
+    client = client_of(Page(desk.found, desk))
+    key = str(sides(desk.found.rows[0]).index("B") + 1)  # the row came with A
+    first = answer(client, by="Ana", do="say", name="", key=key).json()["row"]
+    last = answer(client, by="Ana", do="say", name="clear", key="1").json()["row"]
+    assert first["differs"] == ""  # other questions are open
+    assert last["differs"] == "People say A, B; the row has the label tie."
+
+
+def test_every_label_has_a_key_also_the_thirtieth():
+    asked = Questionnaire.read(",".join(f"k{n}" for n in range(30)), ())
+    [question] = asked.of({"output": "x"})
+    assert [*question.choices.values()] == [f"k{n}" for n in range(30)]
+    assert [*question.choices][8:12] == ["9", "0", "b", "c"]
+    assert question.choices["30"] == "k29"
+    found = Collection(texts_of([f"k{n}" for n in range(12)]))
+    assert len(labels_of(found).split(",")) == 12
+
+
+def test_a_text_that_is_nowhere_is_said_to_be(tmp_path):
+    _, run = pairs_and_run()
+    found = read([written(tmp_path / "v.jsonl", run)])
+    html = texts(found.rows[0], blind=False)
+    assert html.count("not in these files") == 2
+    assert "Request" not in html
+    assert "an empty text" in texts({"input": "q", "output": ""}, blind=False)
 
 
 def test_progress_counts_agreement_and_names_the_next_command(desk):
@@ -406,7 +476,10 @@ def test_proposals_of_an_audit_are_decided_with_mode_and_note(tmp_path):
         answer(client, do="say", by="Ana", name="", key="a", mode="keywords")
         answer(client, place=1, do="say", by="", name="", key="0")
         state = answer(client, place=2, do="say", by="", name="", key="r").json()["state"]
-        assert shown(client, 0).json()["said"] == {"": "a"}
+        before = shown(client, 0).json()
+        assert (before["said"], before["mode"]) == ({"": "a"}, "keywords")
+        answer(client, do="say", by="Ana", name="", key="r", was="a")
+        answer(client, do="undo", by="Ana")
         assert "the audit goes on" in state["told"][0]
     mode = {"answer": "mode", "mode": "keywords", "note": "Mind the order.", "auditor": "Ana"}
     assert file.answers == {

@@ -110,9 +110,69 @@ def test_an_answer_is_taken_back_skipped_and_changed_without_a_mouse(browser, se
     assert lines(serving.out)[0]["id"] != first["id"]
     browser.press("n")
     browser.press(*"odd", "Enter")
-    browser.wait_for("document.activeElement.id === 'list'")
+    browser.wait_for("document.activeElement.id === 'item'")
     browser.wait_for("document.querySelector('#told').textContent === 'The note is saved.'")
     assert [row["answers"][0].get("note") for row in lines(serving.out)] == [None, "odd"]
+
+
+def test_undo_after_a_change_gives_the_earlier_answer_back(browser, serving):
+    opened(browser, serving())
+    browser.press("1")
+    answered(browser, 1)
+    browser.press("k")
+    browser.wait_for("row.isDone")
+    browser.press("t")
+    browser.wait_for(
+        "!busy && document.querySelector('#told').textContent.includes('a tie, saved')"
+    )
+    assert lines(serving.out)[0]["label"] == "tie"
+    browser.press("u")
+    browser.wait_for("!busy && row.isDone && row.said[''] === '1'")
+    [line] = lines(serving.out)
+    assert line["label"] == sides(line)[0]
+
+
+def test_a_tab_that_shows_an_older_answer_overwrites_none(browser, serving, tmp_path):
+    address = serving()
+    opened(browser, address)
+    with Chromium(tmp_path / "other") as other:
+        opened(other, address)
+        browser.press("1")
+        answered(browser, 1)
+        other.press("2")
+        other.wait_for("document.querySelector('#told').textContent.includes('another window')")
+        other.wait_for("row.isDone && row.said[''] === '1'")
+    [line] = lines(serving.out)
+    assert line["label"] == sides(line)[0]
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_keys_scroll_a_long_text_also_after_a_button_was_pressed(browser, serving, width):
+    long = [{**row, "output_a": "word " * 9_000} for row in data_of([None] * 3)]
+    opened(browser, serving(rows=long), width)
+    top = "Math.max(document.querySelector('main').scrollTop, window.scrollY)"
+    for key in ("PageDown", " ", "End"):
+        before = browser.ask(top)
+        browser.press(key)
+        browser.wait_for(f"{top} > {before}")
+    browser.press("Home")
+    browser.wait_for(f"{top} === 0")
+    browser.ask("document.querySelector('#keys button').click()")
+    answered(browser, 1)
+    browser.press("PageDown")
+    browser.wait_for(f"{top} > 0")
+
+
+def test_keys_are_explained_and_one_that_does_nothing_says_so(browser, serving):
+    opened(browser, serving())
+    browser.press("z")
+    browser.wait_for("document.querySelector('#told').textContent.includes('? shows the keys')")
+    browser.press("?")
+    browser.wait_for("document.querySelector('#help').open")
+    browser.press("1")  # nobody answers behind the list of keys
+    browser.press("Escape")
+    browser.wait_for("!document.querySelector('#help').open")
+    assert lines(serving.out) == []
 
 
 def test_two_tabs_of_two_people_write_one_file(browser, serving, tmp_path):
@@ -176,7 +236,7 @@ def test_filters_and_search_leave_the_rows_that_are_like_them(browser, serving):
     browser.wait_for("row.place === 1")
     browser.press("1")
     browser.wait_for(
-        "document.querySelector('#told').textContent === 'Every row here is answered.'"
+        "document.querySelector('#told').textContent.endsWith('Every row here is answered.')"
     )
     browser.ask("document.querySelector('#filters [data-filter=flipped]').click()")
     browser.press("/")

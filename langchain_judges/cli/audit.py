@@ -38,6 +38,7 @@ from langchain_judges.cli.row_files import (
     judge_rows,
     named_columns,
 )
+from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
@@ -45,7 +46,6 @@ from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
 from langchain_judges.viewer.desks import ProposalDesk
-from langchain_judges.viewer.terminal import Terminal, read_key
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

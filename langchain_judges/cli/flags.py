@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -160,13 +160,29 @@ class RunFlags(PlanFlags):
     keep_requests: bool = False
 
 
-def by_criterion(labels: Sequence[str] | None) -> tuple[str | None, list[str]]:
-    """The labels of single texts as a whole, None where none are named, and by criterion.
+@dataclass(frozen=True)
+class QuestionFlags:
+    """Questions, and the person who answers.
 
-    Raises:
-        OptionError: The whole has two.
+    Attributes:
+        labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
+            those that judges and people gave. With a criterion, as in tone=rude,polite or
+            tone=, rows are labelled by criterion; repeatable.
+        name: Your name: the answers of several people are kept apart.
     """
-    whole = [each for each in labels or () if "=" not in each]
-    if len(whole) > 1:
-        raise OptionError(f"--labels of a whole text is named once, got {', '.join(whole)}")
-    return next(iter(whole), None), [each for each in labels or () if "=" in each]
+
+    labels: Labels = None
+    name: str = ""
+
+    @property
+    def questions(self) -> tuple[str | None, list[str]]:
+        """The labels of a whole text, None where none are named, and of each criterion.
+
+        Raises:
+            OptionError: The whole has two.
+        """
+        labels = self.labels or []
+        whole = [each for each in labels if "=" not in each]
+        if len(whole) > 1:
+            raise OptionError(f"--labels of a whole text is named once, got {', '.join(whole)}")
+        return next(iter(whole), None), [each for each in labels if "=" in each]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from langchain_judges.cli.flags import Labels, Paths, RowFlags, by_criterion, unfolded
-from langchain_judges.cli.messages import error_console, refusals_as_exits, say
+from langchain_judges.cli.flags import Paths, QuestionFlags, RowFlags, unfolded
+from langchain_judges.cli.messages import error_console, refusals_as_exits, say, warn
 from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
@@ -22,21 +22,20 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     known_rows,
 )
+from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import InputError
 from langchain_judges.report.labelling import (
     FIRST,
     SURE,
     LabelFile,
-    Questionnaire,
     chosen,
     doubt_of,
-    doubts,
     line_of,
+    to_label,
 )
 from langchain_judges.runs.summary import counted
-from langchain_judges.viewer.desks import LabelDesk
-from langchain_judges.viewer.items import Collection
-from langchain_judges.viewer.terminal import Terminal, read_key
+from langchain_judges.viewer.desks import open_labels
+from langchain_judges.viewer.items import Collection, collected
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
@@ -101,20 +100,14 @@ class FirstToLabel:
 
 
 @dataclass(frozen=True)
-class LabelFlags:
-    """Choice of rows, and the answers that a person may give.
+class LabelFlags(QuestionFlags):
+    """Choice of rows, and the questions about them.
 
     Attributes:
         verdicts: Results of a judge: doubtful rows come first; repeatable.
-        labels: Labels of single texts: digits such as 12345, or words, as in rude,polite;
-            default 01. With a criterion, as in tone=rude,polite or tone=, rows are labelled by
-            criterion; repeatable.
-        name: Your name: the answers of several people are kept apart.
     """
 
     verdicts: Paths = None
-    labels: Labels = None
-    name: str = ""
 
 
 @unfolded
@@ -143,55 +136,49 @@ def label(
 
     paths, by = labelling.verdicts or [], labelling.name
     with refusals_as_exits():
-        whole_labels, criteria = by_criterion(labelling.labels)
-        asked = Questionnaire.read(whole_labels or "01", criteria)
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
-        runs = [run for path in paths for run in read_verdicts(path).values()]
+        runs = {
+            f"{path}: {name}": run
+            for path in paths
+            for name, run in read_verdicts(path).items()
+        }
         whole = replace(table, max_rows=None)
-        rows = list(checked_rows(known_rows(Path(data), _check_shown, whole, runs), "row"))
-        with closing(LabelFile(out)) as file:
-            most = table.max_rows or _AT_ONCE
-            places = _places(file, rows, doubts(rows, runs), asked, labelling.name, most)
-            questions = [
-                (place, each.name)
-                for place in places
-                for each in asked.of(rows[place])
-                if each.name not in file.answered(rows[place], by)
+        known = known_rows(Path(data), _check_shown, whole, [*runs.values()])
+        found = collected(Collection(list(checked_rows(known, "row"))), runs)
+        for problem in found.problems:
+            warn(problem)
+        desk = open_labels(found, out, *labelling.questions)
+        with closing(desk.file):
+            kinds = [
+                "" if desk.is_done(place, by) else kind
+                for place, kind in enumerate(desk.doubts())
             ]
-            desk = LabelDesk(Collection(rows), file, asked)
+            places = to_label(found.rows, kinds, table.max_rows or _AT_ONCE)
+            questions = [
+                (place, each["name"])
+                for place in places
+                for each in desk.questions(place)
+                if each["name"] not in desk.answered(place, by)
+            ]
             Terminal(error_console(), read_key, desk, by).go_through(questions)
-            now = {n for n, name in questions if name in file.answered(rows[n], by)}
-            _tell(file, len(now))
-
-
-def _places(
-    file: LabelFile,
-    rows: Sequence[Mapping[str, Any]],
-    kinds: Sequence[str],
-    asked: Questionnaire,
-    by: str,
-    most: int,
-) -> list[int]:
-    """Return the places of the rows that a person labels now."""
-    kinds = [
-        "" if {each.name for each in asked.of(row)} <= {*file.answered(row, by)} else kind
-        for row, kind in zip(rows, kinds, strict=True)
-    ]
-    if all(row.get("doubt") for row in rows):  # written by a run, in the order to label them
-        places = [place for place, kind in enumerate(kinds) if kind]
-        return places[:most]
-    return chosen(kinds, most)
+            now = {n for n, name in questions if name in desk.answered(n, by)}
+            _tell(desk.file, len(now))
 
 
 def _tell(file: LabelFile, now: int) -> None:
-    """Print how many rows were labelled, and how often each label was given."""
+    """Print how much was labelled, how often each label was given and where people differ."""
     counts = Counter[str]()
     for row in file.answers.values():
         by_name = {"": row.get("label"), **(row.get("labels") or {})}
         counts.update(f"{n} {v}:".strip() for n, v in by_name.items() if v is not None)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
     say(f"{now} labelled now, {len(file.answers)} in {file.path}: {shares or 'no label'}.")
+    differ = [line for line in file.answers.values() if file.difference(line)]
+    for line in differ[:3]:
+        say(f"{line.get('id')}: {file.difference(line)}")
+    if len(differ) > 3:
+        say(f"People differ on {len(differ) - 3} more rows.")
 
 
 def _check_shown(row: object) -> None:

@@ -10,28 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import Labels, RowFlags, by_criterion, unfolded
+from langchain_judges.cli.flags import QuestionFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import refusals_as_exits, say, warn
 from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
 from langchain_judges.errors import OptionError, needs
 
 if TYPE_CHECKING:
     from langchain_judges.viewer.app import Page
-
-
-@dataclass(frozen=True)
-class LabelFlags:
-    """Questions, and the person who answers.
-
-    Attributes:
-        labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
-            those that judges and people gave. With a criterion, as in tone=rude,polite or
-            tone=, rows are labelled by criterion; repeatable.
-        name: Your name; you can change it on the page.
-    """
-
-    labels: Labels = None
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +41,7 @@ def view(
             "folders. Results contain no texts: name the rows or the written table too."
         ),
     ],
-    labelling: LabelFlags,
+    labelling: QuestionFlags,
     page: PageFlags,
     table: RowFlags,
     out: Annotated[
@@ -99,7 +84,7 @@ def view(
         if out is None:
             serve(Page(found), page)
             return
-        desk = open_labels(found, out, *by_criterion(labelling.labels))
+        desk = open_labels(found, out, *labelling.questions)
         with contextlib.closing(desk.file):
             items = ", ".join(map(str, desk.asked.labels))
             say(f"Labels of single texts: {items}; --labels names others.")

@@ -25,6 +25,8 @@ UNSURE = 0.75
 FIRST = 50
 # The name of the question about all of a row; other names are criteria.
 WHOLE = ""
+# Keys of labels, in their order: digits, then letters that are no command anywhere.
+KEYS = "1234567890bcefghilpyz"
 
 Answer = dict[str, Any]
 
@@ -88,6 +90,15 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
     return first + draw.sample(others, min(number - len(first), len(others)))
 
 
+def to_label(
+    rows: Sequence[Mapping[str, object]], kinds: Sequence[str], number: int
+) -> list[int]:
+    """Places of the rows to label, as `chosen`; rows that a run wrote for it in their order."""
+    if all(row.get("doubt") for row in rows):
+        return [place for place, kind in enumerate(kinds) if kind][:number]
+    return chosen(kinds, number)
+
+
 def mark_of(row: Mapping[str, object]) -> str:
     """Identity of a row: its id and its texts."""
     return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
@@ -132,7 +143,7 @@ class Questionnaire:
             criteria: Each `NAME` or `NAME=LABELS`.
 
         Raises:
-            OptionError: Labels are equal, or fewer than two or more than ten.
+            OptionError: Labels are equal, or fewer than two.
         """
         named = (each.partition("=") for each in criteria)
         by_name = {name.strip(): own.strip() for name, _, own in named}
@@ -158,8 +169,8 @@ class Questionnaire:
 def _labels_in(text: str) -> list[Label]:
     parts = [each.strip() for each in text.split(",")] if "," in text else list(text.strip())
     found: list[Label] = [number_in(each) for each in parts]
-    if not 2 <= len(found) <= 10 or len({*map(str, found)}) < len(found) or "" in found:
-        rule = "2 to 10 different labels, digits such as 01 or words such as rude,polite"
+    if len(found) < 2 or len({*map(str, found)}) < len(found) or "" in found:
+        rule = "two or more different labels, digits such as 01 or words such as rude,polite"
         raise OptionError(f"`labels` must be {rule}, got {text!r}")
     if "," not in text and not text.strip().isdigit():
         raise OptionError(f"`labels` that are words have commas between them, got {text!r}")
@@ -167,11 +178,12 @@ def _labels_in(text: str) -> list[Label]:
 
 
 def keys_of(labels: Sequence[Label]) -> dict[str, Label]:
-    """The labels by their keys: the digits that they are, else the digits in their order."""
+    """The labels by their keys: the digits that they are, else `KEYS`, else their numbers."""
     digits = [str(label) for label in labels]
     if any(len(digit) > 1 or not digit.isdigit() for digit in digits):
-        digits = list("1234567890"[: len(labels)])
-    return dict(zip(digits, labels, strict=False))
+        more = map(str, range(len(KEYS) + 1, len(labels) + 1))
+        digits = [*KEYS[: len(labels)], *more]
+    return dict(zip(digits, labels, strict=True))
 
 
 class AnswerFile:
@@ -217,20 +229,22 @@ class AnswerFile:
             OutputError: The file cannot take it.
         """
         key = self.key(answer)
-        is_new = key not in self.answers
-        self.answers[key] = answer
-        if not is_new or not self.path.exists():
-            self._save()
-            return
-        with writing(self.path), self.path.open("ab") as file:
-            file.write(line_of(answer).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        answers = {**self.answers, key: answer}
+        if key in self.answers or not self.path.exists():
+            self._save(answers)
+        else:
+            with writing(self.path), self.path.open("ab") as file:
+                file.write(line_of(answer).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        self.answers = answers
 
     def drop(self, key: str) -> None:
         """Take an answer back."""
-        if self.answers.pop(key, None) is not None:
-            self._save()
+        if key in self.answers:
+            answers = {name: each for name, each in self.answers.items() if name != key}
+            self._save(answers)
+            self.answers = answers
 
     def close(self) -> None:
         """Let others write."""
@@ -251,13 +265,13 @@ class AnswerFile:
             except (ValueError, TypeError, KeyError, AttributeError) as exc:
                 if number < len(lines):  # else it is what a kill left of the last one
                     raise InputError(f"{self.path}:{number} is no answer") from exc
-                self._save()
+                self._save(self.answers)
         if text and text[-1] != "\n" and self.answers:
-            self._save()
+            self._save(self.answers)
 
-    def _save(self) -> None:
+    def _save(self, answers: Mapping[str, Answer]) -> None:
         with writing(self.path), whole_file(self.path) as draft, draft.open("wb") as file:
-            file.writelines(line_of(each).encode() for each in self.answers.values())
+            file.writelines(line_of(each).encode() for each in answers.values())
             file.flush()
             os.fsync(file.fileno())
 
@@ -303,16 +317,24 @@ class LabelFile(AnswerFile):
 
     def say(self, row: Mapping[str, object], by: str, name: str, label: Label | None) -> None:
         """Write down what a person answers to a question about a row."""
-        self._set(row, by, {**self.answered(row, by), name: label})
+        self.relabel(row, by, {**self.answered(row, by), name: label})
 
-    def take_back(self, row: Mapping[str, object], by: str, name: str) -> None:
-        """Take a person's answer to a question back."""
-        self._set(row, by, {n: v for n, v in self.answered(row, by).items() if n != name})
-
-    def _set(self, row: Mapping[str, object], by: str, labels: dict[str, Label | None]) -> None:
+    def relabel(
+        self, row: Mapping[str, object], by: str, labels: Mapping[str, Label | None]
+    ) -> None:
+        """Write down all labels that a person gives a row, by question."""
+        labels = dict(labels)
         said = {n: v for n, v in self.said(row, by).items() if n != "label"}
         whole = {"label": labels.pop(WHOLE)} if WHOLE in labels else {}
         self.keep(row, {**said, **whole, "labels": labels})
+
+    def difference(self, row: Mapping[str, object]) -> str:
+        """Sentence on a row about which people differ; empty where they do not."""
+        line = self.answers.get(mark_of(row), {})
+        votes = [*map(str, line.get("human_votes") or ())]
+        if len({*votes}) < 2:
+            return ""
+        return f"People say {', '.join(votes)}; the row has {_outcome(line)}."
 
     def keep(self, row: Mapping[str, object], said: Answer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""
@@ -347,6 +369,10 @@ def _line(row: Mapping[str, object], people: Sequence[Answer]) -> Answer:
     found = {name: _majority(given, kind_of_row(row)) for name, given in by_name.items()}
     labels = {name: given for name, given in found.items() if given is not None}
     return {**line, "labels": labels} if labels else line
+
+
+def _outcome(line: Answer) -> str:
+    return f"the label {line['label']}" if "label" in line else "no label"
 
 
 def _given(labels: Iterable[Any]) -> list[Label]:

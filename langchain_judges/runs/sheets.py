@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
+from langchain_judges.orders import naming_sides
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.summary import Criteria
@@ -39,13 +40,13 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
         lost = [str(each.get("concept")) for each in result.get("missing") or []]
         cells = {"text": result.get("text"), "missing": ", ".join(lost)}
     else:
-        names = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
+        names = dict(zip("AB", systems or result.get("systems") or (), strict=False))
         answer = "label" if kind == "item" else "preference"
         cells = {
             answer: outcome.get(answer),
             "score": outcome.get("score"),
             "confidence": outcome.get("confidence"),
-            "reason": outcome.get("rationale") or None,
+            "reason": naming_sides(outcome.get("rationale") or "", names) or None,
         }
         if kind == "item":
             cells |= _by_criterion(result)

@@ -84,17 +84,13 @@ class Page:
         if self.desk is None:
             return {"done": [], "told": [], "next": ""}
         told, command = self.desk.standing()
-        done = [place for place in self.desk.touched() if self.is_done(place, by)]
+        done = [place for place in self.desk.touched() if self.desk.is_done(place, by)]
         return {"done": done, "told": told, "next": command}
-
-    def is_done(self, place: int, by: str) -> bool:
-        """Whether a person has answered all questions about a row."""
-        desk = self.desk
-        return desk is not None and len(desk.answered(place, by)) == len(desk.questions(place))
 
     def row(self, place: int, by: str, *, marked: bool = False, opened: bool = False) -> Any:
         """A row as the page shows it; verdicts and people's answers only after an answer."""
-        desk, is_done = self.desk, self.is_done(place, by)
+        desk = self.desk
+        is_done = desk is not None and desk.is_done(place, by)
         text = render.texts(self.found.rows[place], blind=desk is not None, marked=marked)
         shown = {"place": place, "text": text, **self.listed(place), "verdict": None}
         people = desk.people(place) if desk else ()
@@ -104,7 +100,12 @@ class Page:
             )
         if desk is not None:
             shown |= {"questions": desk.questions(place), "said": desk.answered(place, by)}
-            shown |= {"note": desk.noted(place, by), "isDone": is_done}
+            shown |= {
+                "note": desk.noted(place, by),
+                "mode": desk.mode(place),
+                "isDone": is_done,
+            }
+            shown |= {"differs": desk.difference(place) if is_done else ""}
         return shown
 
     @cached_property
@@ -198,44 +199,57 @@ def create_app(page: Page, token: str) -> ASGIApp:
 def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
     """Handler of answers: one at a time, each written before the page is told."""
 
-    def say(place: int, by: str, sent: Mapping[str, Any]) -> None:
-        if sent.get("opened"):
-            desk.open(place, by)
-        desk.say(place, by, *(str(sent.get(n) or "") for n in ("name", "key", "mode")))
-
-    actions: dict[str, Callable[[int, str, Mapping[str, Any]], None]] = {
-        "say": say,
-        "back": lambda place, by, sent: desk.take_back(place, by, str(sent.get("name"))),
-        "note": lambda place, by, sent: desk.note(place, by, str(sent.get("text"))),
-        "open": lambda place, by, _: desk.open(place, by),
-    }
-
-    def take(sent: object) -> dict[str, Any]:
-        if not isinstance(sent, dict) or sent.get("do") not in actions:
-            raise InputError(f"an answer does one of {[*actions]!r}")
-        place, by, do = sent.get("place"), str(sent.get("by", "")), sent["do"]
-        if not isinstance(place, int) or not 0 <= place < len(page.found.rows):
-            raise InputError("there is no such row")
-        actions[do](place, by, sent)
-        return {"row": page.row(place, by, opened=do == "open"), "state": page.state(by)}
-
     async def answer(request: Request) -> Response:
         try:
+            sent = await _sent(request)
+            by, place = str(sent.get("by", "")), sent.get("place")
+            if not isinstance(place, int) or not 0 <= place < len(page.found.rows):
+                raise InputError("there is no such row")
             # In the event loop: no two answers are written at a time.
-            return JSONResponse(take(await _sent(request)))
+            place = _take(desk, place, by, sent)
         except InputError as exc:
             return PlainTextResponse(f"not saved: {exc}", 400)
         except OutputError as exc:
             return PlainTextResponse(f"not saved: {exc}", 507)
+        row = page.row(place, by, opened=sent["do"] == "open")
+        return JSONResponse({"row": row, "state": page.state(by)})
 
     return answer
 
 
-async def _sent(request: Request) -> object:
-    """The JSON that a request holds.
+def _take(desk: Desk, place: int, by: str, sent: Mapping[str, Any]) -> int:
+    """Do what an answer says; return the place of its row.
 
     Raises:
-        InputError: It is too long, or no JSON.
+        InputError: It says nothing that can be done, or its page shows an older answer.
+    """
+    name, key, mode, text = (str(sent.get(n) or "") for n in ("name", "key", "mode", "text"))
+    do, now = sent.get("do"), desk.answered(place, by).get(name)
+    if do == "note":
+        now = desk.noted(place, by)
+    if do in ("say", "note") and (sent.get("was") or "") != (now or ""):
+        raise InputError("this was answered in another window; it is shown now")
+    match do:
+        case "say":
+            if sent.get("opened"):
+                desk.open(place, by)
+            desk.say(place, by, name, key, mode)
+        case "note":
+            desk.note(place, by, text)
+        case "open":
+            desk.open(place, by)
+        case "undo":
+            return desk.undo(by)
+        case _:
+            raise InputError("an answer does one of say, note, open, undo")
+    return place
+
+
+async def _sent(request: Request) -> dict[str, Any]:
+    """The JSON object that a request holds.
+
+    Raises:
+        InputError: It is too long, or none.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -243,9 +257,9 @@ async def _sent(request: Request) -> object:
         if len(body) > _LARGEST:
             raise InputError(f"an answer has at most {_LARGEST:,} bytes")
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as exc:
-        raise InputError("an answer is JSON") from exc
+        return dict(json.loads(body))
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise InputError("an answer is a JSON object") from exc
 
 
 class Server:

@@ -32,25 +32,28 @@ class LabelDesk:
             asked: What is asked of a row.
         """
         self.found, self.file, self.asked = found, file, asked
+        # By person the places of their answers, each with the labels before it.
+        self.before: dict[str, list[tuple[int, dict[str, Any]]]] = {}
 
     @cached_property
     def places(self) -> dict[str, int]:
         """Position of each row, by its identity."""
         return {labelling.mark_of(row): place for place, row in enumerate(self.found.rows)}
 
+    def doubts(self) -> list[str]:
+        """Doubt about each row; empty for a row that has a label."""
+        runs = self.found.verdicts().values()
+        return [
+            labelling.doubt_among(row, [run[place] for run in runs if place in run])
+            for place, row in enumerate(self.found.rows)
+        ]
+
     def order(self) -> list[int]:
         """Half of the first rows are doubtful; those that people labelled come last."""
-        rows = self.found.rows
-        if all(row.get("doubt") for row in rows):  # written by a run, in its order
-            return list(range(len(rows)))
-        runs = self.found.verdicts().values()
-        kinds = [
-            labelling.doubt_among(row, [run[place] for run in runs if place in run])
-            for place, row in enumerate(rows)
-        ]
-        first = labelling.chosen(kinds, min(labelling.FIRST, len(rows)))
+        kinds = self.doubts()
+        first = labelling.to_label(self.found.rows, kinds, labelling.FIRST)
         known = {*first}
-        rest = [place for place in range(len(rows)) if place not in known]
+        rest = [place for place, _ in enumerate(kinds) if place not in known]
         return first + sorted(rest, key=lambda place: kinds[place] in ("", labelling.SURE))
 
     def _asked(self, place: int) -> list[labelling.Question]:
@@ -67,6 +70,11 @@ class LabelDesk:
             }
             for each in self._asked(place)
         ]
+
+    def is_done(self, place: int, by: str) -> bool:
+        """Whether a person has answered all questions about a row."""
+        names = {each.name for each in self._asked(place)}
+        return names <= {*self.file.answered(self.found.rows[place], by)}
 
     def answered(self, place: int, by: str) -> dict[str, str]:
         """The keys of a person's labels."""
@@ -87,11 +95,22 @@ class LabelDesk:
         choices = {each.name: each.choices for each in self._asked(place)}.get(name)
         if choices is None or key not in {*choices, CANNOT_SAY}:
             raise InputError(f"{name or 'the question'} has no answer {key!r}")
-        self.file.say(self.found.rows[place], by, name, choices.get(key))
+        row = self.found.rows[place]
+        self.before.setdefault(by, []).append((place, self.file.answered(row, by)))
+        self.file.say(row, by, name, choices.get(key))
 
-    def take_back(self, place: int, by: str, name: str) -> None:
-        """Take a label back."""
-        self.file.take_back(self.found.rows[place], by, name)
+    def undo(self, by: str) -> int:
+        """Take a person's last answer back: what was said before it is said again.
+
+        Returns:
+            The place of the row.
+
+        Raises:
+            InputError: There is none.
+        """
+        place, labels = _last(self.before.get(by, []))
+        self.file.relabel(self.found.rows[place], by, labels)
+        return place
 
     def note(self, place: int, by: str, text: str) -> None:
         """Write a note along with the labels."""
@@ -103,14 +122,25 @@ class LabelDesk:
         return str(self.file.said(self.found.rows[place], by).get("note", ""))
 
     def open(self, place: int, by: str) -> None:
-        """Write down that a person saw the verdict before an answer was in."""
-        row, names = self.found.rows[place], {each.name for each in self._asked(place)}
-        if not names <= {*self.file.answered(row, by)}:
+        """Write down that a person saw what others say before an answer was in."""
+        row = self.found.rows[place]
+        judged = any(place in run for run in self.found.judges.values())
+        others = [each for each in self.people(place) if each["by"] != by]
+        is_told = judged or others or labelling.is_labelled(row)
+        if is_told and not self.is_done(place, by):
             self.file.keep(row, {**self.file.said(row, by), "opened": True})
 
     def people(self, place: int) -> Sequence[Answer]:
         """Answer of each person on a row."""
         return self.file.people(self.found.rows[place])
+
+    def mode(self, place: int) -> str:
+        """A label has none."""
+        return ""
+
+    def difference(self, place: int) -> str:
+        """Sentence on a row about which people differ."""
+        return self.file.difference(self.found.rows[place])
 
     def touched(self) -> Iterator[int]:
         """Places of the labelled rows that are on the page."""
@@ -159,8 +189,12 @@ class ProposalDesk:
         self.choices: dict[str, Answer] = {
             key: {"answer": word} for key, (word, _) in _DECISIONS.items()
         }
-        for digit, label in labelling.keys_of(request["labels"]).items():
-            self.choices[digit] = {"answer": "label", "label": label}
+        for key, label in labelling.keys_of(request["labels"]).items():
+            self.choices[key] = {"answer": "label", "label": label}
+        # Decisions, each with what was decided before it; those of an earlier hour too.
+        self.before: list[tuple[int, Answer | None]] = [
+            (place, None) for place in self.touched()
+        ]
 
     def order(self) -> list[int]:
         """The proposals in the order of the audit."""
@@ -181,6 +215,18 @@ class ProposalDesk:
     def _answer(self, place: int) -> Answer:
         id = str(self.proposals[place]["id"])
         return self.file.answers.get(id) or {"id": id, "note": self.notes.get(id, "")}
+
+    def is_done(self, place: int, by: str) -> bool:
+        """Whether a proposal is decided."""
+        return bool(self.answered(place, by))
+
+    def mode(self, place: int) -> str:
+        """Failure mode of a decision."""
+        return str(self._answer(place).get("mode", ""))
+
+    def difference(self, place: int) -> str:
+        """One decides for all."""
+        return ""
 
     def answered(self, place: int, by: str) -> dict[str, str]:
         """The key of the decision."""
@@ -203,11 +249,24 @@ class ProposalDesk:
         answer |= {"auditor": by} if by else {}
         if mode and key not in "rw":
             answer |= {"mode": mode, **({"answer": "mode"} if key == "a" else {})}
+        self.before.append((place, self.file.answers.get(id)))
         self.file.put(answer)
 
-    def take_back(self, place: int, by: str, name: str) -> None:
-        """Take a decision back."""
-        self.file.drop(str(self.proposals[place]["id"]))
+    def undo(self, by: str) -> int:
+        """Take the last decision back: what was decided before it is decided again.
+
+        Returns:
+            The place of the proposal.
+
+        Raises:
+            InputError: There is none.
+        """
+        place, answer = _last(self.before)
+        if answer is None:
+            self.file.drop(str(self.proposals[place]["id"]))
+        else:
+            self.file.put({**answer, "note": self.notes.get(answer["id"], "")})
+        return place
 
     def note(self, place: int, by: str, text: str) -> None:
         """Write a note on a decision, once that is there."""
@@ -229,13 +288,19 @@ class ProposalDesk:
 
     def touched(self) -> Iterator[int]:
         """Places of the proposals that are decided."""
-        return (n for n, _ in enumerate(self.proposals) if self.answered(n, ""))
+        return (n for n, _ in enumerate(self.proposals) if self.is_done(n, ""))
 
     def standing(self) -> tuple[list[str], str]:
         """Number of open proposals; at none the audit goes on."""
         left = len(self.proposals) - len(list(self.touched()))
         done = "All are decided: press Enter in the terminal, and the audit goes on."
         return ([] if left else [done]), ""
+
+
+def _last(answers: list[tuple[int, Any]]) -> tuple[int, Any]:
+    if not answers:
+        raise InputError("there is nothing to take back")
+    return answers.pop()
 
 
 def _told(proposal: Row) -> Row:
@@ -260,7 +325,7 @@ def labels_of(found: Collection) -> str:
     runs = found.judges.values()
     given += [run[n].answer for run in runs for n in items if n in run]
     labels = sorted({str(label) for label in given if label not in (None, "")})
-    return ",".join(labels) if 2 <= len(labels) <= 10 else "01"
+    return ",".join(labels) if 2 <= len(labels) <= len(labelling.KEYS) else "01"
 
 
 def open_labels(

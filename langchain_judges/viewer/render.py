@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from langchain_judges.errors import STEERING
-from langchain_judges.orders import naming
+from langchain_judges.orders import naming_sides
 from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import sides
@@ -38,10 +38,6 @@ _FOLDED = re.compile(r"(invalid )?(call|result|error|file|tools available|nodes|
 _SHOWN_MEDIA = re.compile(r"image/(png|jpeg|gif|webp)|audio/[\w.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]+")
 _CONTEXT = ("expected", "reference", "source", "rubric", "told")
-_NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
-_SIDE = re.compile(
-    r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
-)
 
 
 def visible(text: object) -> str:
@@ -58,13 +54,6 @@ def markdown(text: object) -> Markup:
     return Markup(_MARKDOWN.render(seen))  # noqa: S704 - it escapes all HTML
 
 
-def placed(text: str, order: str) -> str:
-    """Text with A and B replaced by their positions 1 and 2 on the page."""
-    names = dict(zip(order, "12", strict=True))
-    named = naming(text, names, _NOUNS)
-    return _SIDE.sub(lambda found: names[found[0]], named)
-
-
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -74,6 +63,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"default": str}
     environment.filters |= {"md": markdown, "visible": visible}
     return environment
 
@@ -112,6 +102,7 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
         {
             "title": title,
             "steps": _steps(source, media, is_work=True),
+            "missing": "not in these files" if source is None else "an empty text",
             "differs": differ[place] if differ else None,
         }
         for place, (title, source) in enumerate(zip(titles, sources, strict=True))
@@ -143,6 +134,8 @@ def _steps(
     value: Any, media: Mapping[str, Mapping[str, object]], *, is_work: bool = False
 ) -> list[dict[str, object]]:
     """The turns of a conversation or the steps of an agent's work; of a text one."""
+    if value in (None, "", []):
+        return []
     is_record = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
     if is_record and all("role" in each for each in value):
         found = [(step.mark, step.text) for step in steps_of(value, is_work=is_work)]
@@ -151,7 +144,7 @@ def _steps(
             ("", _plain(value) if isinstance(value, list) else json.dumps(value, indent=1))
         ]
     else:
-        found = [("", "" if value is None else _plain(value))]
+        found = [("", _plain(value))]
     return [
         {
             "mark": mark,
@@ -186,13 +179,12 @@ def _differences(one: str, other: str) -> list[Markup]:
     ]
     wrap = {"equal": Markup("{}")}
     marked = Markup("<mark>{}</mark>")
-    shown = [
+    return [
         Markup("").join(
             wrap.get(kind, marked).format("".join(own)) for kind, own in each if own
         )
         for each in parts
     ]
-    return shown
 
 
 def verdicts(
@@ -224,13 +216,14 @@ def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
     cost += [f"${each.row['cost']:.4f}"] if each.row.get("cost") is not None else []
     reason = str(verdict.get("rationale") or "")
     confidence = verdict.get("confidence")
+    places = dict(zip(order, "12", strict=False))
     return {
         "name": name,
         "said": _said(each.answer, order),
         "sure": "" if confidence is None else f"confidence {confidence:.2f}",
         "flipped": verdict.get("flipped"),
-        "reason": placed(reason, order) if order else reason,
-        "tables": [_in_places(table, order) for table in evidence(each.row)],
+        "reason": naming_sides(reason, places),
+        "tables": [_in_places(table, places) for table in evidence(each.row)],
         "lookups": verdict.get("lookups") or [],
         "cost": " · ".join(cost),
     }
@@ -245,11 +238,9 @@ def _said(answer: object, order: str) -> str:
     return words.get(str(answer), str(answer))
 
 
-def _in_places(table: TextTable, order: str) -> TextTable:
-    names = dict(zip(order, "12", strict=True)) if order else {}
-
+def _in_places(table: TextTable, places: Mapping[str, str]) -> TextTable:
     def named(cell: str) -> str:
-        return names.get(cell) or (placed(cell, order) if order else cell)
+        return places.get(cell) or naming_sides(cell, places)
 
     cells = [[named(cell) for cell in row] for row in table.rows]
     return TextTable(table.title, [named(name) for name in table.head], cells)
@@ -284,17 +275,8 @@ def page(
         hashes = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
         marks = [f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes]
         policy = f"default-src 'none'; style-src {marks[0]}; script-src {marks[1]}; {_DATA}"
-        # Style and script are our own; the rows are filled templates.
-        own = {"policy": policy, "style": Markup(style), "script": Markup(script)}  # noqa: S704
-    shown = [tuple(map(Markup, each)) for each in rows or ()]
-    return part("page.html", config=_inert(config), rows=shown, **own, **values)
+        own = {"policy": policy, "style": style, "script": script}
+    return part("page.html", config=config, rows=rows or (), **own, **values)
 
 
 _DATA = "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
-
-
-def _inert(data: object) -> Markup:
-    text = json.dumps(data, default=str)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 - no character of it begins a tag

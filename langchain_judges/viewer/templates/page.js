@@ -4,8 +4,8 @@
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = (id) => document.getElementById(id);
 const rows = config.rows, order = config.order, done = new Set(config.done);
-const filters = new Set(), ahead = new Map(), history = [], waiting = [];
-let row = null, at = -1, name = config.name, opened = false, marked = false, found = null, busy = false, seen = false;
+const filters = new Set(), ahead = new Map(), waiting = [];
+let row = null, at = -1, name = config.name, opened = false, marked = false, found = null, busy = false, seen = false, news = "";
 
 function el(tag, text, attributes = {}) {
   const element = document.createElement(tag);
@@ -14,7 +14,7 @@ function el(tag, text, attributes = {}) {
   return element;
 }
 function keyed(key, text) { const parts = document.createDocumentFragment(); parts.append(el("kbd", key), " " + text); return parts; }
-function say(text) { $("told").textContent = text; }
+function say(text) { $("told").textContent = [news, text].filter(Boolean).join(" "); news = ""; }
 function address(path, query = {}) { return path + "?" + new URLSearchParams({t: config.token, by: name, ...query}); }
 
 async function get(path, query) {
@@ -27,11 +27,12 @@ async function post(data) {
   try {
     answer = await fetch(address("answer"), {method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify({by: name, ...data})});
   } catch { throw new Error("Not saved: the program behind this page does not answer. Start it again and open the address it prints."); }
-  if (!answer.ok) throw new Error(await answer.text());
-  const sent = await answer.json();
+  if (!answer.ok) { refresh(); throw new Error(await answer.text()); }
+  const sent = await answer.json(), place = sent.row.place;
+  ahead.delete(place);
   stand(sent.state);
-  Object.assign(rows[data.place], {tags: sent.row.tags});
-  mark(data.place);
+  rows[place].tags = sent.row.tags;
+  mark(place);
   return sent.row;
 }
 
@@ -111,8 +112,10 @@ function draw(shown, anew) {
   items[row.place].setAttribute("aria-selected", "true");
   $("list").setAttribute("aria-activedescendant", "r" + row.place);
   items[row.place].scrollIntoView({block: "nearest"});
-  if (config.desk) { $("note").value = shown.note; if ($("mode")) $("mode").value = ""; }
+  if (config.desk) { $("note").value = shown.note; if ($("mode")) $("mode").value = shown.mode; }
   ask();
+  // Keys scroll what has the focus; a button that was pressed is gone.
+  if (document.activeElement === document.body) $("item").focus({preventScroll: true});
   if (anew) say(`Row ${order.indexOf(row.place) + 1} of ${rows.length}: ${rows[row.place].id}` + (config.desk && shown.isDone ? ", answered" : ""));
 }
 function open_question(shown) { return shown.questions.findIndex((each) => !(each.name in shown.said)); }
@@ -160,20 +163,14 @@ async function answer(place, key, question, was_done) {
   const asked = shown.questions[now < 0 ? shown.questions.length - 1 : now];
   if (!(key in asked.keys)) return;
   const mode = $("mode") && row.place === place ? $("mode").value.trim() : "";
-  const saved = await post({do: "say", place, name: asked.name, key, mode, opened: seen || opened});
-  history.push([place, asked.name]);
-  ahead.delete(place);
+  const saved = await post({do: "say", place, name: asked.name, key, mode, was: shown.said[asked.name], opened: seen || opened});
   if (row.place !== place) return;
   draw(saved, false);
-  say(`${rows[place].id}: ${asked.keys[key]}, saved`);
-  if (saved.isDone) await move(1, true);
+  news = `${rows[place].id}: ${asked.keys[key]}, saved. ${saved.differs}`.trim();
+  if (saved.isDone) await move(1, true); else say("");
 }
 async function undo() {
-  const last = history.pop();
-  if (!last) { say("There is nothing to take back."); return; }
-  const [place, question] = last;
-  await post({do: "back", place, name: question});
-  ahead.delete(place);
+  const {place} = await post({do: "undo", place: row.place});
   await show(place);
   say(`${rows[place].id}: the answer is taken back`);
 }
@@ -192,9 +189,7 @@ async function move(step, onward) {
 async function note() {
   const place = row.place, text = $("note").value.trim();
   if (text === row.note) return;
-  row.note = text;
-  await post({do: "note", place, text});
-  ahead.delete(place);
+  row.note = (await post({do: "note", place, text, was: row.note})).note;
   say("The note is saved.");
 }
 async function differ() {
@@ -215,20 +210,30 @@ const commands = {
   s: () => config.desk && move(1, true), u: () => config.desk && undo(), v: () => reveal(),
   d: () => $("differ") && differ(), n: () => config.desk && $("note").focus(),
   m: () => $("mode") && $("mode").focus(), "/": () => $("find").focus(),
+  o: unfold, "?": () => $("help").showModal(),
 };
+function unfold() {
+  const folded = [...document.querySelectorAll("main details, aside details")], opens = folded.some((each) => !each.open);
+  for (const each of folded) each.open = opens;
+  if (!folded.length) say("Nothing is folded here.");
+}
 document.addEventListener("keydown", (event) => {
   const typed = event.target.closest("input");
-  if (event.key === "Escape" || (typed && event.key === "Enter")) { $("list").focus(); for (const each of document.querySelectorAll("header details")) each.open = false; event.preventDefault(); return; }
+  if ($("help").open) return;
+  if (event.key === "Escape" || (typed && event.key === "Enter")) { $("item").focus(); for (const each of document.querySelectorAll("header details")) each.open = false; event.preventDefault(); return; }
   if (event.ctrlKey || event.metaKey || event.altKey || typed || event.repeat || !row) return;
   const place = row.place, key = event.key, was_done = row.isDone;
   if (config.desk && row.questions.some((each) => key in each.keys)) press(() => answer(place, key, undefined, was_done));
   else if (key in commands) press(commands[key]);
+  else if (/^[\p{L}\p{N}\p{P}]$/u.test(key)) say(`The key ${key} does nothing here. ? shows the keys.`);
   else return;
   event.preventDefault();
 });
 $("list").onclick = (event) => { const item = event.target.closest("li"); if (item) press(() => show(+item.dataset.place)); };
 $("last").onclick = () => press(() => move(-1));
 $("after").onclick = () => press(() => move(1));
+$("unfold").onclick = unfold;
+$("keyed").onclick = () => $("help").showModal();
 $("find").oninput = () => press(search);
 if ($("differ")) $("differ").onclick = () => press(differ);
 if (config.desk) {
@@ -237,7 +242,7 @@ if (config.desk) {
   $("undo").onclick = () => press(undo);
   $("note").onchange = () => press(note);
   $("name").value = name;
-  $("name").onchange = () => { name = $("name").value.trim(); history.length = 0; press(refresh); };
+  $("name").onchange = () => { name = $("name").value.trim(); press(refresh); };
   // Another tab may have answered meanwhile.
   document.addEventListener("visibilitychange", () => document.hidden || press(refresh));
 }

@@ -109,7 +109,7 @@ class Terminal:
                 left.rotate(-1)
             elif key == "u" and done:
                 left.appendleft(done.pop())
-                self.desk.take_back(left[0][0], self.by, left[0][1])
+                self.desk.undo(self.by)
             elif is_answer:
                 done.append(left.popleft())
             whole = key == "v" and not whole
@@ -124,7 +124,10 @@ class Terminal:
         # Consoles of commands cut lines that are too long; a text is read to its end.
         self.console.print(self._screen(place, position, whole), soft_wrap=False)
         named = self._keys(place, name).items()
-        keys = [f"[{key}]" if key == words else f"[{key}] {words}" for key, words in named]
+        single = [(key, words) for key, words in named if len(key) == 1]
+        keys = [f"[{key}]" if key == words else f"[{key}] {words}" for key, words in single]
+        typed = [words for key, words in named if len(key) > 1]
+        keys += [f"[=] type one of {', '.join(typed)}"] if typed else []
         keys += [_REVIEW] if self._is_review else []
         what = f"{name}: " if name else ""
         self.console.print(Text(f"{what}{' · '.join([*keys, _ALWAYS])}", style="dim"))
@@ -156,8 +159,11 @@ class Terminal:
         mode = self._mode() if key == "m" and self._is_review else ""
         if key == "n":
             self.desk.note(place, self.by, self.console.input("note: ").strip())
-        key = "a" if mode else key
-        if is_answer := key in self._keys(place, name):
+        key, keys = "a" if mode else key, self._keys(place, name)
+        if key == "=":
+            typed = self.console.input("label: ").strip()
+            key = next((k for k, words in keys.items() if words == typed), key)
+        if is_answer := key in keys:
             self.desk.say(place, self.by, name, key, mode)
         return is_answer
 
