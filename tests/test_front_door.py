@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -415,3 +416,66 @@ def test_times_of_numpy_are_shown_as_times():
     create_rubric_judge(model, rubric="Good?").invoke({"input": "q?", "output": when})
     assert "2024-01-02T00:00:00" in model.prompts[0]
     assert "3 seconds" in model.prompts[0]
+
+
+# ---- data of Python: the same text in every process, or a refusal
+
+
+class Odd:
+    """A class that has no form in JSON."""
+
+
+@dataclass
+class Holder:
+    part: Any
+
+
+# Leaves that differ by the process or have no JSON; with their twin in another order.
+LEAVES: dict[str, tuple[Any, Any, str]] = {
+    "a set": ({8, 0}, {0, 8}, "[0, 8]"),
+    "a frozen set of pairs": (
+        frozenset({(8, "a"), (0, "b")}),
+        frozenset({(0, "b"), (8, "a")}),
+        '[[0, "b"], [8, "a"]]',
+    ),
+    "broken bytes": (b"\xff", b"\xff", '"\\\\xff"'),
+    "a set of broken bytes": ({b"\xff"}, {b"\xff"}, '["\\\\xff"]'),
+    "an object": (Odd(), Odd(), '"<tests.test_front_door.Odd object>"'),
+    "a key that is no text": ({(1, 2): 3}, {(1, 2): 3}, '{"(1, 2)": 3}'),
+}
+HELD: dict[str, Any] = {
+    "data": lambda leaf: {"a": leaf, "b": 1},
+    "a list": lambda leaf: {"a": [leaf], "b": 1},
+    "a data class": lambda leaf: {"a": Holder(leaf), "b": 1},
+    "a model": lambda leaf: {"a": create_model("Model", part=(Any, ...))(part=leaf), "b": 1},
+    "a queue": lambda leaf: {"a": deque([leaf]), "b": 1},
+}
+
+
+@for_each("held", HELD)
+@for_each("leaf", LEAVES)
+def test_data_of_python_are_shown_alike_in_every_process(held, leaf):
+    one, twin, text = LEAVES[leaf]
+    prompts = []
+    for value in (one, twin):
+        judge, model = judge_and_model()
+        judge.invoke({**ITEM, "output": HELD[held](value)})
+        prompts += model.prompts
+    assert prompts[0] == prompts[1]
+    assert text in prompts[0]
+
+
+@for_each("make", [dict, list, lambda: Holder(None)])
+@for_each("field", ["input", "output", "expected", "source", "group"])
+def test_data_that_contain_themselves_are_refused(make, field):
+    endless: Any = make()
+    if isinstance(endless, Holder):
+        endless.part = endless
+    else:
+        endless.update(a=endless) if make is dict else endless.append(endless)
+    judge, model = judge_and_model()
+    with pytest.raises(InputError, match="contain themselves"):
+        judge.invoke({**ITEM, field: endless})
+    _, row = judge_many(judge, [ITEM, {**ITEM, field: endless}])
+    assert "contain themselves" in row["verdict"]["failures"][0]["detail"]
+    assert len(model.prompts) == 1

@@ -7,14 +7,18 @@ dictionary of LangChain, OpenAI or Anthropic.
 from __future__ import annotations
 
 import json
+import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
 
@@ -238,39 +242,77 @@ def text_in(value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """Return data, or a model of it, as JSON."""
-    return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
+    """Return data, or a model of it, as JSON.
+
+    Raises:
+        InputError: They contain themselves.
+    """
+    try:
+        return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
+    except (ValueError, RecursionError) as exc:
+        raise InputError(_ENDLESS) from exc
+
+
+_ENDLESS = "data that contain themselves, or are nested too deep, cannot be read"
 
 
 def _dumped(value: object) -> object:
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else str(value)
+    return plain_data(dump()) if callable(dump) else _words(value)
+
+
+def _words(value: object) -> str:
+    """Return how Python shows a value, without its address: it is another in each process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
 
 def plain_data(value: Any) -> Any:
     """Return data in the types of JSON, as far as these have a form for it.
 
-    Arrays and sets are lists, missing values None, data classes objects; messages, models of
-    pydantic and whatever is not known are left as they are.
+    Arrays and sets are lists (sets sorted, for they have another order in each process), missing
+    values None, data classes objects; messages, models of pydantic and whatever is not known
+    are left as they are.
 
-    >>> plain_data({"parts": {7}, "share": float("nan"), "raw": b"Kyiv"})
-    {'parts': [7], 'share': None, 'raw': 'Kyiv'}
+    Raises:
+        InputError: They contain themselves.
+
+    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": b"Kyiv"})
+    {'parts': [2, 7], 'share': None, 'raw': 'Kyiv'}
     """
     if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
         is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
         value = (value.astype(str) if is_time else value).tolist()
     if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
         return value
+    try:
+        return _plain(value)
+    except RecursionError as exc:
+        raise InputError(_ENDLESS) from exc
+
+
+def _plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(plain_data, value))
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain_data, value), key=as_json)
+    if isinstance(value, deque):
+        return [*map(plain_data, value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name, None) for each in fields(value)}
     if isinstance(value, Mapping):
-        return {name: plain_data(part) for name, part in value.items()}
+        return {_key(name): plain_data(part) for name, part in value.items()}
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
         value = value if (value == value) is True else None
     # A state of LangGraph is a named tuple, and what comes bit by bit is not read here.
     if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
         return value
-    with suppress(PydanticSerializationError, UnicodeDecodeError):
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value
+
+
+def _key(name: object) -> object:
+    return name if isinstance(name, str | int | float | None) else _words(name)
