@@ -62,6 +62,10 @@ Messages = list[dict[str, Any]]
 
 # Reasons that note what a judgment lacked, not why there is none.
 _NOTES = ("input_cut", "no_logprobs", "read_as_json")
+# Reasons for which no judge answered: a row with no others says nothing of the judge.
+UNANSWERED = frozenset(
+    ("invalid_input", "lacking", "over_budget", "provider_error", "timeout", "internal_error")
+)
 
 
 class Pair(TypedDict):

@@ -1,5 +1,6 @@
 """The command line as a person meets it: bad rows, budgets, faults, Ctrl-C, exit codes."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,11 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.datasets import rows
+from langchain_judges.errors import OptionError
+from langchain_judges.rows.lookup import FIELDS
+from langchain_judges.runs.sources import TableForm
 from langchain_judges.testing import error, reply
+from tests.cases import for_each
 from tests.model_server import good, pairs, refusal
 from tests.processes import held, interrupt, rows_in, start, wait_until
 
@@ -244,6 +249,34 @@ def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):
     assert row["human_votes"] == ["1", "0"]
     joint = invoke("judge", path, *RUBRIC, "--dry-run", "--column", "human_votes=ann,bob")
     assert "'ann,bob'; name several in a list, or repeat --column" in joint.stderr
+
+
+@for_each("field", sorted(FIELDS | {"label.tone"}))
+def test_only_votes_sources_and_two_systems_are_read_from_several_columns(field):
+    takes = {"human_votes": {1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}.get(field, set())
+    for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
+        if len(columns) in takes:
+            assert TableForm({field: columns}).columns == {field: columns}
+        else:
+            with pytest.raises(OptionError, match=f"`columns` reads '{field}' from"):
+                TableForm({field: columns})
+    assert TableForm({field: "x"})
+
+
+def test_systems_of_a_pair_are_two(tmp_path):
+    path = tmp_path / "pairs.csv"
+    named = [f"--column=systems={name}" for name in "xyz"]
+    for cell in ("one", '["a", "b", "c"]', '["a", "b"]'):
+        path.write_text("input,output_a,output_b,x,y,z\nWhy?,a,b,1,2,3\n")
+        dry = ("judge", path, "--model", "local", "--dry-run")
+        said = invoke(*dry, *named).stderr
+        assert "--column reads 'systems' from x, y, z" in said
+        with path.open("w") as file:
+            csv.writer(file).writerows(
+                [["input", "output_a", "output_b", "systems"], ["Why?", "a", "b", cell]]
+            )
+        done = invoke(*dry)
+        assert ("must be two, who wrote A and B" in done.stderr) == (cell != '["a", "b"]')
 
 
 def test_a_run_reads_a_field_from_several_columns(serve, tmp_path):

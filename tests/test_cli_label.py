@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from operator import itemgetter
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.report.labelling import (
     AnswerFile,
@@ -18,7 +21,9 @@ from langchain_judges.report.labelling import (
     doubts,
     sides,
 )
+from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply
+from langchain_judges.verdict import UNANSWERED
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.test_direct import respond
@@ -224,6 +229,19 @@ def test_labels_that_failed_are_the_first_to_label_and_a_spent_budget_is_none(se
     found = (tmp_path / "my scores.label.jsonl").read_text().splitlines()
     kinds = {row["id"]: row["doubt"] for row in map(json.loads, found)}
     assert (kinds["t1"], kinds["t0"], "t3" in kinds) == ("not judged", "sure", False)
+
+
+@for_each("reason", sorted(UNANSWERED))
+def test_rows_that_no_judge_answered_are_not_worth_labelling(reason, tmp_path):
+    first = FirstToLabel(cast(Any, SimpleNamespace(at=None)), tmp_path / "s.csv")
+    failure = {"step": "evaluate", "unit": "", "reason": reason, "detail": "down"}
+    for _ in range(3):
+        first.add({"verdict": {"label": None, "failures": [failure]}})
+    open_run = Summary()
+    open_run.preferences.update(A=1, B=1)
+    first.tell(open_run)
+    assert first.kinds == [""] * 3
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_report_that_is_not_sure_names_the_rows_to_label_first(tmp_path):

@@ -34,6 +34,7 @@ from langchain_judges.report.labelling import (
     to_label,
 )
 from langchain_judges.runs.summary import counted
+from langchain_judges.verdict import UNANSWERED, decision, reason_of
 from langchain_judges.viewer.desks import open_labels
 from langchain_judges.viewer.items import Collection, collected
 
@@ -86,9 +87,9 @@ class FirstToLabel:
     def add(self, result: Mapping[str, Any]) -> None:
         """Note a result; results come in the order of the rows."""
         verdict = result.get("verdict") or {}
-        failures = {failure["reason"] for failure in verdict.get("failures") or []}
-        nothing = result.get("label") is not None or failures & {"invalid_input", "over_budget"}
-        self.kinds.append("" if nothing else doubt_of(verdict))
+        unanswered = decision(verdict) is None and reason_of(verdict) in UNANSWERED
+        known = result.get("label") is not None
+        self.kinds.append("" if known or unanswered else doubt_of(verdict))
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""

@@ -29,7 +29,7 @@ from langchain_judges.rows.checks import (
     typed_like,
 )
 from langchain_judges.rows.files import nearest_file
-from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, columns_in
+from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs.sources import (
     BadRecord,
@@ -398,13 +398,10 @@ def named_columns(
         if not equals or not column or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")
-        if field in named and field not in ("human_votes", "systems", "source"):
-            raise OptionError(
-                f"--column names {field!r} twice; several people's answers are human_votes, or "
-                "belong to --judge"
-            )
         named.setdefault(field, []).append(column)
-    return {field: own if own[1:] else own[0] for field, own in named.items()} or None
+    found = {field: own if own[1:] else own[0] for field, own in named.items()}
+    check_columns(found)
+    return found or None
 
 
 def check_not_read(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:

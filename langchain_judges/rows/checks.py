@@ -349,7 +349,9 @@ def check_annotations(row: Mapping[str, Any]) -> None:
     check_countable(row)
     if kind_in(row) != "pair":
         return
-    votes = row.get("human_votes") or []
+    votes, systems = row.get("human_votes") or [], row.get("systems")
+    if systems is not None and not (isinstance(systems, list | tuple) and len(systems) == 2):
+        raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
     for field, label in (("label", row.get("label")), *(("human_votes", v) for v in votes)):
         if label not in (None, "", *SIDES):
             raise InputError(

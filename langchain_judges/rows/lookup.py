@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from annotated_types import MinLen
 
-from langchain_judges.errors import InputError, did_you_mean
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
@@ -157,6 +157,21 @@ def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
         field: record[own] if isinstance(own, str) else [record[each] for each in own]
         for field, own in columns.items()
     }
+
+
+def check_columns(columns: Columns) -> None:
+    """Check that no field is read from several columns which one column must hold.
+
+    Raises:
+        OptionError: One is, or two systems are not two.
+    """
+    for field, own in columns.items():
+        fit = {"human_votes": own, "source": own, "systems": len(own) == 2}
+        if not isinstance(own, str) and not fit.get(field):
+            raise OptionError(
+                f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "
+                "may hold human_votes and source, two of them systems, and one any other field"
+            )
 
 
 def columns_in(columns: Columns) -> list[str]:

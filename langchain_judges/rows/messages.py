@@ -269,9 +269,9 @@ def _words(value: object) -> str:
 def plain_data(value: Any) -> Any:
     """Return data in the types of JSON, as far as these have a form for it.
 
-    Arrays and sets are lists (sets sorted, for they have another order in each process), missing
-    values None, data classes objects; messages, models of pydantic and whatever is not known
-    are left as they are.
+    Arrays and sets are lists (sets sorted, as they have another order in each process),
+    missing values None, data classes objects; messages, models of pydantic and whatever is not
+    known are left as they are.
 
     Raises:
         InputError: They contain themselves.

@@ -47,7 +47,8 @@ class RunOptions(RunLimits):
 
     Attributes:
         columns: Columns of a table by the field of a row, such as `{"output": "reply"}`;
-            fields that are not named are found by the names that people use.
+            fields that are not named are found by the names that people use. `human_votes`,
+            `source` and the two `systems` may be read from a list of columns.
         client: Reads `rows` where they are the name of a LangSmith data set.
         out: The table to write (`.csv`, `.tsv`, `.xlsx`, `.parquet`, `.jsonl`; `.md` for the
             counts by criterion alone): your own columns, then the judge's. `.xlsx` has those

@@ -26,7 +26,14 @@ from langchain_judges.rows.checks import (
 )
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, read_table
-from langchain_judges.rows.lookup import FIELDS, OF_OUTPUT, Columns, mapped, understood
+from langchain_judges.rows.lookup import (
+    FIELDS,
+    OF_OUTPUT,
+    Columns,
+    check_columns,
+    mapped,
+    understood,
+)
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import Text
@@ -77,6 +84,7 @@ class TableForm:
                 f"`columns` names no field {name!r}; {did_you_mean(name, FIELDS)}it takes "
                 f"{', '.join(sorted(FIELDS))} and label.CRITERION"
             )
+        check_columns(self.columns or {})
 
     def rows(self, path: Path) -> RowStream:
         """Read a table as rows.
@@ -125,6 +133,9 @@ class TableForm:
             row.pop("id", None)
         else:
             row["id"] = str(row["id"])
+        if isinstance(own := row.get("systems"), str) and kind_in(row) == "pair":
+            with suppress(ValueError):  # a cell of CSV holds them as JSON
+                row["systems"] = json.loads(own)
         if isinstance(row.get("human_votes"), str):
             row["human_votes"] = [row["human_votes"]]
         for field in {"label", "human_votes"} & row.keys():
