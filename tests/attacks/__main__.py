@@ -51,8 +51,14 @@ def _no_verdict(one: replies.Try) -> str:
 
 
 def replies_that_are_no_verdict(number: int) -> Tries:
-    for strategy in replies.TRIES.values():
-        yield from _drawn(strategy, number // len(replies.TRIES), _no_verdict)
+    """Draw from each class its share of what is left: of some there are few."""
+    left = number
+    for after, strategy in zip(
+        range(len(replies.TRIES), 0, -1), replies.TRIES.values(), strict=True
+    ):
+        found = [*_drawn(strategy, left // after, _no_verdict)]
+        left -= len(found)
+        yield from found
 
 
 def recorded_replies_changed(number: int) -> Tries:
