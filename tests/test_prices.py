@@ -89,6 +89,16 @@ def test_a_run_ends_when_its_dollars_are_spent(table):
     assert summary.not_judged == {"over_budget": 2}
 
 
+def test_what_nobody_has_counted_counts_by_its_length(table):
+    silent = Model(replies=lambda prompt: AIMessage(answer(prompt), usage_metadata=NO_USAGE))
+    judge, limiter = of_method("relative", silent, orders="none"), MinuteLimiter(tpm=1)
+    options = {"prices": table, "progress": False, "max_concurrency": 1}
+    asked = list(judge_many(judge, ROWS, max_dollars=1e-9, rate_limiter=limiter, **options))
+    assert [row["judged"] for row in asked] == [True, False, False, False]
+    assert asked[0]["cost"] is None
+    assert limiter.turn() > 0
+
+
 def test_a_bound_on_dollars_needs_a_price(table):
     judge = of_method("relative", FakeChatModel(replies=reply))
     with pytest.raises(OptionError, match="needs the price of 'FakeChatModel'"):
@@ -159,24 +169,11 @@ def test_a_model_that_is_not_made_has_its_provider_s_price(spec, is_known, monke
 
 
 def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
-    now = [100.0]
-    waits: list[float] = []
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     limiter = MinuteLimiter(rpm=60, tpm=6_000)  # a call a second, 100 tokens a second
-    limiter.acquire()
-    limiter.acquire()
-    assert not limiter.acquire(blocking=False)
+    assert [limiter.turn(), limiter.turn()] == [0.0, 1.0]
     limiter.spend(500)
-    limiter.acquire()
-    assert waits == [0.0, 1.0, 5.0]
-
-
-async def test_a_wait_in_an_event_loop_keeps_no_thread_busy(monkeypatch):
-    monkeypatch.setattr(asyncio, "to_thread", None)
-    limiter = MinuteLimiter(rpm=1e9)
-    assert await limiter.aacquire()
-    assert await limiter.aacquire()
+    assert limiter.turn() == 5.0
 
 
 async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
@@ -185,7 +182,7 @@ async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
     waits = asyncio.Event()
 
     class Limiter(MinuteLimiter):
-        def turn(self, *, blocking=True):
+        def turn(self):
             waits.set()
             return 3600.0
 

@@ -12,7 +12,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +24,7 @@ from langchain_judges.asking.effects import Effect, pending_future, wait_for
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
+from langchain_judges.rows.texts import BYTES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ class CallLimiter:
         tokens: Theirs.
         cached_tokens: Those of them that a provider's cache had.
         cost: Their dollars.
-        unpriced: Replies of models whose price is not known.
+        spent: What counts against `max_dollars`: their dollars, with an estimate by the length
+            of the texts where nobody has counted the tokens.
+        unpriced: Replies whose price is not known.
     """
 
     max_in_flight: int
@@ -80,11 +83,12 @@ class CallLimiter:
     max_calls: int | None = None
     max_dollars: float | None = None
     price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None
-    rate_limiter: BaseRateLimiter | None = None
+    rate_limiter: BaseRateLimiter | MinuteLimiter | None = None
     calls: int = 0
     tokens: int = 0
     cached_tokens: int = 0
     cost: float = 0.0
+    spent: float = 0.0
     unpriced: int = 0
 
     def __post_init__(self) -> None:
@@ -137,16 +141,31 @@ class CallLimiter:
         """Dollars of a reply; None where they are not known."""
         return self.price(model, paid) if self.price else None
 
-    def leave(self, paid: TokenUsage | None = None, cost: float | None = None) -> None:
-        """Give the place back, and book the reply that it brought, if one came."""
-        if paid and isinstance(self.rate_limiter, MinuteLimiter):
-            self.rate_limiter.spend(paid.tokens)
+    def leave(
+        self,
+        paid: TokenUsage | None = None,
+        cost: float | None = None,
+        *,
+        tokens: int = 0,
+        spent: float = 0.0,
+    ) -> None:
+        """Give the place back, and book the reply that it brought, if one came.
+
+        Args:
+            paid: As the provider counts it; None: no reply came.
+            cost: Its dollars, where they are known.
+            tokens: What counts against the rate.
+            spent: What counts against `max_dollars`.
+        """
+        if isinstance(self.rate_limiter, MinuteLimiter):
+            self.rate_limiter.spend(tokens)
         with self._lock:
             if paid is not None:
                 self.calls += 1
                 self.tokens += paid.tokens
                 self.cached_tokens += paid.cached_tokens
                 self.cost += cost or 0.0
+                self.spent += spent
                 self.unpriced += cost is None
             self._in_flight -= 1
             self._serve()
@@ -195,7 +214,7 @@ class CallLimiter:
             return type(self.closed)(str(self.closed))
         budgets = (
             (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
-            (self.cost, self.max_dollars, f"${self.max_dollars or 0:g}"),
+            (self.spent, self.max_dollars, f"${self.max_dollars or 0:g}"),
         )
         for spent, most, name in budgets:
             if most is not None and spent >= most:
@@ -203,7 +222,7 @@ class CallLimiter:
         return None
 
 
-class MinuteLimiter(BaseRateLimiter):
+class MinuteLimiter:
     """Spreads calls evenly over each minute, by their number and their tokens.
 
     Tokens are known only after a reply, so a call waits for those of earlier replies.
@@ -226,32 +245,17 @@ class MinuteLimiter(BaseRateLimiter):
         self._next_call = self._next_token = 0.0
         self._lock = threading.Lock()
 
-    def acquire(self, *, blocking: bool = True) -> bool:
-        """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        wait = self.turn(blocking=blocking)
-        if blocking:
-            time.sleep(wait)
-        return blocking or not wait
-
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        wait = self.turn(blocking=blocking)
-        if blocking:
-            await asyncio.sleep(wait)  # in no thread: a loop has few of them
-        return blocking or not wait
-
     def spend(self, tokens: int) -> None:
         """Count the tokens of a reply."""
         with self._lock:
             self._next_token = max(self._next_token, time.monotonic()) + tokens * self._token
 
-    def turn(self, *, blocking: bool = True) -> float:
-        """The seconds until the next turn, which is taken if they will be waited for."""
+    def turn(self) -> float:
+        """Take the next turn; return the seconds until then."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next_call, self._next_token)
-            if blocking or turn <= now:
-                self._next_call = turn + self._each
+            self._next_call = turn + self._each
             return turn - now
 
 
@@ -282,12 +286,28 @@ class RowCost:
     shown: Show | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def leave(self, model: BaseChatModel, paid: TokenUsage | None) -> None:
-        """Give a place back after a call; None: no reply came."""
-        cost = self.limiter.dollars(model, paid) if paid is not None else 0.0
+    def leave(
+        self, model: BaseChatModel, paid: TokenUsage | None, prompt: Sequence[str], reply: str
+    ) -> None:
+        """Give a place back after a call.
+
+        Args:
+            model: Whose.
+            paid: What it took; None: no reply came.
+            prompt: By its texts and those of the reply tokens are estimated that nobody counts.
+            reply: What came.
+        """
+        if paid is None:
+            self.limiter.leave()
+            return
+        cost = self.limiter.dollars(model, paid)
+        sizes = (len("".join(each).encode(errors="replace")) for each in (prompt, reply))
+        read, written = (1 + size // BYTES for size in sizes)
+        guess = paid._replace(tier=None) if paid.tokens else TokenUsage(read, 0, written)
+        spent = self.limiter.dollars(model, guess) if cost is None else cost
         with self._lock:
             self.cost = None if self.cost is None or cost is None else self.cost + cost
-        self.limiter.leave(paid, cost)
+        self.limiter.leave(paid, cost, tokens=guess.tokens, spent=spent or 0.0)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

@@ -102,12 +102,13 @@ async def _call(
     if row_cost:
         await row_cost.limiter.enter(row_cost.rank, adapter.model)
     paid: TokenUsage | None = None
+    reply = ""
     try:
         # Not before: other calls may have learnt meanwhile what the model refuses.
         request = _request(asking)
         outcome = await _outcome(asking, request, messages)
         if isinstance(outcome, AIMessage):
-            paid = token_usage(outcome)
+            paid, reply = token_usage(outcome), str(_readable([outcome]))
         else:
             paid = failures.usage_despite(outcome)
         return request, outcome
@@ -118,7 +119,7 @@ async def _call(
             asking.cost["output_tokens"] += paid.output_tokens
             asking.cost["cached_tokens"] += paid.cached_tokens
         if row_cost:
-            row_cost.leave(adapter.model, paid)
+            row_cost.leave(adapter.model, paid, [message.text for message in messages], reply)
 
 
 def _request(asking: Asking) -> ReplyRequest:

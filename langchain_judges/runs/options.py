@@ -14,17 +14,19 @@ from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 if TYPE_CHECKING:
     from langchain_core.rate_limiters import BaseRateLimiter
     from langchain_core.runnables import RunnableConfig
+
+    from langchain_judges.asking.limiter import MinuteLimiter
 else:
     # Commands read the limits before they know whether anything of LangChain is needed.
     RunnableConfig = dict[str, Any]
-    BaseRateLimiter = object
+    BaseRateLimiter = MinuteLimiter = object
 
 # A file of the owner, for results to write or prices to read.
 FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
 
 
 def _limits(value: object) -> object:
-    if value is not None and not callable(getattr(value, "acquire", None)):
+    if value is not None and not (hasattr(value, "acquire") or hasattr(value, "turn")):
         raise ValueError
     return value
 
@@ -78,7 +80,8 @@ class RunOptions(RunLimits):
             "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each row
             then show their cost.
-        max_dollars: Stop after spending this many dollars; needs `prices`.
+        max_dollars: Stop after spending this many dollars; needs `prices`. A reply whose price
+            is not known, as its tokens were not counted, counts with four bytes a token.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
         on_bug: What a bug in a judge's code does, such as a KeyError in a step: `"raise"` ends
@@ -107,7 +110,7 @@ class RunOptions(RunLimits):
     prices: FilePath = None
     max_dollars: Annotated[float, Gt(0)] | None = None
     rate_limiter: Annotated[
-        InstanceOf[BaseRateLimiter] | None,
+        InstanceOf[BaseRateLimiter | MinuteLimiter] | None,
         AfterValidator(_limits),
         NotSerialisable(),
         Rule("a LangChain rate limiter or None"),

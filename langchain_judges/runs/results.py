@@ -32,9 +32,9 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 
 
 _LOG = logging.getLogger(__name__)
-# The beginning of every row, of the first one: a line without it is not a result.
+# The beginning of every row: a line without it is not a result.
 _FIRST = b'{"index": 0, "key": "'
-_OWN = re.compile(rb'\{"index": \d+, "key": "')
+_OWN = re.compile(rb'\{"index": \d+, "key": "[0-9a-f]{32}", "kind": "')
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -109,8 +109,8 @@ def changed_line(path: Path) -> int | None:
 
 
 def _is_ours(line: bytes) -> bool:
-    """Whether a damaged line can be one of ours; of a power cut zeros are left."""
-    return _OWN.match(line) is not None or not line.strip(b"\0\r\n")
+    """Whether a damaged line begins as ours do, with a key."""
+    return _OWN.match(line) is not None
 
 
 def _is_begun(line: bytes) -> bool:

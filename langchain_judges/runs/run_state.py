@@ -273,8 +273,8 @@ class RunState:
         if (limit := limiter.max_dollars) is None:
             return True
         # The cost of a row is not known before the first is finished.
-        mean = limiter.cost / new_rows if new_rows else limit * len(active)
-        return limiter.cost + mean * (len(active) + bool(new_rows)) < limit
+        mean = limiter.spent / new_rows if new_rows else limit * len(active)
+        return limiter.spent + mean * (len(active) + bool(new_rows)) < limit
 
     def _why_not(self) -> str:
         """Return why a row is not started."""
