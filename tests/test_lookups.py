@@ -13,9 +13,17 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelAuthenticationError
-from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolCallId,
+    StructuredTool,
+    ToolException,
+    tool,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState, ToolRuntime
+
+from pydantic.v1 import BaseModel as BaseModelV1
 
 from benchmarks.lookups import ARMS, PLACES, SIZES, measured, run_with
 from langchain_judges import (
@@ -328,6 +336,48 @@ def test_tools_as_mcp_gives_them_answer_threads_and_event_loops_alike():
     assert now["lookups"] == later["lookups"]
 
 
+class Waiting(BaseTool):
+    """A tool that event loops alone can call, by the word of its other half."""
+
+    name: str = "price"
+    description: str = "Look up the price of an item."
+
+    def _run(self, item: str) -> str:
+        raise NotImplementedError
+
+    async def _arun(self, item: str) -> str:
+        return f"{item} costs 7 euros"
+
+
+def test_a_tool_without_a_call_for_threads_is_called_in_a_loop_of_its_own():
+    judge = rubric(wants(("price", {"item": "bread"})), tools=[Waiting()])
+    for verdict in (judge.invoke(ITEM)["verdict"], asyncio.run(judge.ainvoke(ITEM))["verdict"]):
+        assert [each["text"] for each in verdict["lookups"]] == ["bread costs 7 euros"]
+
+
+class ItemV1(BaseModelV1):
+    item: str
+
+
+OF_V1 = StructuredTool.from_function(
+    lambda item: item, name="old", description="Look.", args_schema=ItemV1
+)
+
+
+@for_each("more", [1, 10, 30, 500])
+def test_a_result_that_is_cut_is_no_longer_than_allowed_and_is_called_cut(more):
+    def long() -> str:
+        """Read a long text."""
+        return "x" * (200 + more)
+
+    model = wants(("long", {}))
+    judge = rubric(model, tools=[long], tool_limits={"characters": 200})
+    verdict = judge.invoke(ITEM)["verdict"]
+    shown = re.search("shown\n(.*?)\n</finding", model.prompts[-1], re.DOTALL)
+    assert len(shown[1]) <= 200
+    assert [each["reason"] for each in verdict["failures"]] == ["input_cut"]
+
+
 @for_each(
     "tools, said",
     [
@@ -337,6 +387,7 @@ def test_tools_as_mcp_gives_them_answer_threads_and_event_loops_alike():
         (["tests.test_lookups:prize"], "cannot be imported: .* no attribute 'prize'"),
         ([price, price], "two of `tools` are named 'price'"),
         ([of_an_agent], "takes runtime, state from its agent"),
+        ([OF_V1], "`args_schema` of the tool 'old' must be of pydantic 2"),
     ],
 )
 def test_tools_that_are_none_are_refused(tools, said):

@@ -71,6 +71,34 @@ def test_a_prompt_is_taken_as_it_is_without_a_rubric_and_what_it_shows_is_fenced
         judge.invoke(ITEM)
 
 
+@for_each(
+    "prompt",
+    ['{outputs} Reply {"label": 1}', '{outputs} {"label":1}', "{outputs} {", "{outputs} { }"]
+    + ["{outputs} {}", "{outputs} {0}", ChatPromptTemplate([("human", '{outputs} {"a":1}')])],
+)
+@for_each("create", [create_rubric_judge, create_relative_judge])
+def test_braces_that_name_nothing_are_refused_and_their_writing_is_told(create, prompt):
+    with pytest.raises(OptionError, match="written twice, {{ or }}"):
+        create(FakeChatModel(replies=[]), prompts=prompt)
+    create(FakeChatModel(replies=[]), prompts='{outputs} Reply {{"label": 1}}')
+
+
+@for_each("meant", ["outputs", "inputs", "response", "reference_outputs", "expected"])
+def test_a_mistyped_variable_is_refused_and_the_one_that_was_meant_is_offered(meant):
+    for at in range(1, len(meant) - 1):
+        for wrong in (meant[:at] + meant[at + 1 :], meant[:at] + "q" + meant[at:]):
+            with pytest.raises(OptionError, match=f"shows '{wrong}': did you mean"):
+                create_rubric_judge(FakeChatModel(replies=[]), prompts=f"{{{wrong}}}")
+
+
+@for_each(
+    "name", "tone level source_url categories response_a contexts task_id resource".split()
+)
+def test_a_field_of_the_rows_need_not_look_unlike_every_variable(name):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), prompts=f"{{{name}}}")
+    assert judge.invoke({**ITEM, name: "x"})["verdict"]["label"] is not None
+
+
 def test_the_prompt_of_a_step_in_a_file_is_sent_as_it_is(bsm_file):
     scores = {"score_1": 4, "score_2": 2, "explanation": "x"}
     model = FakeChatModel(replies=lambda _: scores)

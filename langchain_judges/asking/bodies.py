@@ -19,7 +19,12 @@ _OTHERS = {"br", "zstd"}
 
 @cache
 def client_of_threads() -> Any:
-    """The client of all judges in threads: connections are kept for the next one."""
+    """The client of all judges in threads: connections are kept for the next one.
+
+    Without the keep-alive options of langchain-openai: it has no public name for them, and a
+    transport that sets them ignores proxies of the environment. A dead connection ends by the
+    time-out of a reply.
+    """
     from openai import DefaultHttpxClient
 
     return DefaultHttpxClient(**client_options(bound))

@@ -341,6 +341,8 @@ def placeholders(prompt: ChatPromptTemplate) -> set[str]:
 
 # A prompt, and not the path of a file of prompts.
 _TEXT = re.compile(r"[{\n]")
+# What stands between braces, and names no variable.
+_NO_NAME = re.compile(r"[\"'\n]|^\s*$")
 
 
 def read_prompts(value: Any) -> Any:
@@ -392,11 +394,11 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         OptionError: It is neither.
     """
     prompt = unescaped(prompt)
-    if isinstance(prompt, ChatPromptTemplate):
-        return prompt
     kind: type[ChatPromptTemplate] = ChatPromptTemplate
     messages: list[Any]
-    if isinstance(prompt, StringPromptTemplate):
+    if isinstance(prompt, ChatPromptTemplate):
+        messages = []
+    elif isinstance(prompt, StringPromptTemplate):
         kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
     elif isinstance(prompt, str):
         kind, messages = FencedPrompt, [("human", prompt)]
@@ -409,6 +411,16 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
             f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
         )
     try:
-        return kind.from_messages(messages)
-    except ValueError as exc:
-        raise OptionError(f"`prompts`: {step!r} is no template: {exc}") from exc
+        made = (
+            prompt if isinstance(prompt, ChatPromptTemplate) else kind.from_messages(messages)
+        )
+        made.pretty_repr()  # formats it
+        if odd := [name for name in made.input_variables if _NO_NAME.search(name)]:
+            raise ValueError(f"{odd[0]!r} is no name")
+    except (ValueError, LookupError) as exc:
+        which = "" if step == ONLY else f" of {step!r}"
+        raise OptionError(
+            f"`prompts`: the prompt{which} is no template: {exc}; a brace that is a part of "
+            "the text is written twice, {{ or }}"
+        ) from exc
+    return made

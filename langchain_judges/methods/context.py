@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
@@ -25,6 +27,7 @@ from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import (
     ONLY,
+    SAME,
     FencedPrompt,
     Problem,
     own_prompt,
@@ -42,7 +45,7 @@ from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.fences import MATERIAL_RULE
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
-from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
+from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Row, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
@@ -304,6 +307,7 @@ def prompt_set(
         texts = {"response", "response_1"} & known
         if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
             raise _unknown(step, known, extra)
+        _check_spelling(step, extra - _FIELDS, known | _FIELDS)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
         if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
             prompt = _as_fenced(prompt, known)
@@ -313,6 +317,32 @@ def prompt_set(
     templates = {step: _texts(prompt) for step, prompt in prompts.items()}
     digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
     return prompts, digest.hexdigest()[:12]
+
+
+def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
+    """Check that no name is a mistyped one of those that are known.
+
+    Raises:
+        OptionError: One is.
+    """
+    stems = {each: _STEM.sub("", each) for each in sorted(known)}
+    for name in sorted(names):
+        stem = _STEM.sub("", name)
+        near = get_close_matches(stem, stems.values(), n=1, cutoff=0.88)
+        near = near or [each for each in stems.values() if sorted(each) == sorted(stem)]
+        if near and stem not in stems.values():
+            alike = [each for each, its in stems.items() if its == near[0]]
+            raise OptionError(
+                f"the prompt {step!r} shows {name!r}: did you mean "
+                f"{get_close_matches(name, alike, 1, 0)[0]!r}? (A field of your rows needs a "
+                "name that is less alike.)"
+            )
+
+
+# What names that differ on purpose differ by: a plural, a number, a side.
+_STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
+# Fields that a prompt of any step may name, beside the variables of its method.
+_FIELDS = {*SAME, *Row.__annotations__, *Item.__annotations__}
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
@@ -425,7 +455,9 @@ class RowSteps(ABC):
 
     async def recall(self, state: Any, account: Account) -> Update:
         """Recall the audited mistakes that fit the row."""
-        recalled = await self.recaller.recall(state)
+        fields = get_type_hints(self.source)
+        row = {name: state[name] for name in fields if name in state}
+        recalled = await self.recaller.recall(row)
         examples = self.fitting(state, recalled)
         report = self.recaller.report(recalled, examples)
         account.fail(cut_failures(report))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NotRequired, cast
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import (
@@ -137,7 +137,7 @@ class AskingOptions(Options):
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
     repairs: Annotated[int, Ge(0)] = 1
     prompts: Annotated[
-        Mapping[str, Any] | str | PathLike[str] | None,
+        Mapping[str, Any] | InstanceOf[BasePromptTemplate[Any]] | str | PathLike[str] | None,
         BeforeValidator(read_prompts),
         Owner(),
         Rule("a prompt, prompts by step, or the path of a YAML file of them"),

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, wraps
 from pkgutil import resolve_name
@@ -58,6 +59,8 @@ EVIDENCE = """
 Looked up before this judgment; a reason names what decides as [look-up 1]:
 {findings}"""
 _CITED = re.compile(r"\[look-up (\d{1,3})\]", re.IGNORECASE)
+# Characters of the mark where the middle of a text is cut.
+_MARK_ROOM = 40
 # Characters of a result that a verdict tells.
 _TOLD = 200
 
@@ -116,6 +119,8 @@ def _injected(tool: BaseTool) -> list[str]:
     taken: Any = tool.get_input_schema()
     if isinstance(given, dict):  # of MCP's tools, which have none
         return []
+    if not issubclass(given, BaseModel):
+        raise OptionError(f"the `args_schema` of the tool {tool.name!r} must be of pydantic 2")
     own = {name: part for name, part in taken.model_fields.items() if part.is_required()}
     # The id of the call is given.
     ids = {n for n, part in own.items() if InjectedToolCallId in part.metadata}
@@ -423,16 +428,20 @@ async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits
 
 def _call_of(tool: BaseTool, request: Any) -> Effect:
     """A call of a tool; one for event loops only, as MCP's are, gets a loop of its own."""
-    effect = Effect.of(tool, "invoke", request)
-    if getattr(tool, "func", tool) is not None:
-        return effect
-    return effect._replace(now=lambda: asyncio.run(tool.ainvoke(request)))
+
+    def now() -> object:
+        if getattr(tool, "func", tool) is not None:
+            with suppress(NotImplementedError):
+                return tool.invoke(request)
+        return asyncio.run(tool.ainvoke(request))
+
+    return Effect(now, lambda: tool.ainvoke(request))
 
 
 def _middle_cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
-    half = most // 2
+    half = (most - _MARK_ROOM) // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
 
 

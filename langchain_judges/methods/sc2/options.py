@@ -75,6 +75,8 @@ class SC2(FewShot, Worded):
     """
 
     method = "sc2"
+    # 1: cells of tables are cut.
+    revision = 1
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     few = {"aspects": ["Tone", "Depth"], "samples": 4}
     presets = {
