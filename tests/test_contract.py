@@ -17,14 +17,24 @@ from langchain_judges import as_evaluator, judge_many, load_judge
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.shown import block
 from langchain_judges.methods import (
     COMPARES,
     MATERIAL,
+    JudgeOptions,
     gather,
     order_verdict,
     pair_of,
     pair_prompt,
 )
+from langchain_judges.methods.items import (
+    ItemState,
+    ItemSteps,
+    item_of,
+    label_verdict,
+    prompt_variables,
+)
+from langchain_judges.methods.pairs import examples_in
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -267,6 +277,57 @@ def test_a_method_of_two_steps_with_a_slip_breaks_it(page, message):
     slip = changed(page, DUEL_SLIPS[message])
     with pytest.raises(AssertionError, match=message):
         check_method(slip["DuelOptions"], slip["DuelSteps"].build)
+
+
+def test_a_step_outside_of_examples_in_shows_no_remembered_pair(page):
+    known = {"input": "Why?", "output_a": "So.", "output_b": "No.", "label": "B"}
+    model = FakeChatModel(replies=fitting_reply)
+    page.create_duel_judge(model, memory=[known]).invoke(PAIR)
+    shows = [("So." in each, "Objections:" in each) for each in model.prompts]
+    assert sorted(shows) == [(False, False)] * 2 + [(True, True)] * 2
+
+
+class Scored(BaseModel):
+    """The reply: a label."""
+
+    label: Literal["0", "1"]
+
+
+BOTH = ChatPromptTemplate([("human", "<x-{fence}>\n{task} {response}\n</x-{fence}>")])
+
+
+class OneTextOptions(JudgeOptions):
+    """Create a judge that looks at one text twice."""
+
+    method, takes, summary = "one_text", "item", "One text, looked at twice."
+    templates: ClassVar[Any] = {"look": BOTH, "label": BOTH}
+    examples_in = ("label",)
+
+    def calls(self):
+        return 2
+
+
+class OneTextSteps(ItemSteps):
+    state = ItemState
+
+    def phases(self):
+        return [self.label]
+
+    async def label(self, state, account):
+        lessons = {"shared": block(examples_in(state))}
+        material = {**prompt_variables(item_of(state)), **lessons}
+        await self.ask("look", Scored, material, account)
+        reply = await self.ask("label", Scored, material, account)
+        label = int(reply.data["label"])
+        return {"verdict": label_verdict(account, "It is so.", label, label)}
+
+
+def test_a_judge_of_one_text_shows_what_was_recalled_where_it_says_so_alone():
+    known = {"input": "Why?", "output": "So.", "label": 0}
+    model = FakeChatModel(replies=fitting_reply)
+    judge = OneTextSteps.build(OneTextOptions(memory=[known]), model)
+    judge.invoke({"input": "When?", "output": "Now.", "expected": "Now."})
+    assert ["So." in each for each in model.prompts] == [False, True]
 
 
 def test_a_name_is_given_once(page, monkeypatch):

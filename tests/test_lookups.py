@@ -22,7 +22,6 @@ from langchain_core.tools import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState, ToolRuntime
-
 from pydantic.v1 import BaseModel as BaseModelV1
 
 from benchmarks.lookups import ARMS, PLACES, SIZES, measured, run_with

@@ -73,12 +73,19 @@ def test_a_prompt_is_taken_as_it_is_without_a_rubric_and_what_it_shows_is_fenced
 
 @for_each(
     "prompt",
-    ['{outputs} Reply {"label": 1}', '{outputs} {"label":1}', "{outputs} {", "{outputs} { }"]
-    + ["{outputs} {}", "{outputs} {0}", ChatPromptTemplate([("human", '{outputs} {"a":1}')])],
+    [
+        '{outputs} Reply {"label": 1}',
+        '{outputs} {"label":1}',
+        "{outputs} {",
+        "{outputs} { }",
+        "{outputs} {}",
+        "{outputs} {0}",
+        ChatPromptTemplate([("human", '{outputs} {"a":1}')]),
+    ],
 )
 @for_each("create", [create_rubric_judge, create_relative_judge])
 def test_braces_that_name_nothing_are_refused_and_their_writing_is_told(create, prompt):
-    with pytest.raises(OptionError, match="written twice, {{ or }}"):
+    with pytest.raises(OptionError, match=r"written twice, \{\{ or \}\}"):
         create(FakeChatModel(replies=[]), prompts=prompt)
     create(FakeChatModel(replies=[]), prompts='{outputs} Reply {{"label": 1}}')
 
@@ -92,7 +99,17 @@ def test_a_mistyped_variable_is_refused_and_the_one_that_was_meant_is_offered(me
 
 
 @for_each(
-    "name", "tone level source_url categories response_a contexts task_id resource".split()
+    "name",
+    [
+        "tone",
+        "level",
+        "source_url",
+        "categories",
+        "response_a",
+        "contexts",
+        "task_id",
+        "resource",
+    ],
 )
 def test_a_field_of_the_rows_need_not_look_unlike_every_variable(name):
     judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), prompts=f"{{{name}}}")
