@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,8 +19,6 @@ from cookbook.study.runner import Cell, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import error, reply
-from langchain_judges.writing.steps import WriterOptions
-from langchain_judges.writing.writers import load_writer
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
 from tests.schema_models import Recorder
@@ -217,6 +215,8 @@ def test_every_figure_of_the_map_has_its_columns(
     for figure, (_, arm, columns) in wanted.items():
         found = {cell["column"] for cell in cells if cell["arm"] == arm}
         assert set(columns) <= found, (figure, sorted(found), {cell["arm"] for cell in cells})
+    # A caller's own rows are in no paper, and are no average of its sets.
+    assert not [cell for cell in cells if cell["paper"] or cell["part"] == "AVG"]
     # What the paper prints has its cell here.
     made = {(runner.bare(cell["arm"]), cell["column"]) for cell in cells}
     for parts in runner.printed(paper).get(number, {}).values():
@@ -226,30 +226,26 @@ def test_every_figure_of_the_map_has_its_columns(
 
 
 @pytest.mark.parametrize("paper", ["bsm", "drpe", "sc2"])
-def test_every_arm_of_a_study_asks_as_its_paper_does(paper, tmp_path, letter_encoder):
+def test_every_arm_of_a_study_asks_as_its_paper_does_and_draws_by_the_rounds_seed(
+    paper, tmp_path, letter_encoder
+):
     given = file_of(voted_pairs(), tmp_path)
-    extra = {"self": "gpt-4"}
-    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, None, rows=given, extra=extra)
-    bench.dry = True
+    own: dict[str, Any] = {"extra": {"self": "gpt-4"}, "rows": given, "seed": 7, "dry": True}
+    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, **own)
     judged = 0
     for name, own in PAPERS[paper].items():
         for part in own.parts:
             for arm in own.arms(bench, part):
-                if arm.score is not None or name == "6":
-                    continue  # by overlap of words, or writers, whose wording is below
+                if arm.score is not None:
+                    continue  # by overlap of words
                 options = arm.judge(bench, part).options
+                assert getattr(options, "seed", 7) == 7, arm.name
                 judged += 1
                 if paper == "drpe" and options.method == "drpe":
                     assert not options.poll.common_ground, arm.name
                 else:
                     assert options.wording == "paper", (name, arm.name)
     assert judged
-
-
-def test_every_writer_of_the_stories_asks_as_its_paper_does():
-    for method, options in bsm.STORIES.values():
-        writer = load_writer(method, model_of(Recorder()), **options)
-        assert cast(WriterOptions, writer.options).wording == "paper"
 
 
 def test_only_the_table_with_references_shows_one(tmp_path):
@@ -298,7 +294,10 @@ def test_the_screen_says_whose_figures_stand_in_brackets():
     own = {**cell, **Cell(0.5, 9).__dict__, "paper": printed, "not_judged": 0}
     console = Console(width=100, record=True, file=io.StringIO())
     runner.show(console, "3", PAPERS["bsm"]["3"], [own])
+    hidden = [{**own, "column": name} for name in ("Ag, turn 1", "calls")]
+    runner.show(console, "3", PAPERS["bsm"]["3"], [own, *hidden])
     text = console.export_text()
+    assert "1 more columns are in the file, such as 'Ag, turn 1'" in text
     assert "[0.62]" in text
     assert "In brackets: the paper's cell, of GPT-4." in text
 
@@ -367,6 +366,15 @@ def test_an_item_that_was_shown_its_own_group_is_a_leak():
     results = [{"verdict": verdict, "recalled": each} for each in shown]
     rows = [{"id": str(n), "label": 1, "group": str(n)} for n in range(2)]
     assert allure.figures("all", rows, {"all": results})["leaks"].value == 1
+
+
+def test_an_item_that_was_not_judged_is_not_right_in_the_share_of_its_system():
+    rows = [{"id": str(n), "label": 1, "systems": ["ab"[n % 2]]} for n in range(4)]
+    labels = (1, None, 0, 1)
+    verdicts = [{"label": each, "score": None, "confidence_source": "none"} for each in labels]
+    cells = allure.figures("all", rows, {"all": [{"verdict": each} for each in verdicts]})
+    a, b = cells["accuracy, a"], cells["accuracy, b"]
+    assert [(cell.value, cell.n) for cell in (a, b)] == [(0.5, 2), (1.0, 1)]
 
 
 def test_rounds_give_the_mean_of_each_cell_with_its_deviation():

@@ -217,7 +217,8 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
     labels = [row["verdict"]["label"] for row in own]
     truth = [row["label"] for row in rows]
     groups = [str(row.get("group", row["id"])) for row in rows]
-    wrong = [label is not None and label != right for label, right in _both(labels, truth)]
+    pairs = zip(labels, truth, strict=True)
+    wrong = [None if label is None else label != right for label, right in pairs]
     sources = [row["verdict"]["confidence_source"] for row in own if _judged(row)]
     cells = {
         "accuracy": Cell.of(metrics.accuracy(labels, truth, "drop", groups=groups)),
@@ -226,7 +227,7 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
         "recall": Cell.of(metrics.recall(labels, truth, groups=groups)),
         "recall of 0": Cell.of(metrics.recall(labels, truth, 0, groups=groups)),
         "F1": Cell.of(metrics.f1(labels, truth, groups=groups)),
-        "errors": Cell(float(sum(wrong)), len(rows)),
+        "errors": Cell(float(wrong.count(True)), len(rows)),
         "leaks": Cell(float(sum(bool(_recalled(row)["leaked"]) for row in own)), len(rows)),
         "examples": Cell(sum(len(_recalled(row)["ids"]) for row in own) / len(own), len(own)),
     }
@@ -251,15 +252,22 @@ def compared(arm: str, results: Mapping[str, Rows]) -> list[str]:
     ]
 
 
-def _by_kind(rows: Rows, wrong: Sequence[bool]) -> dict[str, Cell]:
-    """Return errors by planning problem and accuracy by system, where there are several."""
+def _by_kind(rows: Rows, wrong: Sequence[bool | None]) -> dict[str, Cell]:
+    """Return errors by planning problem and accuracy by system, where there are several.
+
+    An item that was not judged is in neither.
+    """
     cells = {}
     for label, kind in (("errors", _problem), ("accuracy", _system)):
         kinds = [kind(row) for row in rows]
         for name in sorted(set(filter(None, kinds))) if len(set(kinds)) > 1 else ():
-            own = [bad for bad, each in zip(wrong, kinds, strict=True) if each == name]
-            share = float(sum(own)) if label == "errors" else 1 - sum(own) / len(own)
-            cells[f"{label}, {name}"] = Cell(share, len(own))
+            places = [
+                n for n, each in enumerate(kinds) if each == name and wrong[n] is not None
+            ]
+            groups = [rows[n].get("group", rows[n]["id"]) for n in places]
+            share = metrics.rate([not wrong[n] for n in places], groups=groups)
+            errors = Cell(float(sum(bool(wrong[n]) for n in places)), len(places))
+            cells[f"{label}, {name}"] = errors if label == "errors" else Cell.of(share)
     return cells
 
 
@@ -274,10 +282,6 @@ def _system(row: Row) -> str:
 def _recalled(row: Row) -> Mapping[str, Any]:
     """Return what an item was shown of a memory; nothing without one."""
     return row.get("recalled") or {"ids": [], "leaked": []}
-
-
-def _both(labels: Sequence[Any], truth: Sequence[Any]) -> list[tuple[Any, Any]]:
-    return list(zip(labels, truth, strict=True))
 
 
 def _judged(row: Row) -> bool:

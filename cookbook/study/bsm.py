@@ -272,18 +272,6 @@ def read_lists(bench: Bench) -> Rows:
     return first_groups(bench.load("commongen_hard", seed=bench.seed), bench.limit)
 
 
-def _story_arms(bench: Bench, part: str) -> list[Arm]:
-    from langchain_judges.writing.writers import load_writer
-
-    def make(name: str, bench: Bench, part: str) -> Any:
-        del part
-        method, options = STORIES[name]
-        return load_writer(method, bench.model, **options)
-
-    del bench, part
-    return [Arm(name, make=partial(make, name)) for name in STORIES]
-
-
 def story_figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
     """Return the share of texts with every concept, and the mean share that is missing.
 
@@ -346,7 +334,7 @@ TABLES = {
     "6": Table(
         "Constrained writing",
         {"stories": read_lists},
-        _story_arms,
+        lambda bench, part: [Arm(name, *own) for name, own in STORIES.items()],
         story_figures,
         after=head_to_head,
         more=_story_calls,

@@ -31,7 +31,6 @@ from scipy.stats import kendalltau
 from cookbook.study.overlap import OVERLAPS, overlap
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from cookbook.study.summaries import SUMMARIZE
-from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
@@ -129,9 +128,8 @@ def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
         return {row["group"]: row["output_a"] for row in rows}
     path = bench.folder(name) / "references.json"
     known: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    writer = bench.extra.get("reference_model")
-    model = resolve_model(writer) if writer else bench.model
-    question = Question("study", "reference", ModelAdapter(model), _REFERENCE, _Summary, "2")
+    model = ModelAdapter(bench.named("reference_model"))
+    question = Question("study", "reference", model, _REFERENCE, _Summary, "2")
     for row in rows:
         if row["group"] in known:
             continue
@@ -147,14 +145,8 @@ def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
 
 def method_arm(name: str) -> Arm:
     """Return the arm of a preset of DRPE, or of the judge without roles."""
-    if name == RIVAL:
-        return Arm(name, RIVAL, {"preset": "paper", "task": "summary"})
-
-    def make(bench: Bench, part: str) -> Any:
-        del part
-        return load_judge("drpe", bench.model, preset=name, seed=bench.seed, task="summary")
-
-    return Arm(name, make=make)
+    method, preset = (RIVAL, "paper") if name == RIVAL else ("drpe", name)
+    return Arm(name, method, {"preset": preset, "task": "summary"})
 
 
 def overlap_arm(name: str, bench: Bench) -> Arm:
@@ -176,32 +168,20 @@ def size_arm(panel: str, size: int) -> Arm:
     options: dict[str, Any] = {"static": static, "dynamic": size}
     if panel == "manual":
         options = {"static": [*ROLES["summary"], *SUBJECTIVE[:size]], "dynamic": 0}
-
-    def make(bench: Bench, part: str) -> Any:
-        del part
-        own_views = {"common_ground": False}  # as in the papers' presets
-        chosen: dict[str, Any] = {"panel": options, "voting": own_views, "seed": bench.seed}
-        return load_judge("drpe", bench.model, **chosen, task="summary")
-
-    return Arm(f"{panel}, {size} roles", make=make)
+    own_views = {"common_ground": False}  # as in the papers' presets
+    chosen = {"panel": options, "voting": own_views, "task": "summary"}
+    return Arm(f"{panel}, {size} roles", "drpe", chosen)
 
 
 def wording_arms(bench: Bench, part: str) -> list[Arm]:
     """Return the panel and the judge without roles, each asked in five wordings."""
     del bench, part
-
-    def make(method: str, question: str, bench: Bench, part: str) -> Any:
-        del part
-        seeded = {"seed": bench.seed} if method == "drpe" else {}
-        preset = "drpe" if method == "drpe" else "paper"
-        task = {**TASKS["summary"], "question": question}
-        return load_judge(method, bench.model, preset=preset, task=task, **seeded)
-
-    return [
-        Arm(f"{method}, wording {number}", make=partial(make, method, question))
-        for method in ("drpe", RIVAL)
-        for number, question in enumerate(QUESTIONS, 1)
-    ]
+    chosen = []
+    for own in (method_arm("drpe"), method_arm(RIVAL)):
+        for number, question in enumerate(QUESTIONS, 1):
+            options = {**own.options, "task": {**TASKS["summary"], "question": question}}
+            chosen.append(Arm(f"{own.name}, wording {number}", own.method, options))
+    return chosen
 
 
 def over_wordings(

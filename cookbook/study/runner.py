@@ -33,9 +33,11 @@ from rich.console import Console
 from rich.table import Table as Screen
 
 from cookbook.study.sets import load
-from langchain_judges import judge_many, load_judge
+from langchain_judges import judge_many, load_judge, resolve_model
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.files import read_table
+from langchain_judges.writing.writers import WRITERS, load_writer
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -83,10 +85,13 @@ class Arm:
     """Scores the rows without a judge, such as by overlap of words."""
 
     def judge(self, bench: Bench, part: str) -> Any:
-        """Return the judge."""
+        """Return the judge; what it draws is of the round's seed."""
         if self.make is not None:
             return self.make(bench, part)
-        return load_judge(self.method, bench.model, **self.options)
+        methods = WRITERS if self.method in WRITERS else METHODS
+        load = load_writer if self.method in WRITERS else load_judge
+        seeded = {"seed": bench.seed} if "seed" in methods[self.method].defaults() else {}
+        return load(self.method, bench.model, **seeded, **self.options)
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,11 @@ class Bench:
     def _own(self) -> Iterable[tuple[int, Row]]:
         assert self.rows is not None  # noqa: S101 - `load` has looked
         return enumerate(read_table(self.rows), 1)
+
+    def named(self, name: str) -> Any:
+        """Return the model that an option names; without it, the one that is studied."""
+        chosen = self.extra.get(name)
+        return sharing(resolve_model(chosen), self.model.cache) if chosen else self.model
 
     def says(self, name: str) -> bool:
         """Return whether an option is yes; without it, it is no.
@@ -331,15 +341,18 @@ def run_table(paper: str, number: str, table: Table, bench: Bench) -> list[dict[
         rows = read(bench)
         results = {arm.name: bench.judged(arm, part, rows) for arm in table.arms(bench, part)}
         after = table.after(bench, part, rows, results) if table.after else {}
+        print_of = "" if bench.rows else paper  # a caller's own rows are in no paper
         for arm in dict.fromkeys([*results, *after]):
             own, figures = results.get(arm, []), dict(after.get(arm, {}))
             if arm in results:
                 figures = table.columns(arm, rows, results) | figures | usage_of(own)
             cells += [
-                _cell(paper, number, bench.name, part, arm, column, cell, failed(own))
+                _cell(print_of, number, bench.name, part, arm, column, cell, failed(own))
                 for column, cell in figures.items()
             ]
     averaged = [each for each in cells if each["column"] == table.average]
+    if len(table.parts) == 1:
+        return cells
     for arm in dict.fromkeys(each["arm"] for each in averaged):
         own_cells = [each for each in averaged if each["arm"] == arm]
         values = [each["value"] for each in own_cells if each["value"] is not None]
@@ -476,11 +489,9 @@ def show(
         texts = [_shown(own.get(column)) for column in columns]
         screen.add_row(*key, *texts, str(next(iter(own.values()))["not_judged"]))
     console.print(screen)
-    if len(columns) < len(every):
-        more = len(every) - len(columns)
-        console.print(
-            f"{more} more columns are in the file, such as {every[-1]!r}.", style="dim"
-        )
+    if hidden := [each for each in every if each not in columns]:
+        text = f"{len(hidden)} more columns are in the file, such as {hidden[-1]!r}."
+        console.print(text, style="dim")
     if models:
         console.print(f"In brackets: the paper's cell, of {' and '.join(models)}.", style="dim")
     if table.note:

@@ -27,8 +27,8 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableLambda
 
-from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups, sharing
-from langchain_judges import learn_aspects, load_judge, resolve_model
+from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
+from langchain_judges import learn_aspects, load_judge
 from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.metrics import accuracy
@@ -114,17 +114,11 @@ def task_of(bench: Bench, part: str) -> str:
     return TASKS.get(part) or bench.extra.get("task", "helpful")
 
 
-def comparer(bench: Bench) -> Any:
-    """Return the model that finds aspects, makes tables and compares them."""
-    name = bench.extra.get("comparison_model")
-    return sharing(resolve_model(name), bench.model.cache) if name else bench.model
-
-
 def aspects(bench: Bench, part: str) -> list[str]:
     """Return the offline aspects of a set, learned once by what they are learned from."""
     if bench.dry:
         return STAND_IN
-    model, task = comparer(bench), task_of(bench, part)
+    model, task = bench.named("comparison_model"), task_of(bench, part)
     sides = ("output_a", "output_b")
     texts = [judged(row[side]) for row in read(part, bench)[1] for side in sides]
     mark = mark_of([model_identity(model), task, texts])
@@ -157,7 +151,7 @@ def _options(
     if "seed" in METHODS[method].defaults():
         own["seed"] = bench.seed
     if method == "sc2" and bench.extra.get("comparison_model"):
-        own["comparison_model"] = comparer(bench)
+        own["comparison_model"] = bench.named("comparison_model")
     return own
 
 
