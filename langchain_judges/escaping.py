@@ -43,7 +43,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def inert_json(text: str) -> str:
-    r"""Return equivalent JSON with characters that would control a terminal as escapes.
+    r"""Equivalent JSON with characters that would control a terminal as escapes.
 
     >>> inert_json('"a\u202eb"') == '"a' + '\\' + 'u202eb"'
     True

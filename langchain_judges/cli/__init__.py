@@ -56,11 +56,11 @@ class Commands(TyperGroup):
     """All commands, each loaded when it is run or its help is read."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names."""
+        """The names."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return a command; refuse another name."""
+        """A command; another name is refused."""
         if name not in COMMANDS:
             hint = did_you_mean(name, COMMANDS, {"rank": "compare", "evaluate": "judge"})
             ctx.fail(f"There is no command {name!r}; {hint}there are {', '.join(COMMANDS)}.")

@@ -153,7 +153,7 @@ def audit(
 
 
 def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
-    """Return the runs of a queue that people labelled."""
+    """The runs of a queue that people labelled."""
     from langchain_judges.integrations.langsmith_runs import labelled_runs
     from langchain_judges.methods.registry import load_judge
 
@@ -182,7 +182,7 @@ def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> 
 
 
 def _settable() -> set[str]:
-    """Return the options of an audit that no flag sets."""
+    """The options of an audit that no flag sets."""
     from langchain_judges.methods.allure.state import AuditOptions
 
     names = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()

@@ -53,7 +53,7 @@ class PlaceFlags:
     records: Path | None = None
 
     def table(self, systems: int) -> Path | None:
-        """Return the table of a comparison of systems, and check where the rest goes.
+        """The table of a comparison of systems; where the rest goes is checked.
 
         Raises:
             OptionError: Two are tables, there are more than two systems, or a file is in no
@@ -146,7 +146,7 @@ _EXPERIMENT = "langsmith:"
 def _table_of_systems(
     paths: Sequence[str], systems: str | None, rows: RowFlags
 ) -> tuple[Source, list[str]]:
-    """Return one table with a column for each system, and the names of these columns."""
+    """One table with a column for each system, and the names of these columns."""
     from langchain_judges.runs.comparison import joined
 
     names = [name.strip() for name in (systems or "").split(",") if name.strip()]

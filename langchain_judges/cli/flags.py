@@ -108,7 +108,7 @@ class _OfRun:
     """Flags of which some are options of a run in Python, under the same names."""
 
     def options(self) -> dict[str, Any]:
-        """Return those that were set."""
+        """Those that were set."""
         given = {name: getattr(self, name, None) for name in RunOptions.model_fields}
         return {name: value for name, value in given.items() if value not in (None, False)}
 

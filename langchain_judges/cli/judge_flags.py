@@ -55,7 +55,7 @@ def options_of_part(part: str, settings: Sequence[str] | None) -> dict[str, Any]
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """Return the name and value of an option given as NAME=VALUE, the value as JSON."""
+    """The name and value of an option given as NAME=VALUE, the value as JSON."""
     name, equals, value = text.partition("=")
     if not equals:
         raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
@@ -97,7 +97,7 @@ class ModelFlags:
     option: Settings = None
 
     def spec_of(self, name: str) -> ModelSpec:
-        """Return a model by its name and these flags; a key stays in the environment."""
+        """A model by its name and these flags; a key stays in the environment."""
         settings = options_of_part("model", self.option)
         spec: ModelSpec = {"name": name}
         if "timeout" in settings:
@@ -234,7 +234,7 @@ def tools_in(path: Path) -> list[Any]:
 
 
 def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
-    """Return the judge that flags or a file name, as `load_judge` takes it; nothing is made.
+    """The judge that flags or a file name, as `load_judge` takes it; nothing is made.
 
     Raises:
         OptionError: Both name one or none does, the file holds no JSON object, `--set` names

@@ -63,7 +63,7 @@ _KEYWORDS = {"columns": "--column", "methods": "--method"}
 
 
 def _in_flags(said: JudgeError | str) -> str:
-    """Return what is said with flags in place of Python's keywords, and how a list is set."""
+    """A message with flags in place of Python's keywords, and with how a list is set."""
     text, names, hint = str(said), dict(_KEYWORDS), ""
     context = CONTEXT.get()
     if not context or isinstance(said, InputError):  # it names fields of rows

@@ -90,7 +90,7 @@ class RowFile:
         return (row for _, _, row in self._good())
 
     def at(self, places: Container[int]) -> dict[int, dict[str, object]]:
-        """Return the good rows at some places among all records."""
+        """The good rows at some places among all records."""
         return {place: row for place, _, row in self._good() if place in places}
 
     def __length_hint__(self) -> int:
@@ -98,7 +98,7 @@ class RowFile:
         return self.number
 
     def whole(self) -> Source:
-        """Return all records, bad ones among them, as a run takes them."""
+        """All records, bad ones among them, as a run takes them."""
         return replace(self.source, size=self.number + len(self.bad))
 
     def tell_row(
@@ -144,7 +144,7 @@ class RowFile:
         return lines
 
     def _columns_of(self, record: Mapping[str, object]) -> Columns:
-        """Return the columns of a record by field; those that are no field by their names."""
+        """The columns of a record by field; those that are no field by their names."""
         form = Records(self.source, self.columns, self.takes).form_of(record)
         return {name: name for name in record} | dict((form.columns if form else None) or {})
 
@@ -232,7 +232,7 @@ _MOST_NAMED = 20
 def open_rows(
     path: Path, check: RowCheck, flags: RowFlags, takes: str | None = None
 ) -> RowFile:
-    """Return the rows of a table or set that the flags choose, yet unread.
+    """The rows of a table or set that the flags choose, yet unread.
 
     Args:
         path: The table or set.
@@ -269,7 +269,7 @@ def known_rows(
     flags: RowFlags,
     runs: Iterable[Sequence[Mapping[str, Any]]] = (),
 ) -> RowFile:
-    """Return rows that no judge is named for, with columns understood as a judge's, yet unread.
+    """Rows that no judge is named for, with columns understood as a judge's, yet unread.
 
     Args:
         path: The table or set.
@@ -286,7 +286,7 @@ def known_rows(
 
 
 def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
-    """Return the judge with the method that its rows need, where no flag names one; say so."""
+    """The judge with the method that its rows need, where no flag names one; that is said."""
     if judge.method or judge.spec or not judge.model:
         return judge
     file = open_rows(path, check_known_of, flags)
@@ -303,7 +303,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
 
 
 def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
-    """Return the rows that a judge takes, pairs or items, yet unread.
+    """The rows that a judge takes, pairs or items, yet unread.
 
     Args:
         path: The table or set.
@@ -316,7 +316,7 @@ def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
 
 
 def check_of(spec: Mapping[str, Any]) -> RowCheck:
-    """Return the check of a row by what its judge will need of it.
+    """The check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.
 
@@ -383,7 +383,7 @@ def check_known_of(row: object) -> None:
 def named_columns(
     columns: Sequence[str] | None, fields: Sequence[str] = ()
 ) -> dict[str, Any] | None:
-    """Return the columns that `--column` named, by field; None if it named none.
+    """The columns that `--column` named, by field; None if it named none.
 
     Args:
         columns: FIELD=COLUMN, each; a field that is there twice has several.

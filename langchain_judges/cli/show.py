@@ -98,7 +98,7 @@ def _print_prompts(name: str, templates: Mapping[str, ChatPromptTemplate]) -> No
 
 
 def written(value: Any) -> str:
-    """Return a value in the form that `--set` takes."""
+    """A value in the form that `--set` takes."""
     return json.dumps(value, ensure_ascii=False, default=_as_json)
 
 

@@ -202,7 +202,7 @@ def trust(
 
 
 def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, str]:
-    """Return a judge's column, or its two for the two orders, which a comma sets apart."""
+    """A judge's column, or its two for the two orders, which a comma sets apart."""
     first, comma, second = name.partition(",")
     whole = not comma or any(name in row for row in cells)
     return name if whole else (first.strip(), second.strip())
@@ -236,7 +236,7 @@ def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run:
 
 
 def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, Any]:
-    """Return the options of a report in Python.
+    """The options of a report in Python.
 
     Raises:
         OptionError: A baseline is named for several judges.
@@ -253,7 +253,7 @@ def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, An
 
 
 def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
-    """Return the judges to run: one for each method that --method names."""
+    """The judges to run: one for each method that --method names."""
     methods = [name.strip() for name in (judge.method or "").split(",") if name.strip()]
     if len(set(methods)) < len(methods):
         raise OptionError(f"--method names one twice: {judge.method}")
@@ -265,7 +265,7 @@ def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
 def _labelled(
     path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
 ) -> list[dict[str, Any]]:
-    """Return the rows to judge, of which some have labels, and say what that will ask."""
+    """The rows to judge, of which some have labels; what that will ask is said."""
     from langchain_judges.methods.describe import estimate_calls
 
     file = checked_rows(judge_rows(path, specs[0], flags), "row")

@@ -91,7 +91,7 @@ create_graph_trajectory_llm_as_judge = in_threads(create_async_graph_trajectory_
 
 
 def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
-    """Return the turns of a thread as a prompt shows them.
+    """The turns of a thread as a prompt shows them.
 
     Raises:
         InputError: The turns have not as many inputs as steps and results.

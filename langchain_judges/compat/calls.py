@@ -18,7 +18,7 @@ AsyncEvaluator = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Callable[..., Any]]:
-    """Return a factory of evaluators for threads, made of one for event loops."""
+    """A factory of evaluators for threads, made of one for event loops."""
 
     @wraps(factory)
     def create(*args: P.args, **options: P.kwargs) -> Callable[..., Any]:
@@ -29,7 +29,7 @@ def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Callable[...
 
 
 def now(evaluator: AsyncEvaluator) -> Callable[..., Any]:
-    """Return an evaluator for threads, made of one for event loops."""
+    """An evaluator for threads, made of one for event loops."""
 
     @wraps(evaluator)
     def evaluate(**fields: Any) -> Any:

@@ -104,7 +104,7 @@ def load_evaluator(
 
 
 def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:
-    """Return criteria with what they ask; empty where a name says all.
+    """Criteria with what they ask; empty where a name says all.
 
     Raises:
         OptionError: There are none.
@@ -233,7 +233,7 @@ class LangChainStringEvaluator(RunEvaluator):
         self._prepare = prepare_data or self._only_values
 
     def as_run_evaluator(self) -> RunEvaluator:
-        """Return itself, which is one."""
+        """This evaluator, which is one of runs."""
         return self
 
     def evaluate_run(

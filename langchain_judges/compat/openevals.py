@@ -214,7 +214,7 @@ _NO_CODE = {"bash", "sh", "shell", "zsh", "fish", "console", "terminal", "json"}
 
 
 def _blocks(text: str) -> str | None:
-    """Return the code in the blocks of a text, None without any."""
+    """The code in the blocks of a text, None without any."""
     found = [code for language, code in _BLOCK.findall(text) if language not in _NO_CODE]
     return "\n".join(found) or None
 
@@ -287,7 +287,7 @@ def matching(
 
 
 def _messages_of(value: Any, field: str) -> list[Message]:
-    """Return messages in a list, alone, or under `messages`.
+    """Messages in a list, alone, or under `messages`.
 
     Raises:
         InputError: There are none.
@@ -303,7 +303,7 @@ def _messages_of(value: Any, field: str) -> list[Message]:
 
 
 def _written(value: Any) -> str:
-    """Return an agent's messages as a prompt shows them; of none an empty text."""
+    """An agent's messages as a prompt shows them; of none an empty text."""
     return shown(_messages_of(value, "outputs")) if value else ""
 
 

@@ -121,7 +121,7 @@ class OwnPromptJudge:
         return reply.data
 
     def _shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the messages that are sent, and the texts in them that others wrote."""
+        """The messages that are sent, and the texts in them that others wrote."""
         given = {k: v for k, v in values.items() if v is not None and k != "attachments"}
         texts = {k: as_text(v) if k in _TEXTS else v for k, v in given.items()}
         messages: list[BaseMessage]
@@ -156,7 +156,7 @@ _HOLDS = "what the prompt asks for holds"
 
 
 def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of a factory's arguments that an `OwnPromptJudge` takes."""
+    """Those of a factory's arguments that an `OwnPromptJudge` takes."""
     return {
         field.name: given[field.name] for field in fields(OwnPromptJudge) if field.name in given
     }
@@ -168,7 +168,7 @@ def _create_of(client: Any) -> Any:
 
 
 def _model_of(client: Any, name: str) -> Any:
-    """Return a chat model that sends by a client."""
+    """A chat model that sends by a client."""
     from langchain_openai import ChatOpenAI
 
     kind = "async_" if inspect.iscoroutinefunction(_create_of(client)) else ""
@@ -194,7 +194,7 @@ class _Fencing(Formatter):
 def _filled(
     template: str, texts: Mapping[str, Any], blocks: Sequence[dict[str, Any]]
 ) -> str | list[str | dict[Any, Any]]:
-    """Return a prompt, with attachments where it names them."""
+    """A prompt, with attachments where it names them."""
     if not blocks:
         return _Fencing().vformat(template, (), texts)
     before, _, after = template.partition("{attachments}")
@@ -221,14 +221,14 @@ def _example(number: int, example: Mapping[str, Any]) -> str:
 
 
 def _with_rules(messages: list[BaseMessage], rules: Sequence[str]) -> list[BaseMessage]:
-    """Return messages whose first, the system's, says the rules too."""
+    """Messages whose first, the system's, says the rules too."""
     if rules and isinstance(first := messages[0], SystemMessage):
         rules, messages = [first.text, *rules], messages[1:]
     return [SystemMessage("\n\n".join(rules)), *messages] if rules else messages
 
 
 def _shape_of(schema: Any) -> type[BaseModel]:
-    """Return a schema as the shape of a reply.
+    """A schema as the shape of a reply.
 
     Raises:
         OptionError: It is no pydantic model, `TypedDict` or JSON schema of an object.

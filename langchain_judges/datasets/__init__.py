@@ -44,7 +44,7 @@ _SETS: dict[str, Callable[[Source, int], RowStream]] = {
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows, sorted."""
+    """The names that `load` knows, sorted."""
     return sorted(_SETS)
 
 

@@ -50,7 +50,7 @@ class Source:
 
 
 def digest(text: str) -> str:
-    """Return a short name for a text: the same text, the same group."""
+    """A short name for a text: the same text, the same group."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -66,7 +66,7 @@ def by_number(value: object, *, swap: bool = False) -> Preference | None:
 
 
 def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
-    """Return the pair of a record with `output_1`, `output_2` and the better one's number."""
+    """The pair of a record with `output_1`, `output_2` and the better one's number."""
     return {
         "id": key,
         "input": record["input"],
@@ -77,7 +77,7 @@ def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
 
 
 def plurality(votes: Sequence[Preference]) -> Preference:
-    """Return the most frequent vote; votes that tie are a tie."""
+    """The most frequent vote; votes that tie are a tie."""
     counts = Counter(votes).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return "tie"
@@ -135,7 +135,7 @@ def pandalm(source: Source, seed: int) -> RowStream:
 
 
 def _text(response: object) -> str:
-    """Return a response as text: the source has some answers as JSON's true and false."""
+    """A response as text: the source has some answers as JSON's true and false."""
     return str(response).strip() or NO_TEXT
 
 

@@ -68,7 +68,7 @@ def item_for(
     source: object = None,
     rubric: object = None,
 ) -> dict[str, object]:
-    """Return an `Item` with the given fields that are not empty.
+    """An `Item` with the given fields that are not empty.
 
     Of a judge of what was retrieved the output may be None.
 
@@ -91,7 +91,7 @@ def item_for(
 def pair_for(
     task: Text, a: Text, b: Text, *, reference: str | None = None, source: object = None
 ) -> dict[str, object]:
-    """Return a `Pair`; a source is appended to the task as such."""
+    """A `Pair`; a source is appended to the task as such."""
     if text := context_in(source):
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
         task = [*asked, {"role": "source", "content": content_in(source) or text}]
@@ -161,7 +161,7 @@ class CaseReader:
         self._names_reference = places.reference is not None or self._compares
 
     def outputs(self, run: Run) -> object:
-        """Return a run's outputs, with the tools it used unless `output` is set.
+        """A run's outputs, with the tools it used unless `output` is set.
 
         Raises:
             InputError: The run failed, and has none.
@@ -171,7 +171,7 @@ class CaseReader:
         return run.outputs if self.places.output else outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
-        """Return the pair or item of a run, with its id.
+        """The pair or item of a run, with its id.
 
         Raises:
             InputError: The run failed, or a text cannot be found.
@@ -180,7 +180,7 @@ class CaseReader:
         return {**case, "id": str(run.id)}
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
-        """Return a `Pair` or an `Item`.
+        """A `Pair` or an `Item`.
 
         Raises:
             InputError: A text cannot be found; the message says what was expected.
@@ -218,7 +218,7 @@ class CaseReader:
     def sides(
         self, inputs: object, runs: Sequence[Run], reference: object
     ) -> dict[str, object]:
-        """Return the pair of two runs for the same inputs, with the reference.
+        """The pair of two runs for the same inputs, with the reference.
 
         Raises:
             InputError: A run failed, or a text cannot be found.
@@ -233,7 +233,7 @@ class CaseReader:
     def _noted(
         self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
     ) -> dict[str, object]:
-        """Return a case with what is to be said where data were read as a whole."""
+        """A case with what is to be said where data were read as a whole."""
         output = case.get("output", case.get("output_a"))
         read = ("input", row.inputs, task), ("output", row.outputs, output)
         notes: list[Failure] = []
@@ -250,7 +250,7 @@ class CaseReader:
     def _expected(
         self, row: EvaluatedRow, reference: object, has_criteria: bool
     ) -> str | list[str] | None:
-        """Return the expected answer of a row, if it has one that the judge is to see.
+        """The expected answer of a row, if it has one that the judge is to see.
 
         Raises:
             InputError: A place is named for it, and there is none.
@@ -265,7 +265,7 @@ class CaseReader:
         return None
 
     def _criteria(self, row: EvaluatedRow) -> tuple[object, object]:
-        """Return the criteria of a row, and its reference without them.
+        """The criteria of a row, and its reference without them.
 
         Criteria and LangSmith's assertions are no expected answer.
 
@@ -304,7 +304,7 @@ def _found(place: TextSource, values: Sequence[object]) -> object:
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:
-    """Return a task with the files of its example, each that has a name behind it."""
+    """A task with the files of its example, each that has a name behind it."""
     blocks = attachment_blocks(attachments)
     if not blocks:
         return task
@@ -314,7 +314,7 @@ def with_attachments(task: Text, attachments: Any) -> Text:
 
 
 def attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
-    """Return attachments as content blocks.
+    """Attachments as content blocks.
 
     Args:
         attachments: Those of a LangSmith example, by name; or one or a list of openevals'.
@@ -420,7 +420,7 @@ async def outcome_or_refusal(
 
 
 def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
-    """Return the sub-scores of a judge of one text with several criteria, or those of a row."""
+    """The sub-scores of a judge of one text with several criteria, or those of a row."""
     parts = outcome.get("subscores") or []
     if len(parts) < (1 if outcome.get("of_row") else 2) or kind_of_verdict(parts[0]) == "pair":
         return []
@@ -428,7 +428,7 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 
 
 def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
-    """Return the verdict of a row that failed before it was judged."""
+    """The verdict of a row that failed before it was judged."""
     if isinstance(exc, InputError):
         is_lacking = isinstance(exc, LackingError)
         problem = Problem("lacking" if is_lacking else "missing", str(exc))
@@ -477,7 +477,7 @@ class CaseScore(NamedTuple):
 
 
 def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
-    """Return the total score under `key`, then that of each criterion under its name."""
+    """The total score under `key`, then that of each criterion under its name."""
     verdict = outcome["verdict"]
     answer = decision(verdict)
     scores = [CaseScore(key, score_of(verdict), comment_of(verdict), answer, _extra(verdict))]

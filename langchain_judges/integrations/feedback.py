@@ -25,7 +25,7 @@ class Feedback(dict[str, Any]):
     """
 
     def __await__(self) -> Generator[None, None, Self]:
-        """Return it."""
+        """The outcome, without waiting."""
         yield from ()
         return self
 
@@ -53,7 +53,7 @@ class Span(NamedTuple):
     high: float = 1.0
 
     def score(self, unit: float | None) -> float | None:
-        """Return a score from 0 to 1 on this scale."""
+        """A score from 0 to 1 on this scale."""
         if unit is None or self.scale == "unit":
             return unit
         return (self.low + unit * (self.high - self.low)) / self._whole
@@ -76,7 +76,7 @@ class Span(NamedTuple):
 
 
 def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
-    """Return the spans of a judge's scores by key, where they are not from 0 to 1.
+    """The spans of a judge's scores by key, where they are not from 0 to 1.
 
     Args:
         judge: The judge.

@@ -44,7 +44,7 @@ _SAME = (
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
-    """Return the runs of an experiment as rows: the id of their example, inputs and outputs.
+    """The runs of an experiment as rows: the id of their example, inputs and outputs.
 
     Args:
         client: LangSmith's client.
@@ -60,7 +60,7 @@ def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
 def feedback_rows(
     client: Client, experiment: str | None = None, *, queue: str | None = None
 ) -> list[dict[str, object]]:
-    """Return runs as rows, with a column for each key of feedback.
+    """Runs as rows, with a column for each key of feedback.
 
     Answers of a judge and of people then stand side by side, for `report.trust_columns`:
     `trust_columns(feedback_rows(client, "my-experiment"), judge="gpt", label="human")`,
@@ -118,7 +118,7 @@ def is_of_people(feedback: Feedback) -> bool:
 
 
 def label_of_correction(feedback: Feedback) -> Label | None:
-    """Return the label to which people corrected a judge's feedback, if they did."""
+    """The label to which people corrected a judge's feedback, if they did."""
     correction: object = feedback.correction
     if isinstance(correction, Mapping):
         named = [correction[name] for name in CORRECTED if name in correction]
@@ -138,7 +138,7 @@ def _of_experiment(client: Client, experiment: str) -> list[Run]:
 
 
 def runs_of(client: Client, project: object, since: datetime, **which: Any) -> list[Run]:
-    """Return the runs of a project since a time.
+    """The runs of a project since a time.
 
     Args:
         client: LangSmith's client, of a server from version 0.18.
@@ -155,14 +155,14 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
 
 
 def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:
-    """Return the ids of a project's threads that were active since a time."""
+    """The ids of a project's threads that were active since a time."""
     query = {"project_id": str(project), "min_start_time": since}
     threads = _listed(client.threads.query, **query, **which)
     return [str(thread.thread_id) for thread in threads]
 
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
-    """Return the root runs of a thread in time, those before any look at it too."""
+    """The root runs of a thread in time, those before any look at it too."""
     query = {"project_id": str(project), "selects": [*_TRACE]}
     traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
@@ -170,7 +170,7 @@ def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
 
 
 def runs_in_queue(client: Client, queue: str) -> list[Run]:
-    """Return the runs of an annotation queue as evaluators take them, without child runs.
+    """The runs of an annotation queue as evaluators take them, without child runs.
 
     Raises:
         InputError: There is no such queue.
@@ -190,7 +190,7 @@ def runs_in_queue(client: Client, queue: str) -> list[Run]:
 
 
 def queue_items(client: Client, queue_id: object) -> list[Any]:
-    """Return the items of an annotation queue that are runs, reviewed or not.
+    """The items of an annotation queue that are runs, reviewed or not.
 
     Args:
         client: LangSmith's client, of a server from version 0.18.
@@ -248,7 +248,7 @@ def labelled_runs(
     key: str | None = None,
     context: TextSource = None,
 ) -> QueuedRuns:
-    """Return the runs of an annotation queue that people labelled.
+    """The runs of an annotation queue that people labelled.
 
     A label is people's feedback on the run: the value, else the score; or their correction of
     a judge's feedback. A score from 0 to 1 stands for the label at that place between the worst
@@ -280,7 +280,7 @@ def labelled_runs(
 
 
 def _by_people(client: Client, ids: list[str], key: str | None) -> dict[str, Feedback]:
-    """Return the latest label of people by run."""
+    """The latest label of people by run."""
     if not ids:
         return {}
     every = client.list_feedback(run_ids=ids, feedback_key=[key] if key else None)

@@ -56,7 +56,7 @@ REVISER = "judge"
 
 
 def task_of(messages: Sequence[AnyMessage]) -> PlainText:
-    """Return the agent's task, without its drafts and the judge's reasons."""
+    """The agent's task, without its drafts and the judge's reasons."""
     until = messages[: _beginning(messages)] or messages[:-1]
     rejected = drafts_in(until)
     request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
@@ -67,7 +67,7 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
 
 
 def work_of(messages: Sequence[AnyMessage]) -> PlainText:
-    """Return an agent's work since the user's last message, without rejected drafts."""
+    """An agent's work since the user's last message, without rejected drafts."""
     rejected, since = drafts_in(messages), messages[_beginning(messages) :]
     return work_in([message for message in since if str(message.id) not in rejected])
 
@@ -79,7 +79,7 @@ def _beginning(messages: Sequence[AnyMessage]) -> int:
 
 
 def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
-    """Return the ids of each request to revise and of the draft before it."""
+    """The ids of each request to revise and of the draft before it."""
     drafts: list[AnyMessage] = []
     for place, message in enumerate(messages):
         if message.type == "human" and message.name == REVISER:
@@ -88,7 +88,7 @@ def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
 
 
 def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """Return the messages of the last answer: one, or a call with the results after it.
+    """The messages of the last answer: one, or a call with the results after it.
 
     A structured response that a tool's call gives ends in that tool's result.
     """
@@ -99,7 +99,7 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
 
 
 def answered(state: JudgedState) -> list[AnyMessage]:
-    """Return the messages with a structured response as the last, in place of its call."""
+    """The messages with a structured response as the last, in place of its call."""
     messages, structured = state["messages"], state.get("structured_response")
     end = answer_at_end(messages)
     if structured is None or len(end) < 2:
@@ -205,7 +205,7 @@ _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(.+)")
 
 
 def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
-    r"""Return a rubric of the agent's state: a list's lines as criteria, else the text.
+    r"""A rubric of the agent's state: a list's lines as criteria, else the text.
 
     >>> rubric_in("- It cites sources.\n- It is brief.")[1]
     {'name': 'It is brief.', 'description': 'It is brief.'}
@@ -391,7 +391,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _ending(
         self, state: JudgedState, answers: Sequence[Judged], current: Judged | None
     ) -> dict[str, Any]:
-        """Return the changes of the state after which it ends with the best answer.
+        """The changes of the state after which it ends with the best answer.
 
         Args:
             state: The agent's state.
@@ -419,7 +419,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _outcome(
         self, state: JudgedState, task: PlainText, work: PlainText, judge_run: uuid.UUID
     ) -> JudgmentResult | None:
-        """Return the judge's outcome; None if there is nothing to compare with yet."""
+        """The judge's outcome; None if there is nothing to compare with yet."""
         try:
             if (case := self._case(state, task, work)) is None:
                 return None
@@ -432,7 +432,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _case(
         self, state: JudgedState, task: PlainText, work: PlainText
     ) -> dict[str, object] | None:
-        """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
+        """A `Pair` or an `Item`; None if there is nothing to compare with yet."""
         reference, source = self.options.texts(state)
         if self.kind == "item":
             own: Any = rubric_in(state.get("rubric"))
@@ -444,7 +444,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return pair_for(task, work, other, source=source) if other else None
 
     def _best(self, answers: Sequence[Judged]) -> Judged:
-        """Return the best answer: the last, unless an earlier one was better."""
+        """The best answer: the last, unless an earlier one was better."""
         best = answers[0]
         for answer in answers[1:]:
             against_best = self.kind == "pair" and not self.options.reference
@@ -454,7 +454,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return best
 
     def _request(self, state: JudgedState, verdict: CaseVerdict | None) -> str:
-        """Return the words that ask for a better answer."""
+        """The words that ask for a better answer."""
         if verdict is None:
             return "Look at your answer again and give a better one, whole and on its own."
         reasons = comment_of(verdict)

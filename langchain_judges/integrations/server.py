@@ -53,7 +53,7 @@ Make = Callable[..., JudgeGraph]
 def serve(
     name: str, *, settable: Sequence[str] | None = None, max_calls: int | None = None
 ) -> GraphEntry:
-    """Return the entry point of a graph for a LangGraph server's `langgraph.json`.
+    """Make the entry point of a graph for a LangGraph server's `langgraph.json`.
 
     Args:
         name: A judge's method, `"write"` for the Branch-Solve-Merge writer, or `"audit"` for
@@ -113,7 +113,7 @@ class _Client:
         self._sets_preset = names is None or "preset" in names
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of all that may be set."""
+        """The JSON schema of all that may be set."""
         return client_schema(self._kind, self._names)
 
     def check(self, options: Mapping[str, object]) -> None:
@@ -137,7 +137,7 @@ def _make_audit(model: ModelLike, **options: Any) -> JudgeGraph:
 def _entry(
     make: Make, client: _Client, max_calls: int | None, *, several: bool = False
 ) -> GraphEntry:
-    """Return an entry point.
+    """An entry point.
 
     Args:
         make: Makes the graph.
@@ -190,7 +190,7 @@ _memory_lock = threading.Lock()
 
 
 def _memory() -> FailureMemory:
-    """Return the one memory of this process, whichever graph asks for it first."""
+    """The one memory of this process, whichever graph asks for it first."""
     path = os.environ.get("JUDGES_MEMORY")
     with _memory_lock:
         if path not in _memories:

@@ -35,7 +35,7 @@ def trajectory_evaluator(
     output: TextSource = None,
     reference: TextSource = None,
 ) -> Callable[..., Feedback]:
-    """Return an evaluator that compares an agent's calls of tools with a reference.
+    """Create an evaluator that compares an agent's calls of tools with a reference.
 
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
     takes an agent's work. Its score is 1 if the calls agree, else 0; the comment names the
@@ -107,7 +107,7 @@ _ANY = object()
 
 
 def _turns(value: object, source: TextSource, field: Literal["output", "reference"]) -> _Turns:
-    """Return the calls in an agent's work.
+    """The calls in an agent's work.
 
     Raises:
         InputError: The value holds neither messages nor calls.
@@ -127,7 +127,7 @@ def _turns(value: object, source: TextSource, field: Literal["output", "referenc
 
 
 def _part(value: object, source: TextSource, field: Literal["output", "reference"]) -> object:
-    """Return the part of a value that holds calls; what has none of the usual keys itself."""
+    """The part of a value that holds calls; what has none of the usual keys itself."""
     if source is None and isinstance(value, Mapping) and _LISTS & value.keys():
         return next(value[name] for name in value if name in _LISTS)
     return value if _listed(value) is not None else find(value, field, source)
@@ -138,7 +138,7 @@ _LISTS = frozenset({"tool_calls", "expected_tool_calls", "tools_called", "trajec
 
 
 def _listed(value: object) -> _Listed | None:
-    """Return the calls of a list of names or of calls; None of anything else."""
+    """The calls of a list of names or of calls; None of anything else."""
     if not isinstance(value, list | tuple) or messages_in(value):
         return None
     calls = _Listed()
@@ -194,7 +194,7 @@ def _written(calls: Sequence[ToolCall]) -> str:
 def unmatched(
     made: Sequence[ToolCall], wanted: Sequence[ToolCall], agree: ArgumentsMatch
 ) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls that are missing and those that nobody wanted.
+    """The calls that are missing and those that nobody wanted.
 
     Each call is matched with one of the other side; as many are matched as can be.
     """

@@ -260,7 +260,7 @@ class _Look:
             self.watch.calls = results.summary.calls
 
     def _known(self, ids: Sequence[str]) -> set[str]:
-        """Return the runs that have the feedback already."""
+        """The runs that have the feedback already."""
         known: set[str] = set()
         for start in range(0, len(ids), _TOGETHER):
             which: Any = {"run_ids": ids[start : start + _TOGETHER], "feedback_key": [self.key]}

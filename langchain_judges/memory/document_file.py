@@ -66,7 +66,7 @@ class Facts(NamedTuple):
 
 
 def file_of(path: object) -> Path | None:
-    """Return the file that a path names; None for a store in memory.
+    """The file that a path names; None for a store in memory.
 
     Raises:
         OptionError: The path names no file of this machine.
@@ -168,7 +168,7 @@ class DocumentFile:
             yield [(key, document, vector) for key, document, vector, _ in part]
 
     def removed(self, last: int) -> list[tuple[int, int]]:
-        """Return the removals after a number: their numbers, and the keys of their rows."""
+        """The removals after a number: their numbers, and the keys of their rows."""
         query = "SELECT number, key FROM removed WHERE number > ? ORDER BY number"
         return self._database.execute(query, (last,)).fetchall()
 
@@ -253,7 +253,7 @@ def _connection(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file of ours, which is made if it is missing.
+    """A connection to a file of ours, which is made if it is missing.
 
     Raises:
         OutputError: Something else has that name.
@@ -304,7 +304,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _checksum(document: object, vector: object) -> int | None:
-    """Return the checksum of a row; None if damage has made something else of its bytes."""
+    """The checksum of a row; None if damage has made something else of its bytes."""
     if not isinstance(document, bytes) or not isinstance(vector, bytes):
         return None
     return zlib.crc32(vector, zlib.crc32(document))

@@ -89,12 +89,12 @@ class Texts(NamedTuple):
     expected: str
 
     def joined(self) -> str:
-        """Return the text to embed; the most distinctive part comes first."""
+        """The text to embed; the most distinctive part comes first."""
         return "\n\n".join(part for part in (*self.outputs, self.expected, self.task) if part)
 
 
 def texts_of(item: Mapping[str, Any]) -> Texts:
-    """Return the texts of an item, a pair or an example."""
+    """The texts of an item, a pair or an example."""
     task = item.get("input") or ""
     output = item.get("output")
     if output is None and kind_in(item) == "pair":
@@ -111,12 +111,12 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
 
 
 def outputs_of(example: Mapping[str, object]) -> int:
-    """Return the number of texts that an example judges: 2 for a pair, else 1."""
+    """The number of texts that an example judges: 2 for a pair, else 1."""
     return 2 if kind_of_example(example) == "pair" else 1
 
 
 def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item in the form of an example, so that the two can be compared.
+    """An item in the form of an example, so that the two can be compared.
 
     The source of a single text is appended to the task; id, group and family are texts or
     None.
@@ -138,7 +138,7 @@ _KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
 
 
 def check_example(raw: Mapping[str, object]) -> NewExample:
-    """Return an example with every field.
+    """An example with every field.
 
     Raises:
         InputError: The value is not an example; the message says why.
@@ -174,7 +174,7 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
 
 
 def check_examples(examples: Iterable[Mapping[str, object]]) -> list[NewExample]:
-    """Return examples with every field.
+    """Examples with every field.
 
     Raises:
         InputError: A value is not an example, or one example was passed instead of several.
@@ -205,7 +205,7 @@ def _check_output(output: object) -> None:
 
 
 def read_lines(path: Path) -> list[NewExample]:
-    """Return the examples of a JSONL file.
+    """The examples of a JSONL file.
 
     Raises:
         InputError: The file cannot be read, or a line is not an example.

@@ -100,7 +100,7 @@ class StoredExamples:
         return self._snapshot or (await self._read_all())
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
-        """Return the snapshot of a store that tells what has changed in it."""
+        """The snapshot of a store that tells what has changed in it."""
         with self._reading, without_collection():
             self._place, added, removed = store.changes_since(self._place)
             if self._snapshot is None:
@@ -190,7 +190,7 @@ class StoredExamples:
         return _VIEWS.get().get(self) or View(self, base, base)
 
     async def with_trial(self, examples: list[NewExample]) -> View:
-        """Return a view with more examples: the latest one again where it is of the same."""
+        """A view with more examples: the latest one again where it is of the same."""
         base, latest = (await self.snapshot()), self._latest
         _, new = base.records_for(examples, _now())
         records = [self._tried.setdefault(record.key, record) for record in new]
@@ -202,7 +202,7 @@ class StoredExamples:
 
 
 def _now() -> str:
-    """Return the time that is stored with a record, in milliseconds and UTC."""
+    """The time that is stored with a record, in milliseconds and UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -264,7 +264,7 @@ class FailureMemory(BaseExampleSelector):
         return len(self._read().versions)
 
     def __bool__(self) -> bool:
-        """Return True: an empty memory is a memory too."""
+        """True: an empty memory is a memory too."""
         return True
 
     @property
@@ -273,7 +273,7 @@ class FailureMemory(BaseExampleSelector):
         return self._read().version
 
     def examples(self) -> list[Example]:
-        """Return every example in its last version, in the order they were remembered."""
+        """Every example in its last version, in the order they were remembered."""
         return [deepcopy(each.example) for each in self._read().versions.values()]
 
     def refresh(self) -> None:
@@ -343,7 +343,7 @@ class FailureMemory(BaseExampleSelector):
     def recall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
-        """Return the examples to show for an item.
+        """The examples to show for an item.
 
         Args:
             item: An `Item` or a `Pair`, with its family, group and id if it has them. The
@@ -357,7 +357,7 @@ class FailureMemory(BaseExampleSelector):
     async def arecall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
-        """Return the examples to show, as `recall` does."""
+        """The examples to show, as `recall` does."""
         choice = self.how if how is None else read_recall(how)
         while True:
             snapshot, extra = await self._stored.seen()
@@ -388,7 +388,7 @@ class FailureMemory(BaseExampleSelector):
             _VIEWS.reset(token)
 
     def pin(self) -> View:
-        """Return the memory as it is now, for work during which it may change."""
+        """The memory as it is now, for work during which it may change."""
         return beside_loop(lambda: run(self._stored.pinned()))
 
     def add_example(self, example: dict[str, Any]) -> str:
@@ -396,7 +396,7 @@ class FailureMemory(BaseExampleSelector):
         return self.remember([example])[0]
 
     def select_examples(self, input_variables: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the examples to show for an item, by the memory's own choice."""
+        """The examples to show for an item, by the memory's own choice."""
         return [{**example} for example in self.recall(input_variables)]
 
     def export(self, path: str | os.PathLike[str]) -> int:

@@ -30,7 +30,7 @@ _MASKS = 64
 
 
 def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
-    """Return vectors as rows of length 1, so that their inner product is the cosine.
+    """Vectors as rows of length 1, so that their inner product is the cosine.
 
     Raises:
         InputError: They are not numbers, not finite, or not all of one length.
@@ -129,7 +129,7 @@ class _Index:
             )
 
     def search(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
-        """Return the keys of the `k` nearest rows and their cosines, best first.
+        """The keys of the `k` nearest rows and their cosines, best first.
 
         Args:
             query: One row of unit length.
@@ -155,7 +155,7 @@ class _Index:
         return list(zip(found[best].tolist(), scores[0][best].tolist(), strict=True))
 
     def _mask(self, name: str, value: object) -> Mask:
-        """Return which rows have a value of a field; kept until the rows change.
+        """A mask of the rows with a value of a field; kept until the rows change.
 
         Raises:
             InputError: The value is a condition of another store's language.
@@ -223,7 +223,7 @@ class FaissStore(VectorStore):
             return len(index.rows)
 
     def __bool__(self) -> bool:
-        """Return True: an empty store is a store too."""
+        """True: an empty store is a store too."""
         return True
 
     def changes_since(
@@ -302,12 +302,12 @@ class FaissStore(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return documents by id, in the order of `ids`; unknown ids are left out."""
+        """Documents by id, in the order of `ids`; unknown ids are left out."""
         with self._following() as index:
             return self._documents([index.ids[id] for id in ids if id in index.ids])
 
     def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Document]:
-        """Return the `k` documents nearest to a text, best first.
+        """The `k` documents nearest to a text, best first.
 
         Args:
             query: The text.
@@ -319,7 +319,7 @@ class FaissStore(VectorStore):
     def similarity_search_with_score(
         self, query: str, k: int = 4, **options: Any
     ) -> list[tuple[Document, float]]:
-        """Return the nearest documents with their cosines, from -1 to 1, best first."""
+        """The nearest documents with their cosines, from -1 to 1, best first."""
         with self._following() as index:
             self._check_embedder(index)
         return self._nearest(self._embedding.embed_query(query), k, **options)
@@ -327,7 +327,7 @@ class FaissStore(VectorStore):
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **options: Any
     ) -> list[Document]:
-        """Return the `k` documents nearest to an embedding, best first."""
+        """The `k` documents nearest to an embedding, best first."""
         return [hit for hit, _ in self._nearest(embedding, k, **options)]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
@@ -373,7 +373,7 @@ class FaissStore(VectorStore):
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
-        """Return documents that may be changed."""
+        """Documents that may be changed."""
         rows = json.loads(json.dumps([self._index.rows[key] for key in keys]))
         return [
             Document(id=id, page_content=text, metadata=metadata) for id, metadata, text in rows

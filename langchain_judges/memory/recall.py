@@ -25,7 +25,7 @@ class Recall:
     any_family: bool = False
 
     def __str__(self) -> str:
-        """Return the choice as shown in metadata: `knn:8`."""
+        """The choice as shown in metadata: `knn:8`."""
         return self.kind if self.m is None else f"{self.kind}:{self.m}"
 
 
@@ -61,7 +61,7 @@ def knn(m: int = 8, *, any_family: bool = False) -> Recall:
 
 
 def read_recall(how: Recall | str) -> Recall:
-    """Return a choice from itself or from its name, such as `"all"` or `"knn:8"`.
+    """A choice from itself or from its name, such as `"all"` or `"knn:8"`.
 
     Raises:
         OptionError: The choice does not exist.

@@ -139,7 +139,7 @@ class RecallQuery:
         return False
 
     def candidates(self, keys: Iterable[object]) -> list[ExampleVersions]:
-        """Return the current examples of some records that may be shown."""
+        """The current examples of some records that may be shown."""
         examples = (self.snapshot.current(str(key)) for key in keys)
         return [each for each in examples if each and self.fits(each) and self.allows(each)]
 
@@ -153,7 +153,7 @@ class ExampleSearch:
     name: str
 
     async def recalled(self, query: RecallQuery) -> Recalled:
-        """Return the examples for a query, and what is to be known of them."""
+        """The examples for a query, and what is to be known of them."""
         examples = await self._choose(query)
         result = Recalled(each.example for each in examples)
         result.version, result.barred = query.snapshot.version, tuple(query.barred)
@@ -163,7 +163,7 @@ class ExampleSearch:
         return result
 
     async def _choose(self, query: RecallQuery) -> Sequence[ExampleVersions]:
-        """Return the examples for a query, in the order in which they are chosen."""
+        """The examples for a query, in the order in which they are chosen."""
         how, m = query.choice, query.choice.m or 0
         if how.kind == "none" or not any(query.pool):
             return []
@@ -205,7 +205,7 @@ class ExampleSearch:
         return [both[place] for place in best]
 
     async def documents(self, text: str, k: int, fields: Mapping[str, str]) -> list[Document]:
-        """Return the documents of the memory that a store finds, filtered if it can."""
+        """The documents of the memory that a store finds, filtered if it can."""
         store, options, wanted = self.store, dict[str, Any](), {"memory": self.name, **fields}
         if isinstance(store, FaissStore):
             options = {"filter": wanted}
@@ -217,7 +217,7 @@ class ExampleSearch:
         return documents
 
     async def _vectors_of(self, records: Sequence[Record]) -> list[Sequence[float]]:
-        """Return the vectors of records, each embedded once."""
+        """The vectors of records, each embedded once."""
         if missing := [record for record in records if record.vector is None]:
             texts = [record.text for record in missing]
             new = await Effect.of(self.embeddings, "embed_documents", texts)
@@ -227,7 +227,7 @@ class ExampleSearch:
 
 
 def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersions]:
-    """Return the first `m` examples, those of each corrected label in turn."""
+    """The first `m` examples, those of each corrected label in turn."""
     groups: dict[str, list[ExampleVersions]] = {}
     for each in examples:
         groups.setdefault(json.dumps(each.example["corrected"]), []).append(each)

@@ -67,7 +67,7 @@ def block(
 
 
 def _passages(example: Example) -> list[str]:
-    """Return every text of an example that a prompt shows."""
+    """Every text of an example that a prompt shows."""
     texts = texts_of(example)
     passages = [texts.task, *texts.outputs, texts.expected, example["note"] or ""]
     passages += [str(example["wrong"]), str(example["corrected"]), str(example["mode"] or "")]
@@ -87,7 +87,7 @@ def _shown(example: Example, order: Order | None, noun: str) -> str:
 
 
 def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, str]]:
-    """Return the texts of an example with their names; the auditor's reason comes last."""
+    """The texts of an example with their names; the auditor's reason comes last."""
     texts = texts_of(example)
     known = "expected-answer" if len(texts.outputs) == 1 else "reference"
     parts = [("request", texts.task), (known, texts.expected)]
@@ -120,7 +120,7 @@ def _meaning(example: Example) -> str:
 
 
 def _label_words(label: Label | None, order: Order | None, noun: str) -> str:
-    """Return a label in the prompt's words: a preference names the slot of the text."""
+    """A label in the prompt's words: a preference names the slot of the text."""
     if order is None or label not in ("A", "B"):
         return f"{label}"
     return f"{noun} {1 if in_slots(order, 'A', 'B')[0] == label else 2} is better"
@@ -172,7 +172,7 @@ class Recaller:
     context: int | None = None
 
     def fingerprint(self) -> dict[str, object]:
-        """Return the settings of the memory that belong to the judge's mark.
+        """The settings of the memory that belong to the judge's mark.
 
         The memory's content is not among them, because it changes.
         """
@@ -226,7 +226,7 @@ class Recaller:
         return chosen[::-1] if newest or self.how.kind in {"near", "knn"} else chosen
 
     def report(self, recalled: Recalled, examples: Sequence[Example]) -> RecallReport:
-        """Return the report on what was recalled, of which some examples are shown."""
+        """The report on what was recalled, of which some examples are shown."""
         ids = [example["id"] for example in examples]
         return {
             "ids": ids,
@@ -238,7 +238,7 @@ class Recaller:
 
 
 def cut_failures(report: RecallReport) -> list[Failure]:
-    """Return a failure for examples that are not shown, so that the cut is visible."""
+    """A failure for examples that are not shown, so that the cut is visible."""
     if not report["left_out"]:
         return []
     count = len(report["ids"]) + report["left_out"]

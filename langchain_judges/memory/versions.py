@@ -72,7 +72,7 @@ class Record:
 
     @classmethod
     def read(cls, name: str | None, metadata: Mapping[str, Any]) -> Record:
-        """Return the record in the metadata of a document of the store.
+        """The record in the metadata of a document of the store.
 
         Raises:
             OutputError: It holds no record.
@@ -87,7 +87,7 @@ class Record:
             ) from exc
 
     def document(self, memory: str) -> Document:
-        """Return the document of the store that holds the record."""
+        """The document of the store that holds the record."""
         # Only texts and numbers: some stores accept nothing else as metadata.
         metadata = {name: getattr(self, name) for name in _STORED}
         return Document(
@@ -178,7 +178,7 @@ class MemorySnapshot:
         return tasks
 
     def with_changes(self, new: Iterable[Record], gone: Iterable[str] = ()) -> MemorySnapshot:
-        """Return the snapshot without the records of some keys, and with some new ones."""
+        """The snapshot without the records of some keys, and with some new ones."""
         lost = [self.records[key] for key in gone if key in self.records]
         after = MemorySnapshot()
         after.records, after.versions = self.records.copy(), self.versions.copy()
@@ -198,7 +198,7 @@ class MemorySnapshot:
         return MemorySnapshot(after.records.values()) if any(moved) else after
 
     def records_of(self, id: str) -> tuple[Record, ...]:
-        """Return the versions of an example; none if there is no such example."""
+        """The versions of an example; none if there is no such example."""
         return self.versions[id].records if id in self.versions else ()
 
     @cached_property
@@ -208,7 +208,7 @@ class MemorySnapshot:
         return hashlib.sha256(keys.encode()).hexdigest()[:12]
 
     def current(self, key: str) -> ExampleVersions | None:
-        """Return the example whose last version has a key."""
+        """The example whose last version has a key."""
         record = self.records.get(key)
         own = self.versions[record.id] if record else None
         return own if own and own.last.key == key else None
@@ -216,7 +216,7 @@ class MemorySnapshot:
     def records_for(
         self, examples: Sequence[NewExample], now: str
     ) -> tuple[list[str], list[Record]]:
-        """Return the id of every example, and records for the new ones."""
+        """The id of every example, and records for the new ones."""
         new_ids: dict[str, str] = {}
         versions: dict[str, list[Record]] = {}
         seq = next(reversed(self.records.values())).seq if self.records else 0
@@ -255,11 +255,11 @@ def _is_duplicate(example: ExampleFields, at: str | None, versions: Sequence[Rec
 
 
 def _lesson(example: Mapping[str, object]) -> list[object]:
-    """Return the fields of an example other than its provenance."""
+    """The fields of an example other than its provenance."""
     return [example[name] for name in FIELDS if name not in _PROVENANCE]
 
 
 def content_of(example: Mapping[str, object]) -> str:
-    """Return a hash of what identifies an example."""
+    """A hash of what identifies an example."""
     content = json.dumps([example[name] for name in _CONTENT], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

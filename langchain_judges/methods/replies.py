@@ -245,7 +245,7 @@ def quorum(
     orders: Sequence[Order],
     min_valid: int | None = None,
 ) -> str | None:
-    """What is missing for a verdict, in words; None if enough criteria were scored."""
+    """The lack that keeps a verdict back, in words; None if enough criteria were scored."""
     if not criteria:
         return "there is no plan of criteria"
     for order in orders:

@@ -49,7 +49,7 @@ def share(
     errors: Errors = "drop",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return the share of hits; None is a failed judgment, and `failed` says why those did."""
+    """The share of hits; None is a failed judgment, and `failed` says why those did."""
     one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
     agreement = rate(counts, **options)
@@ -62,7 +62,7 @@ def share(
 def labelled(
     judge: Judgments, labels: Iterable[T | None], options: IntervalOptions
 ) -> tuple[list[tuple[Label | None, T]], Counter[str], IntervalOptions]:
-    """Return (judgment or None, label) of the labelled items, what failed, their options."""
+    """(judgment or None, label) of the labelled items, what failed, their options."""
     answers, truths = as_list(judge), as_list(labels)
     clusters = as_list(options.get("groups"))
     same_length(judge=answers, labels=truths, groups=clusters)
@@ -80,7 +80,7 @@ def accuracy(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return the share of items on which the judge says what the label says: correct / all.
+    """The share of items on which the judge says what the label says: correct / all.
 
     Not where one label is common, for always saying it is then right: see
     `balanced_accuracy` and `cohen_kappa`.
@@ -122,7 +122,7 @@ def order_agreement(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> OrderAgreement:
-    """Return the share of items on which both orders give the same answer.
+    """The share of items on which both orders give the same answer.
 
     Not for how good the judge is: always saying A agrees with itself.
 
@@ -172,7 +172,7 @@ def order_accuracy(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return the accuracy of a judge that was asked in both orders, by one of the rules in use.
+    """The accuracy of a judge that was asked in both orders, by one of the rules in use.
 
     Not to compare with a judge that was asked once: `both_right` and `strict` punish every
     flip, `mean_of_orders` does not.
@@ -221,7 +221,7 @@ def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> fl
 
 
 def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:
-    """Return the answer with most votes; equal counts are a tie, no votes None.
+    """The answer with most votes; equal counts are a tie, no votes None.
 
     Source: the majority variant of Saha et al. 2023 (Table 9); equal counts are our reading.
     """
@@ -239,7 +239,7 @@ def vote_agreement(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return the share of people's votes that the judge's verdict matches, each on its own.
+    """The share of people's votes that the judge's verdict matches, each on its own.
 
     Not comparable with `people_agreement` if items have different numbers of votes: see
     `beside_people`.
@@ -282,7 +282,7 @@ def majority_agreement(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """Return the share of items on which the judge agrees with the majority of the votes.
+    """The share of items on which the judge agrees with the majority of the votes.
 
     Not where people differ much: a majority hides it, which `vote_agreement` shows.
 

@@ -77,7 +77,7 @@ def people_agreement(
 
 
 def _alike(votes: Sequence[Label]) -> list[float]:
-    """Return for each two votes whether they are the same."""
+    """The agreement of each two votes."""
     return [float(a == b) for a, b in combinations(votes, 2)]
 
 
@@ -104,7 +104,7 @@ def people_beyond_chance(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> ChanceCorrected:
-    """Return chance-corrected agreement of people among themselves, each with its interval.
+    """Chance-corrected agreement of people among themselves, each with its interval.
 
     Not to compare sets with different shares of labels: α and κ fall where one is rare.
 
@@ -152,7 +152,7 @@ def people_beyond_chance(
 
 
 def _too_few(counts: Floats, blocks: int) -> str | None:
-    """Return why a table of items by classes has no interval; None where it has."""
+    """The reason why a table of items by classes has no interval; None where it has."""
     off = counts.sum(axis=1) - counts[:, counts.sum(axis=0).argmax()]
     if blocks < LEAST_GROUPS:
         return "too few groups"
@@ -165,7 +165,7 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
 def _beyond_chance(
     counts: Floats, classes: Sequence[Any], level: AlphaLevel
 ) -> tuple[float, float, float]:
-    """Return α, κ and AC1 of a table of items by classes."""
+    """The α, κ and AC1 of a table of items by classes."""
     used = counts.sum(axis=0) > 0
     if used.sum() < 2:
         return math.nan, math.nan, math.nan
@@ -255,7 +255,7 @@ def beside_people(
 
 
 def _comparable(people: Sequence[list[Label]]) -> list[list[Label]]:
-    """Return as many votes of each item as every item has, without those of a referee."""
+    """As many votes of each item as every item has, without those of a referee."""
     fewest = min(map(len, people), default=0)
     two = [row for row in people if len(row) == 2]
     more = [row for row in people if len(row) > 2]
@@ -353,7 +353,7 @@ def alt_test(
 def _contests(
     name: Name, answers: Sequence[Label | None], rows: Mapping[Name, Sequence[Label | None]]
 ) -> Floats:
-    """Return W^f and W^h (columns) of the items that judge, annotator and another answered."""
+    """W^f and W^h (columns) of the items that judge, annotator and another answered."""
     pairs = []
     for index, (answer, own) in enumerate(zip(answers, rows[name], strict=True)):
         answers_of_all = ((who, row[index]) for who, row in rows.items())
@@ -366,7 +366,7 @@ def _contests(
 
 
 def _shortfall_p(lead: Floats, epsilon: float) -> float:
-    """Return the one-sided p of mean(W^h − W^f) ≥ ε, by Student's t."""
+    """The one-sided p of mean(W^h − W^f) ≥ ε, by Student's t."""
     if np.ptp(lead) == 0:
         return 0.0 if -lead[0] < epsilon else 1.0
     error = float(lead.std(ddof=1)) / math.sqrt(len(lead))

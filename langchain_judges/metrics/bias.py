@@ -77,7 +77,7 @@ def position_bias(
 
 
 def _slots(pair: Answers) -> list[float]:
-    """Return for each winner whether it stood in the first slot."""
+    """Whether each winner stood in the first slot."""
     return [float(side == slot) for side, slot in zip(pair, "AB", strict=True) if side != "tie"]
 
 

@@ -152,7 +152,7 @@ _Item = tuple[float, float, int]
 def _with_confidence(
     answers: Judgments, labels: RightLabels, confidences: Confidences, options: IntervalOptions
 ) -> tuple[list[_Item], Counter[str]]:
-    """Return the items that have all that is needed, least confident first."""
+    """The items that have all that is needed, least confident first."""
     judgments, truths = as_list(answers), as_list(labels)
     chances, clusters = confidences_of(judgments, confidences), as_list(options.get("groups"))
     same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
@@ -167,7 +167,7 @@ def _with_confidence(
 
 
 def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> float:
-    """Return the 95th percentile of the distance where each answer is right as it says."""
+    """The 95th percentile of the distance where each answer is right as it says."""
     hits = np.random.default_rng(0).random((draws, len(chances))) < chances
     gaps = np.add.reduceat(hits - chances, ends[:-1], axis=1)
     return float(np.quantile(np.abs(gaps).sum(axis=1) / len(chances), 0.95))

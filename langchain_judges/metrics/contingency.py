@@ -50,7 +50,7 @@ PRIOR = 2.0
 def count_tables(
     rows: Sequence[int], columns: Sequence[int], size: int, groups: Ints | None
 ) -> Tables:
-    """Return one table of counts for each group, or a single one."""
+    """One table of counts for each group, or a single one."""
     place = np.asarray(rows, dtype=np.int64) * size + np.asarray(columns, dtype=np.int64)
     count = 1 if groups is None else int(groups.max()) + 1
     if groups is not None:
@@ -60,7 +60,7 @@ def count_tables(
 
 
 def mean_recall(tables: Tables, classes: int | None = None) -> Floats:
-    """Return the balanced accuracy of each table: the mean recall of the labels that occur.
+    """The balanced accuracy of each table: the mean recall of the labels that occur.
 
     Args:
         tables: Counts or shares; a table of nothing has NaN.
@@ -85,7 +85,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
-    """Return a statistic of what two sides say of some items, with its interval.
+    """A statistic of what two sides say of some items, with its interval.
 
     Args:
         cases: The items.
@@ -137,7 +137,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
 def jackknife_interval(
     total: Floats, statistic: Callable[[Tables], Floats], value: float, confidence: float
 ) -> Interval | None:
-    """Return the interval of a statistic in (−1, 1) by leaving out one item at a time.
+    """The interval of a statistic in (−1, 1) by leaving out one item at a time.
 
     Args:
         total: The table of counts of all items.
@@ -181,7 +181,7 @@ def cohen_kappa(
     weights: Literal["linear", "quadratic"] | None = None,
     **options: Unpack[DrawnOptions],
 ) -> Result:
-    """Return Cohen's κ of two raters: agreement beyond what their habits give by chance.
+    """Cohen's κ of two raters: agreement beyond what their habits give by chance.
 
     Not to compare data of different shares of labels: κ falls where one label is rare,
     though the judge is the same.
@@ -248,7 +248,7 @@ def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
 
 
 def classes_of(values: Iterable[T]) -> list[T]:
-    """Return the distinct labels, sorted as far as they can be."""
+    """The distinct labels, sorted as far as they can be."""
     distinct: set[Any] = set(values)
     try:
         return sorted(distinct)

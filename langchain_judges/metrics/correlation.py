@@ -52,7 +52,7 @@ def correlate(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
-    """Return the correlation of the judge's scores with people's at one of three levels.
+    """The correlation of the judge's scores with people's at one of three levels.
 
     Not to choose a judge whose numbers are used as they are: a correlation is blind to an
     offset and to scale.
@@ -93,7 +93,7 @@ def correlate(
 
 
 def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
-    """Return the coefficient, or NaN and why."""
+    """The coefficient, or NaN and why."""
     if len(x) < 2:
         return math.nan, "fewer than two items"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -138,7 +138,7 @@ def _global(
 
 
 def _fisher_error(kind: str, x: Floats, y: Floats, groups: Ints) -> tuple[float, float]:
-    """Return the error of Fisher's z by leaving out each group in turn, and its freedom."""
+    """The error of Fisher's z by leaving out each group in turn, and its freedom."""
     if int(groups.max()) + 1 < LEAST_GROUPS:
         return math.nan, math.nan
     part, blocks = jackknife_blocks(groups)

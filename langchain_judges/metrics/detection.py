@@ -114,7 +114,7 @@ def f1(
     positive: Label = 1,
     **options: Unpack[DrawnOptions],
 ) -> Result:
-    """Return the harmonic mean of precision and recall, with its interval.
+    """The harmonic mean of precision and recall, with its interval.
 
     Not where the other class matters too: right answers on it do not count.
 
@@ -138,7 +138,7 @@ def balanced_accuracy(
     errors: Errors = "drop",
     **options: Unpack[DrawnOptions],
 ) -> Result:
-    """Return the mean of the recalls of all classes, with its interval.
+    """The mean of the recalls of all classes, with its interval.
 
     Not for ratings, whose distance it ignores (`concordance`, weighted `cohen_kappa`), nor
     where errors on a common label cost more.
@@ -207,7 +207,7 @@ def auc(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
-    """Return the area under the ROC curve: how often a positive item scores above another.
+    """The area under the ROC curve: how often a positive item scores above another.
 
     Not for a judge that gives labels alone, and it says nothing of where to cut: a good
     area may come with bad labels.
@@ -264,7 +264,7 @@ def _area(scores: Floats, positive: Flags) -> float:
 
 
 def _delong_error(x: Floats, y: Flags) -> float:
-    """Return the standard error of the area of scores, by the ranks of Sun & Xu 2014."""
+    """The standard error of the area of scores, by the ranks of Sun & Xu 2014."""
     m, n = int(y.sum()), int((~y).sum())
     ranks = average_ranks(x)
     over = (ranks[y] - average_ranks(x[y])) / n

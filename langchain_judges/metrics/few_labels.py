@@ -45,7 +45,7 @@ def ppi_mean(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PredictionPowered:
-    """Return the mean that people would give, from few labels and many judgments (PPI).
+    """The mean that people would give, from few labels and many judgments (PPI).
 
     Not if labels were chosen by what the judge said: they must be a random sample.
 
@@ -107,7 +107,7 @@ def _range(values: Floats) -> tuple[float, bool]:
 
 
 def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
-    """Return λ* = cov(Y, F) / (var(F) + (n / N) var(F^u)), within [0, 1]."""
+    """The λ* = cov(Y, F) / (var(F) + (n / N) var(F^u)), within [0, 1]."""
     below = np.var(f, ddof=1) + len(y) / len(unlabelled) * np.var(unlabelled, ddof=1)
     if below <= 0:
         return 0.0
@@ -118,7 +118,7 @@ MOST_LABELS = 1_000_000
 
 
 def _power(lead: float, disagreement: float, n: int, level: float, seed: int) -> float:
-    """Return in how many of 4,000 samples of n items `paired_difference` finds a lead."""
+    """The number of 4,000 samples of n items in which `paired_difference` finds a lead."""
     rng = np.random.default_rng(seed)
     apart = rng.binomial(n, disagreement, 4000)
     wins = rng.binomial(apart, (disagreement + lead) / (2 * disagreement))

@@ -87,7 +87,7 @@ def as_list(values: None) -> None: ...
 @overload
 def as_list(values: Iterable[T]) -> list[T]: ...
 def as_list(values: Iterable[T] | None) -> list[T] | None:
-    """Return plain Python values of a list, an array, a table of pandas or an iterator.
+    """Plain Python values of a list, an array, a table of pandas or an iterator.
 
     Raises:
         InputError: It is a mapping, of which only the keys would be read.
@@ -107,12 +107,12 @@ def take(column: None, indices: Iterable[int]) -> None: ...
 @overload
 def take(column: Sequence[T], indices: Iterable[int]) -> list[T]: ...
 def take(column: Sequence[T] | None, indices: Iterable[int]) -> list[T] | None:
-    """Return the values at some positions; a column that was left out stays so."""
+    """The values at some positions; a column that was left out stays so."""
     return None if column is None else [column[index] for index in indices]
 
 
 def flat(rows: Sequence[Sequence[T]], groups: GroupKeys) -> tuple[list[T], list[Hashable]]:
-    """Return the values of all rows, and the cluster of each: by default its row."""
+    """The values of all rows, and the cluster of each: by default its row."""
     keys = range(len(rows)) if groups is None else as_list(groups)
     same_length(votes=rows, groups=keys)
     clusters = [key for row, key in zip(rows, keys, strict=True) for _ in row]
@@ -120,12 +120,12 @@ def flat(rows: Sequence[Sequence[T]], groups: GroupKeys) -> tuple[list[T], list[
 
 
 def votes_of(votes: Votes) -> list[list[Label]]:
-    """Return people's votes on each item, without the missing ones."""
+    """People's votes on each item, without the missing ones."""
     return [as_votes(own) for own in as_list(votes)]
 
 
 def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
-    """Return people's votes on one item, of which a bare label is one; missing ones are out."""
+    """People's votes on one item, of which a bare label is one; missing ones are out."""
     if type(votes) is list and not any(map(is_missing, votes)):
         return votes
     if isinstance(votes, str) or not isinstance(votes, Iterable):
@@ -164,7 +164,7 @@ def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
 
 
 def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float | None]:
-    """Return the confidence in each judgment; None reads it from the verdicts."""
+    """The confidence in each judgment; None reads it from the verdicts."""
     if confidences is not None:
         return as_list(confidences)
     values: list[Any] = [value_of(judgment, "confidence")[0] for judgment in judgments]
@@ -181,7 +181,7 @@ def values_of(
 
 
 def as_floats(values: Iterable[object]) -> Floats:
-    """Return numbers as an array.
+    """Numbers as an array.
 
     Raises:
         InputError: One is not a number, or infinite.
@@ -197,7 +197,7 @@ def as_floats(values: Iterable[object]) -> Floats:
 
 
 def average_ranks(column: Floats) -> Floats:
-    """Return the rank of each value from 1, equal ones at their mean rank.
+    """The rank of each value from 1, equal ones at their mean rank.
 
     Written out, for loading `scipy.stats` takes half a second.
     """
@@ -223,7 +223,7 @@ class Cases:
         return len(self.indices)
 
     def floats(self) -> list[Floats]:
-        """Return the columns as numbers."""
+        """The columns as numbers."""
         return [as_floats(column) for column in self.columns]
 
     def clusters(self, groups: GroupKeys) -> Ints:
@@ -247,7 +247,7 @@ class Cases:
         return np.asarray([order.setdefault(name, len(order)) for name in names], np.int64)
 
     def undefined(self, reason: str) -> Result:
-        """Return NaN for what these items do not define, and why."""
+        """NaN for what these items do not define, and why."""
         return Result.undefined(reason, n=self.n, n_failed=self.failed)
 
 
@@ -277,12 +277,12 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
 
 
 def bare(values: Iterable[Label | None], reason: str) -> list[ValueOrReason]:
-    """Return bare values as they are read, with the reason of those that are missing."""
+    """Bare values as they are read, with the reason of those that are missing."""
     return [(None if is_missing(value) else value, reason) for value in values]
 
 
 def cases_of(columns: Sequence[Sequence[ValueOrReason]]) -> Cases:
-    """Return the items on which nothing is missing; the first missing value says why."""
+    """The items on which nothing is missing; the first missing value says why."""
     missing: list[str | None] = [None] * len(columns[0])
     for column in reversed(columns):
         for index, (value, reason) in enumerate(column):

@@ -38,14 +38,14 @@ def normal_quantile(confidence: float) -> float:
 
 
 def student_quantile(confidence: float, freedom: float) -> float:
-    """Return `normal_quantile` by Student's t, of an error with some degrees of freedom."""
+    """`normal_quantile` by Student's t, of an error with some degrees of freedom."""
     if math.isinf(freedom):
         return normal_quantile(confidence)
     return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Interval:
-    """Return Wilson's score interval of a proportion.
+    """Wilson's score interval of a proportion.
 
     Args:
         successes: How many of the `n` succeeded; half a success (a tie) is allowed.
@@ -70,7 +70,7 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
 
 
 def wilson(p: float, n: float, z: float) -> Interval:
-    """Return Wilson's interval of a share of n items that is z standard errors wide."""
+    """Wilson's interval of a share of n items that is z standard errors wide."""
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # Its ends at none and at all are exact; rounding must not leave the value outside.
@@ -80,7 +80,7 @@ def wilson(p: float, n: float, z: float) -> Interval:
 def share_interval(
     value: float, error: float, least: float, freedom: float, confidence: float
 ) -> Interval:
-    """Return Wilson's interval on as many items as would give a share the same error.
+    """Wilson's interval on as many items as would give a share the same error.
 
     Args:
         value: The share, such as an area under the curve.
@@ -97,7 +97,7 @@ def share_interval(
 
 
 def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
-    """Return the share of hits with its interval.
+    """The share of hits with its interval.
 
     Not for numbers beyond 0 and 1: see `mean`.
 
@@ -140,7 +140,7 @@ def _clustered_se(values: Floats, groups: Ints) -> float:
 
 
 def standard_error(values: Floats, groups: Ints) -> float:
-    """Return the clustered error, unbiased where groups are few; s / √n of items alone."""
+    """The clustered error, unbiased where groups are few; s / √n of items alone."""
     units = int(groups.max()) + 1
     if units < 2:
         return math.nan
@@ -195,7 +195,7 @@ LEAST_OF_A_CLASS = 3
 
 
 def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
-    """Return why values that are mostly the same one have no interval; None where they have."""
+    """The reason why values that are mostly the same one have no interval, if any."""
     apart = _off_the_commonest(values)
     if apart.mean() >= 0.5:
         return None
@@ -218,7 +218,7 @@ def _off_the_commonest(values: Floats | Ints) -> NDArray[np.bool_]:
 
 
 def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
-    """Return a mean with Student's interval, over clusters if `groups` are given.
+    """A mean with Student's interval, over clusters if `groups` are given.
 
     Not for shares (`rate`) or for what only a labelled part tells (`ppi_mean`).
 
@@ -249,7 +249,7 @@ def mean_result(
     added: float = 0.0,
     freedom: float | None = None,
 ) -> Result:
-    """Return the mean with Student's interval over groups.
+    """The mean with Student's interval over groups.
 
     Args:
         values: The values.
@@ -293,7 +293,7 @@ def paired_difference(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Difference:
-    """Return the mean of first − second over the items that both have, and whether it is 0.
+    """The mean of first − second over the items that both have, and whether it is 0.
 
     Not for two judges on different items: these are two separate `rate`s.
 
@@ -345,7 +345,7 @@ BLOCKS = 200
 
 
 def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:
-    """Return the block of each item that a jackknife leaves out in turn, and their number.
+    """The block of each item that a jackknife leaves out in turn, and their number.
 
     Of more than `most` groups, blocks of them are drawn by chance.
 
@@ -358,7 +358,7 @@ def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:
 
 
 def jackknife_spread(estimates: Floats) -> float:
-    """Return the standard error from the estimates without each block; NaN if few have one.
+    """The standard error from the estimates without each block; NaN if few have one.
 
     Source: Tukey 1958.
     """

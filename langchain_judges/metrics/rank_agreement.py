@@ -85,7 +85,7 @@ MOST_LEVELS = 500
 
 
 def _levels(column: Floats) -> Ints:
-    """Return which level each value is of, from 0, at most `MOST_LEVELS` of them."""
+    """The level of each value, from 0, at most `MOST_LEVELS` of them."""
     values, places = np.unique(column, return_inverse=True)
     if len(values) > MOST_LEVELS:
         cuts = np.quantile(column, np.arange(1, MOST_LEVELS) / MOST_LEVELS)
@@ -94,7 +94,7 @@ def _levels(column: Floats) -> Ints:
 
 
 def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
-    """Return of each text with how many others it is in people's order, and how many differ.
+    """The number of others with which each text is in people's order, and of those that differ.
 
     Ties of the judge are half right.
     """
@@ -208,7 +208,7 @@ _Row = tuple[Sequence[str | None], Sequence[float | None], Sequence[float | None
 
 
 def _columns(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Floats]:
-    """Return of each system by row how many texts it has, and their points by either side."""
+    """The number of texts of each system by row, and their points by either side."""
     columns = {name: np.zeros((3, len(rows))) for name in names}
     for place, row in enumerate(rows):
         for name, ours, theirs in zip(*row, strict=True):

@@ -16,7 +16,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def around(cls, centre: float, half: float) -> Interval:
-        """Return the interval that reaches as far to either side."""
+        """The interval that reaches as far to either side."""
         return cls(centre - half, centre + half)
 
     def covers(self, value: float) -> bool:
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
         return self.low <= value <= self.high
 
     def within(self, least: float, most: float) -> Interval:
-        """Return the part of the interval between two bounds that it overlaps."""
+        """The part of the interval between two bounds that it overlaps."""
         return Interval(max(least, self.low), min(most, self.high))
 
 
@@ -86,7 +86,7 @@ class Result(float):
     def undefined(
         cls, reason: str, *, n: int = 0, n_failed: Mapping[str, int] | None = None, **more: Any
     ) -> Self:
-        """Return NaN, and why."""
+        """NaN, and why."""
         return cls(math.nan, n=n, n_failed=n_failed, reason=reason, **more)
 
     @property
@@ -95,11 +95,11 @@ class Result(float):
         return float(self)
 
     def replace(self, **fields: Any) -> Self:
-        """Return the same number with other fields, such as `n_failed`."""
+        """The same number with other fields, such as `n_failed`."""
         return type(self)(float(self), **{**self.__dict__, **fields})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; NaN becomes None."""
+        """Plain JSON data; NaN becomes None."""
         fields = {"value": float(self), **self.__dict__}
         return {name: _plain(value) for name, value in fields.items()}
 
@@ -134,7 +134,7 @@ class Findings:
             raise KeyError(name) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; what is not finite becomes None."""
+        """Plain JSON data; what is not finite becomes None."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
 

@@ -35,7 +35,7 @@ MOST_LABELS = 1_000_000
 
 
 def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
-    """Return the largest error rates that so many errors allow, by Clopper & Pearson."""
+    """The largest error rates that so many errors allow, by Clopper & Pearson."""
     bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
     return np.where(errors < sizes, bounds, 1.0)
 
@@ -134,7 +134,7 @@ WHOLE = 0.5
 def _furthest(
     levels: Floats, errors: Ints, alpha: float, delta: float
 ) -> tuple[int, float | None]:
-    """Return most items that may be taken, and the bound of their disagreement."""
+    """Most items that may be taken, and the bound of their disagreement."""
     last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
     ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= LEAST_ITEMS)) + 1
     if not len(ends):
@@ -158,7 +158,7 @@ def _furthest(
 def _usable(
     preferences: Judgments, confidences: Confidences, labels: RightLabels
 ) -> tuple[list[tuple[float | None, bool]], Counter[str]]:
-    """Return (confidence or None, right) of the labelled items, and why those have None."""
+    """(confidence or None, right) of the labelled items, and why those have None."""
     answers, truths = as_list(preferences), as_list(labels)
     chances = confidences_of(answers, confidences)
     same_length(preferences=answers, confidences=chances, labels=truths)
@@ -194,7 +194,7 @@ class CascadeFindings(Findings):
     def decide(
         self, verdicts: Sequence[tuple[Label | None, float | None]]
     ) -> tuple[int, Label] | None:
-        """Return the place of the deciding judge and its answer; None abstains.
+        """The place of the deciding judge and its answer; None abstains.
 
         Args:
             verdicts: (answer, confidence) of each judge in turn; later ones may be left out

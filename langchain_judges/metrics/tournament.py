@@ -35,7 +35,7 @@ class Tournament:
         return [int(place) for place in np.argsort(-self.strengths, kind="stable")]
 
     def unsettled(self, confidence: float) -> list[tuple[int, int]]:
-        """Return the neighbours in the order whose difference has an interval around 0.
+        """The neighbours in the order whose difference has an interval around 0.
 
         The intervals hold for all neighbours at once (Bonferroni).
         """
@@ -43,7 +43,7 @@ class Tournament:
         return [pair for pair in pairwise(self.order) if self.doubt[pair] > most]
 
     def allowed(self, confidence: float) -> float:
-        """Return the highest doubt at which the order of two systems counts as settled."""
+        """The highest doubt at which the order of two systems counts as settled."""
         return (1 - confidence) / 2 / max(1, len(self.strengths) - 1)
 
 
@@ -153,7 +153,7 @@ def next_pairs(
 
 
 def first_pairs(systems: int, rounds: int, remaining: Floats) -> list[tuple[int, int]]:
-    """Return pairs with which every system meets others equally often.
+    """Pairs with which every system meets others equally often.
 
     Args:
         systems: How many there are.

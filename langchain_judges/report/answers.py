@@ -37,7 +37,7 @@ class Number:
         return self.key.partition(".")[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data, flat."""
+        """Plain JSON data, flat."""
         result = self.result.to_dict()
         low, high = result["interval"] or (None, None)
         return {
@@ -59,19 +59,19 @@ NO_BREAK = "\u00a0"
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """Return a share as a percentage without its sign."""
+    """A share as a percentage without its sign."""
     return rounded(100 * value, digits)
 
 
 def rounded(value: float, digits: int) -> str:
-    """Return a number with halves rounded away from zero, as people do, and a true minus."""
+    """A number with halves rounded away from zero, as people do, and a true minus."""
     step = 10.0**digits
     size = math.floor(abs(value) * step + 0.5 + 1e-9) / step
     return f"{'−' if value < 0 and size else ''}{size:.{digits}f}"
 
 
 def value_text(number: Number, digits: int = 1) -> str:
-    """Return a number in its unit."""
+    """A number in its unit."""
     value = number.result
     if math.isnan(value):
         return "unknown"
@@ -84,7 +84,7 @@ def value_text(number: Number, digits: int = 1) -> str:
 
 
 def range_text(number: Number, digits: int = 1) -> str:
-    """Return the ends of a number's interval, or nothing."""
+    """The ends of a number's interval, or nothing."""
     interval = number.result.interval
     if interval is None or math.isnan(interval.low):
         return ""
@@ -205,11 +205,11 @@ class UseAnswer:
         return f"{self.title}. {self.text}"
 
     def word_of(self, part: Number) -> Word:
-        """Return the answer for a part alone."""
+        """The answer for a part alone."""
         return decided(part.result, self.limit)
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
+        """Plain JSON data."""
         return {
             "use": self.use,
             "answer": self.word,
@@ -224,7 +224,7 @@ class UseAnswer:
 
 
 def decided(result: Result, limit: tuple[float, float]) -> Word:
-    """Return yes or no where the whole interval lies on one side of the limit."""
+    """Yes or no where the whole interval lies on one side of the limit."""
     if math.isnan(result) or result.interval is None:
         return "not yet"
     low, high = result.interval
@@ -267,7 +267,7 @@ def labels_to_settle(
 
 
 def rounded_up(count: float) -> int:
-    """Return a count with two digits that mean something."""
+    """A count with two digits that mean something."""
     digits = 10 ** (max(2, len(str(int(count)))) - 2)
     return int(math.ceil(count / digits) * digits)
 
@@ -283,7 +283,7 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
     word: Word | None = None,
     parts: tuple[Number, ...] = (),
 ) -> UseAnswer:
-    """Return the answer that a number gives, and where it is open how many labels settle it.
+    """The answer that a number gives, and where it is open how many labels settle it.
 
     Args:
         use: What it answers.
@@ -311,19 +311,19 @@ def labels_text(labels: int | None) -> str:
 
 
 def percent_text(value: float) -> str:
-    """Return a share as people read it: 76 %, 76.3 %."""
+    """A share as people read it: 76 %, 76.3 %."""
     return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
 
 
 def with_range(number: Number, digits: int = 1) -> str:
-    """Return a number with its range, or why it has none."""
+    """A number with its range, or why it has none."""
     value = value_text(number, digits).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
     span = range_text(number, digits) or number.result.no_interval
     return f"{value} ({span})" if span else value
 
 
 def two_texts(one: float, other: float, unit: NumberUnit) -> tuple[str, str]:
-    """Return two means, with digits that make their difference the one that is printed."""
+    """Two means, with digits that make their difference the one that is printed."""
     scale, places = (1.0, 2) if unit == "number" else (100.0, 1)
     for digits in range(places, places + 3):
         texts = [rounded(scale * value, digits) for value in (one, other)]
@@ -336,7 +336,7 @@ def two_texts(one: float, other: float, unit: NumberUnit) -> tuple[str, str]:
 
 
 def difference_text(number: Number, beside: str = "") -> str:
-    """Return a difference with its range; where nothing is found, how far it could be off.
+    """A difference with its range; where nothing is found, how far it could be off.
 
     Args:
         number: The difference.

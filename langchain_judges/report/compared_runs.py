@@ -50,7 +50,7 @@ class Contest(Findings):
     holm_p: float
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data, flat as the numbers of a report are."""
+        """Plain JSON data, flat as the numbers of a report are."""
         number = Number("", "", self.difference, "points").to_dict()
         ends = {name: number[name] for name in ("low", "high")}
         return {**super().to_dict(), "difference": number["value"], **ends}
@@ -86,7 +86,7 @@ def contests(samples: Mapping[str, Sample]) -> list[Contest]:
 
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's p-values; what is undefined stays so and counts for nothing.
+    """Holm's p-values; what is undefined stays so and counts for nothing.
 
     Written out, for loading statsmodels takes a second.
     """
@@ -152,12 +152,12 @@ class Drift(Findings):
         return self.change.interval is not None and self.change.interval.high < 0
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
+        """Plain JSON data."""
         return {**super().to_dict(), "worse": self.worse, "sentence": self.sentence}
 
 
 def row_answers(sample: Sample) -> list[dict[str, Any]]:
-    """Return each row's answer, how right it is, and what its texts are called in any run."""
+    """Each row's answer, how right it is, and what its texts are called in any run."""
     names, answers = Counter[str](), list[dict[str, Any]]()
     for row, right in zip(sample.rows, sample.rights, strict=True):
         content = row.row.get("content") or {}

@@ -40,7 +40,7 @@ class Duel:
         return conclusion(self.summary, self.names)
 
     def deciding(self) -> dict[str, list[Mapping[str, Any]]]:
-        """Return by system the pairs that it won most clearly."""
+        """By system the pairs that it won most clearly."""
         return {
             name: sorted(
                 (row for row in self.rows if row["preference"] == side),
@@ -51,7 +51,7 @@ class Duel:
         }
 
     def bars(self) -> list[tuple[str, int, int]]:
-        """Return the share of pairs that the second system won: in all, and by category."""
+        """The share of pairs that the second system won: in all, and by category."""
         won, of = Counter[str](), Counter[str]()
         for (category, answer), number in self.summary.answers.items():
             if answer in ("A", "B"):
@@ -62,7 +62,7 @@ class Duel:
         return [("all", won.total(), of.total()), *parts] if of.total() else []
 
     def markdown(self) -> str:
-        """Return a summary for a pull request."""
+        """A summary for a pull request."""
         first, second = self.names
         ties = self.summary.preferences["tie"]
         lines, bars = self.sentences(), self.bars()
@@ -87,7 +87,7 @@ class Order:
     ranking: Ranking
 
     def sentences(self) -> list[str]:
-        """Return which neighbours are settled."""
+        """The neighbours whose order is settled."""
         systems = self.ranking["systems"]
         return [
             f"{better['system']} before {worse['system']}: {_standing(better)}."
@@ -95,7 +95,7 @@ class Order:
         ]
 
     def markdown(self) -> str:
-        """Return a summary for a pull request."""
+        """A summary for a pull request."""
         head = ["| system | strength | 95 % | comparisons |", "|---|---|---|---|"]
         rows = [
             f"| {own['system']} | {own['strength']:+.2f} | {own['low']:+.2f} to "

@@ -68,7 +68,7 @@ class Disagreement:
 
 
 def costliest(sample: Sample) -> list[Disagreement]:
-    """Return the disagreements that weigh most: sure of the wrong answer, people of one mind.
+    """The disagreements that weigh most: sure of the wrong answer, people of one mind.
 
     Rows that were not judged are no disagreements; the failures count them.
     """
@@ -83,7 +83,7 @@ def costliest(sample: Sample) -> list[Disagreement]:
 
 
 def _score(row: JudgedRow) -> float | None:
-    """Return the score of a verdict, if it is a number."""
+    """The score of a verdict, if it is a number."""
     score = row.verdict.get("score")
     return float(score) if isinstance(score, int | float) else None
 
@@ -125,7 +125,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
 
 
 def shown(text: object) -> str:
-    """Return a text, chat messages or a list of accepted answers as one text to show."""
+    """A text, chat messages or a list of accepted answers as one text to show."""
     if isinstance(text, list) and text and not isinstance(text[0], Mapping):
         text = " / ".join(map(str, text))
     whole = transcript(text) if isinstance(text, str | list) else str(text)
@@ -174,7 +174,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def evidence(row: VerdictRow) -> list[TextTable]:
-    """Return the evidence for a verdict: votes, tables, scores, orders, failures."""
+    """The evidence for a verdict: votes, tables, scores, orders, failures."""
     tables = own_evidence(row)
     verdict = row.get("verdict") or {}
     if verdict.get("recalled"):

@@ -140,7 +140,7 @@ _FIELDS = {
 def _parameters(
     evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return by parameter of an evaluator the field that it is given; `row` has none."""
+    """By parameter of an evaluator the field that it is given; `row` has none."""
     fields = {"row", *(str(key) for row in rows for key in row)}
     wanted: dict[str, str] = {}
     for name, each in inspect.signature(evaluator).parameters.items():
@@ -152,7 +152,7 @@ def _parameters(
 
 
 def _score_in(outcome: Any) -> Any:
-    """Return the score of what an evaluator returns: a number, a label, or a mapping."""
+    """The score of what an evaluator returns: a number, a label, or a mapping."""
     if isinstance(outcome, list | tuple) and outcome:
         outcome = outcome[0]
     if hasattr(outcome, "model_dump"):
@@ -186,7 +186,7 @@ def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
 
 
 def _number(value: object) -> Any:
-    """Return a number, whole where it is; None if it is none."""
+    """A number, whole where it is; None if it is none."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> dict[str, Any]:
-    """Return the row of the data, under the names of this package."""
+    """The row of the data, under the names of this package."""
     known = [vote for vote in votes if vote is not None]
     facts = {key: value for key, value in row.items() if value not in (None, "")}
     facts |= {"id": name, "label": None}
@@ -212,7 +212,7 @@ def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> 
 
 
 def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:
-    """Return a row of a run that was asked in both orders."""
+    """A row of a run that was asked in both orders."""
     given = [answer for answer in both if answer is not None]
     # As in JudgeBench's own code an order that failed is neither side; strictly it decides.
     whole = len(given) == 2 or (given and rule != "strict")
@@ -223,7 +223,7 @@ def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any
 
 
 def _verdict(name: str, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
-    """Return a row of a run that says no more than this answer."""
+    """A row of a run that says no more than this answer."""
     failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
     verdict: dict[str, Any] = {
         "confidence": None,

@@ -33,7 +33,7 @@ VerdictRows = list[dict[str, Any]]
 
 
 def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
-    """Return rows as a list; a DataFrame or an Arrow table is its rows.
+    """Rows as a list; a DataFrame or an Arrow table is its rows.
 
     Raises:
         InputError: They are a file's name, a single row, or no rows.
@@ -355,7 +355,7 @@ class _Places:
         self._by_id = {_id(row): i for i, row in enumerate(table) if ids[_id(row)] == 1}
 
     def of(self, row: VerdictRow) -> tuple[int | None, bool]:
-        """Return the place of the row that was judged, and whether its texts were others.
+        """The place of the row that was judged, and whether its texts were others.
 
         The place is None if it is not there. Equal texts are the same row, whatever its name.
         """

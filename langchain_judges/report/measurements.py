@@ -22,7 +22,7 @@ LEAST_ROWS = 10
 
 
 def measure(sample: Sample) -> list[Number]:
-    """Return every number of a report on one judge."""
+    """Every number of a report on one judge."""
     kinds = [_agreement, _people, baselines, criteria, ratings, _corrected, _calibration]
     biases = [_position, _length] if sample.pairs else []
     return [
@@ -33,7 +33,7 @@ def measure(sample: Sample) -> list[Number]:
 
 
 def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
-    """Return the key of the agreement that sums a report up; of criteria the worst."""
+    """The key of the agreement that sums a report up; of criteria the worst."""
     if sample.by_criteria:
         ranks = [f"criterion.{name}.spearman" for name in sample.criteria]
         keys = [k if k in numbers else k.replace("spearman", "kappa") for k in ranks]
@@ -167,7 +167,7 @@ def baselines(sample: Sample) -> list[Number]:
 
 
 def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | None]]]:
-    """Return by baseline its title and its answer to each row, None where it has none."""
+    """By baseline its title and its answer to each row, None where it has none."""
     count = len(sample.rows)
     answers: dict[str, tuple[str, list[Label | None]]] = {}
     if sample.with_texts:

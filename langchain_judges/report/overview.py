@@ -85,7 +85,7 @@ class Line(NamedTuple):
 
 
 def overview(report: Measured) -> list[Line]:
-    """Return the table: agreement, people among themselves, the answers, what went wrong."""
+    """The table: agreement, people among themselves, the answers, what went wrong."""
     numbers = report.numbers
     same = " (the same rating)" if report.sample.rated else ""
     titles = {
@@ -146,7 +146,7 @@ def _line(title: str, number: Number, sample: Sample) -> Line:
 
 
 def table_text(report: Measured) -> str:
-    """Return the table, the next step and the answers as lines of a terminal."""
+    """The table, the next step and the answers as lines of a terminal."""
     lines = overview(report)
     wide = [max(len(line[place]) for line in lines) for place in (0, 1)]
     rows = [
@@ -182,7 +182,7 @@ class NextStep(NamedTuple):
 
 
 def next_step(report: Measured) -> NextStep:
-    """Return the one thing to do next, the most harmful first."""
+    """The one thing to do next, the most harmful first."""
     sample, uses = report.sample, report.uses
     words = {use: answer.word for use, answer in uses.items()}
     if mend := _failures(report):
@@ -271,7 +271,7 @@ def _sharpen_for_people(report: Measured) -> NextStep:
 
 
 def _mend_mistakes(report: Measured) -> NextStep:
-    """Return a definition to sharpen where one kind of mistake leads, else a guideline."""
+    """A definition to sharpen where one kind of mistake leads, else a guideline."""
     sample = report.sample
     mistakes = [row for row in sample.mistakes if row.label is not None]
     kinds = Counter[tuple[Label | None, Label | None]]((r.label, r.answer) for r in mistakes)
@@ -329,7 +329,7 @@ class BarCheck(NamedTuple):
 
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
-    """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
+    """A summary of a report in Markdown: the table, the next step, the bars, and why."""
     lines = [
         f"### May I trust {escaped(report.name)}?",
         "",
@@ -359,7 +359,7 @@ def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text that Markdown shows as it is; names are other people's."""
+    """A text that Markdown shows as it is; names are other people's."""
     for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
         text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
     return " ".join(text.split())
@@ -391,7 +391,7 @@ def _template() -> Template:
 
 
 def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
-    """Return the HTML page of one report, or of several."""
+    """The HTML page of one report, or of several."""
     views = [
         {
             "report": report,

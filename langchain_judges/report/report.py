@@ -45,21 +45,21 @@ class WrittenReport(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
+        """Plain JSON data."""
 
     @abstractmethod
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
         """Contents of a page: the reports, and the tests between their judges."""
 
     def to_dataframe(self) -> DataFrame:
-        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
+        """The numbers, one a row: judge, key, value, interval, n and how many failed."""
         with needs("trust", "A data frame"):
             from pandas import DataFrame
 
         return DataFrame(self._numbers())
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the numbers as CSV, and write them to a file if there is a path."""
+        """The numbers as CSV, written to a file too if there is a path."""
         text, rows = StringIO(), self._numbers()
         table = csv.writer(text, lineterminator="\n")
         table.writerows([[*rows[0]], *(map(inert_cell, row.values()) for row in rows)])
@@ -84,7 +84,7 @@ class WrittenReport(ABC):
         book.save(Path(path))
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the whole report as JSON, and write it to a file if there is a path."""
+        """The whole report as JSON, written to a file too if there is a path."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, default=str)
         return written(inert_json(text) + "\n", path)
 
@@ -96,7 +96,7 @@ class WrittenReport(ABC):
         ]
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the report as one HTML page, and write it to a file if there is a path.
+        """The report as one HTML page, written to a file too if there is a path.
 
         The page holds everything it needs, loads nothing and runs no script.
         """
@@ -152,11 +152,11 @@ class TrustReport(Measured, WrittenReport):
         return Number("single.wrong", "Single verdicts that are wrong", worst)
 
     def __getitem__(self, key: str) -> metrics.Result:
-        """Return a number by its key."""
+        """A number by its key."""
         return self.numbers[key].result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data: sentence, numbers, confusion, disagreements, cost."""
+        """Plain JSON data: sentence, numbers, confusion, disagreements, cost."""
         return {
             "judge": self.name,
             "data": self.data_name,
@@ -180,12 +180,12 @@ class TrustReport(Measured, WrittenReport):
         }
 
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
-        """Return this report alone."""
+        """This report alone."""
         return [self], ()
 
 
 def _classes(sample: Sample) -> Sequence[str] | None:
-    """Return the answers of pairs, a tie only if there is one; None: whatever there is."""
+    """The answers of pairs, a tie only if there is one; None: whatever there is."""
     if not sample.pairs:
         return None
     return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
@@ -207,7 +207,7 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
 
 
 def _provenance(row: JudgedRow) -> dict[str, str]:
-    """Return date, package version, and what a row says of its judge."""
+    """Date, package version, and what a row says of its judge."""
     own = row.row.get("judge")
     judge = own if isinstance(own, Mapping) else {}
     parts = {
@@ -234,7 +234,7 @@ class ComparisonReport(WrittenReport):
         self.contests = contests({report.name: report.sample for report in self.reports})
 
     def __getitem__(self, name: str) -> TrustReport:
-        """Return the report on a judge by its name."""
+        """The report on a judge by its name."""
         return next(report for report in self.reports if report.name == name)
 
     @property
@@ -243,7 +243,7 @@ class ComparisonReport(WrittenReport):
         return "\n".join(contest.sentence for contest in self.contests)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data."""
+        """Plain JSON data."""
         return {
             "sentence": self.sentence,
             "judges": [report.to_dict() for report in self.reports],
@@ -251,7 +251,7 @@ class ComparisonReport(WrittenReport):
         }
 
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
-        """Return the reports, and the tests between their judges."""
+        """The reports, and the tests between their judges."""
         return self.reports, self.contests
 
 

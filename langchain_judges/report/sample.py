@@ -147,7 +147,7 @@ class Sample:
         return self.settings_of(range(len(self.rows)))
 
     def settings_of(self, places: Iterable[int]) -> MetricSettings:
-        """Return the keywords of a metric of some rows."""
+        """The keywords of a metric of some rows."""
         groups = self.groups and [self.groups[i] for i in places]
         return {"groups": groups, "confidence": self.confidence}
 
@@ -194,11 +194,11 @@ class Sample:
         )
 
     def part(self, places: Sequence[int]) -> Sample:
-        """Return the sample of some of the rows."""
+        """The sample of some of the rows."""
         return Sample([self.rows[i] for i in places], self.confidence)
 
     def by_criterion(self, name: str) -> Sample:
-        """Return the sample with what was said by one criterion in the place of the whole."""
+        """The sample with what was said by one criterion in the place of the whole."""
         rows = []
         for row in self.rows:
             label = row.by_criterion.get(name)
@@ -237,7 +237,7 @@ class Sample:
         return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
 
     def missed(self, answers: Iterable[Label | None]) -> list[float | None]:
-        """Return for each row how wrong an answer is, from 0 to 1; None without a label.
+        """For each row how wrong an answer is, from 0 to 1; None without a label.
 
         A tie where people name a text, or a text where they call a tie, is half wrong; a rating
         is wrong if it is off by more than a quarter of their range. Where people are divided

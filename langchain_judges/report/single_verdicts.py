@@ -179,7 +179,7 @@ BALANCED = "single.balanced"
 
 
 def _balanced(sample: Sample, level: float) -> Result:
-    """Return the share of wrong verdicts with every label weighed alike, 1 − mean recall.
+    """The share of wrong verdicts with every label weighed alike, 1 − mean recall.
 
     Where people are divided a row stands for each of their labels, as one group.
     """

@@ -44,7 +44,7 @@ from langchain_judges.runs.summary import counted
 def answers_of(
     sample: Sample, numbers: Mapping[str, Number], policy: TrustPolicy
 ) -> dict[Use, UseAnswer]:
-    """Return the answer for each use.
+    """The answer for each use.
 
     Args:
         sample: The judged rows.
@@ -77,7 +77,7 @@ def _nothing(sample: Sample) -> str:
 
 
 def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
-    """Return one answer for all criteria: the worst of theirs, with the number of each."""
+    """One answer for all criteria: the worst of theirs, with the number of each."""
     by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "not measured": [], "yes": []}
     for name, answer in answers.items():
         value = "" if answer.number is None else f" ({with_range(answer.number)})"
@@ -127,7 +127,7 @@ def _follows(sample: Sample) -> tuple[Word, str]:
 def _if_it_follows(
     answer: UseAnswer, sample: Sample, numbers: Mapping[str, Number]
 ) -> UseAnswer:
-    """Return the answer, which is no yes for a judge that is not shown to know anything."""
+    """The answer, which is no yes for a judge that is not shown to know anything."""
     follows, found = _follows(sample)
     if answer.word == "no" or follows in ("yes", answer.word):
         return answer
@@ -203,7 +203,7 @@ LEAST_OF_A_PART = 8
 
 
 def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
-    """Return the gap by system where rows name some, else by category; all at one level.
+    """The gap by system where rows name some, else by category; all at one level.
 
     Those that are furthest off come first.
     """
@@ -225,7 +225,7 @@ def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list
 
 
 def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
-    """Return the points of a system's own text in each row."""
+    """The points of a system's own text in each row."""
     return [
         None if points is None else points if pair[0] == name else 1 - points
         for points, pair in zip(side, systems, strict=True)
@@ -335,7 +335,7 @@ def _open_by(pair: SystemPair) -> str:
 
 
 def _system_order(sample: Sample) -> SystemOrder:
-    """Return the systems in the order of the judge and of people."""
+    """The systems in the order of the judge and of people."""
     judge, people, *_ = sample.points
     names = [[name for name in own if name is not None] for own in sample.systems]
     named = [i for i, own in enumerate(names) if own]

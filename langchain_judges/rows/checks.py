@@ -18,7 +18,7 @@ Kind = Literal["pair", "item"]
 
 
 def kind_in(fields: Container[str]) -> RowKind | None:
-    """Return the kind of row that has some fields; None where they hold nothing to judge.
+    """The kind of row that has some fields; None where they hold nothing to judge.
 
     >>> kind_in(["input", "output_a", "output_b"]), kind_in(["input"])
     ('pair', None)
@@ -31,7 +31,7 @@ def kind_in(fields: Container[str]) -> RowKind | None:
 
 
 def kind_of_row(row: Mapping[str, object]) -> RowKind:
-    """Return the kind of a row, by its fields; without a text it is a pair that lacks them.
+    """The kind of a row, by its fields; without a text it is a pair that lacks them.
 
     >>> kind_of_row({"input": "Why?", "output": "Because."})
     'item'
@@ -40,7 +40,7 @@ def kind_of_row(row: Mapping[str, object]) -> RowKind:
 
 
 def kind_of_example(example: Mapping[str, object]) -> Literal["pair", "item"]:
-    """Return the kind of an example of a memory: that of a pair has both texts as `output`.
+    """The kind of an example of a memory: that of a pair has both texts as `output`.
 
     >>> kind_of_example({"output": {"output_a": "Yes.", "output_b": "No."}})
     'pair'
@@ -49,7 +49,7 @@ def kind_of_example(example: Mapping[str, object]) -> Literal["pair", "item"]:
 
 
 def kind_of_result(result: Mapping[str, Any]) -> RowKind:
-    """Return the kind of the row that a result is of.
+    """The kind of the row that a result is of.
 
     A row of `judge_many` names it; for what a judge or writer returns, the form decides.
 
@@ -65,7 +65,7 @@ def kind_of_result(result: Mapping[str, Any]) -> RowKind:
 
 
 def kind_of_verdict(verdict: Mapping[str, object]) -> Literal["pair", "item"]:
-    """Return the kind of the row that a verdict, or its part by one criterion, is of.
+    """The kind of the row that a verdict, or its part by one criterion, is of.
 
     That of an item has a label.
 
@@ -117,7 +117,7 @@ def fields_of(row: Mapping[str, object]) -> str:
 
 
 def expected_answers(item: Mapping[str, object]) -> list[str]:
-    """Return an item's expected answers as a list, empty if it has none."""
+    """An item's expected answers as a list, empty if it has none."""
     expected = item.get("expected")
     if expected is None:
         return []
@@ -292,7 +292,7 @@ ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human
 
 
 def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
-    """Return a label, or a list of votes, as the package spells them.
+    """A label, or a list of votes, as the package spells them.
 
     Args:
         value: The row's label; an empty cell stays empty.
@@ -317,7 +317,7 @@ def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
 
 
 def typed_like(labels: Iterable[object], label: object) -> Any:
-    """Return a label as the number or the text that a judge's labels are.
+    """A label as the number or the text that a judge's labels are.
 
     A cell of CSV has no type: its "1" may be the judge's 1, and a 1 its "1".
 
@@ -335,7 +335,7 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
 
 
 def number_in(cell: object) -> Any:
-    """Return the number that a text spells, with a comma too; anything else unchanged."""
+    """The number that a text spells, with a comma too; anything else unchanged."""
     is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell)
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 

@@ -38,18 +38,18 @@ def fence(*texts: str) -> str:
 
 
 def digest(*texts: str) -> str:
-    """Return a hash of texts, the same in whatever order they are given."""
+    """A hash of texts, the same in whatever order they are given."""
     data = "\x00".join(sorted(texts)).encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()
 
 
 def unsealed(text: str) -> str:
-    """Return a text with its placeholders in a form that is the same in every process."""
+    """A text with its placeholders in a form that is the same in every process."""
     return _PLACEHOLDER.sub(r"\1", text)
 
 
 def sealed(prompt: Sequence[str]) -> list[str]:
-    """Return the parts of one prompt with a token for each placeholder.
+    """The parts of one prompt with a token for each placeholder.
 
     Args:
         prompt: All of it: no part that the model sees may be left out.
@@ -89,7 +89,7 @@ def _beginnings(words: str) -> Iterator[str]:
 
 
 def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages of one prompt with the tokens of `sealed`."""
+    """The messages of one prompt with the tokens of `sealed`."""
     texts: dict[str, str] = {}
     for message in messages:
         _with_texts(message.content, lambda text: texts.setdefault(text, text))
@@ -101,14 +101,14 @@ def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def with_content(message: BaseMessage, content: Any) -> BaseMessage:
-    """Return a message with another content; with the same it is the message itself."""
+    """A message with another content; with the same it is the message itself."""
     if content == message.content:
         return message
     return message.model_copy(update={"content": content})
 
 
 def _with_texts(content: Any, change: Callable[[str], str]) -> Any:
-    """Return a message's content with each text changed; blocks come of a caller's prompt."""
+    """A message's content with each text changed; blocks come of a caller's prompt."""
     if isinstance(content, str):
         return change(content)
     if isinstance(content, list):

@@ -39,7 +39,7 @@ from langchain_judges.rows.texts import (
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
-    """Return a row whose texts are texts or records of plain data, whatever shape they had.
+    """A row whose texts are texts or records of plain data, whatever shape they had.
 
     Values that cannot be read are left as they are: a later check reports them by name.
 
@@ -104,7 +104,7 @@ def are_assertions(criteria: object) -> bool:
 
 
 def criteria_in(criteria: Sequence[object]) -> list[object]:
-    """Return criteria of a row as a rubric takes them, and LangSmith's assertions as criteria.
+    """Criteria of a row as a rubric takes them, and LangSmith's assertions as criteria.
 
     >>> criteria_in([{"key": "polite", "comment": "It thanks."}, "Tone"])
     [{'name': 'polite', 'description': 'It thanks.'}, 'Tone']
@@ -148,14 +148,14 @@ _OF_MESSAGES = {"role", "content"}
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
-    """Return the work in a field of a row; of documents, the data next to them."""
+    """The work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
     is_named = bool(value) and context_of(value) is None
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
 def _words(value: object, *, takes_data: bool = False) -> object:
-    """Return the text of a message, of an agent's work or of data; of a list each of them."""
+    """The text of a message, of an agent's work or of data; of a list each of them."""
     if isinstance(value, str) or value is None:
         return value
     if not isinstance(value, list | tuple) and _is_words(value):
@@ -196,7 +196,7 @@ def _part(value: object, field: Field, source: TextSource, *, named: bool = Fals
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
-    """Return the task in an application's inputs: a text, or the record of a conversation.
+    """The task in an application's inputs: a text, or the record of a conversation.
 
     Raises:
         InputError: The inputs hold no task.
@@ -224,7 +224,7 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:
-    """Return the messages of a record that have something to show."""
+    """The messages of a record that have something to show."""
     spoken = [m for m in record if _acts(m) or plain(m["content"]).strip()]
     if record and not spoken:
         raise InputError(f"`{field}`: the text is empty")
@@ -238,7 +238,7 @@ def work_in(
     *,
     task: object = None,
 ) -> PlainText:
-    """Return the `output` of a row from an application's outputs.
+    """The `output` of a row from an application's outputs.
 
     It is a text, or the record of what happened: the turns of a conversation, an agent's calls
     with their results, a message with images.
@@ -256,7 +256,7 @@ def work_in(
 
 
 def _work_of(part: object, field: Field, task: object = None) -> PlainText:
-    """Return the text or the record that a part of an application's outputs is."""
+    """The text or the record that a part of an application's outputs is."""
     record = _spoken(record_in(part), field)
     if not record:
         return _text(part, field)
@@ -276,7 +276,7 @@ def is_run(value: object) -> TypeGuard[Any]:
 
 
 def outputs_of(run: Any) -> object:
-    """Return a run's outputs, with the tools that its child runs used, and its error.
+    """A run's outputs, with the tools that its child runs used, and its error.
 
     They are unchanged if the run did not fail, and they already hold calls of tools, or no
     loaded child run used a tool.
@@ -299,7 +299,7 @@ def _failure(run: Any) -> list[Message]:
 
 
 def record_of_run(run: Any) -> list[Message]:
-    """Return the record of what a run of LangSmith did, and how it ended."""
+    """The record of what a run of LangSmith did, and how it ended."""
     outputs = outputs_of(run)
     if not outputs:
         return _failure(run)
@@ -311,7 +311,7 @@ def _said(work: PlainText) -> list[Message]:
 
 
 def thread_of(runs: Sequence[Any]) -> list[Message]:
-    """Return the conversation that the runs of one LangSmith thread are, in time.
+    """The conversation that the runs of one LangSmith thread are, in time.
 
     Where an application keeps the history, a run begins with all that was said before: it is
     not repeated.
@@ -327,7 +327,7 @@ def thread_of(runs: Sequence[Any]) -> list[Message]:
 
 
 def _tool_runs(run: Any) -> list[Any]:
-    """Return the tool runs below a run, without those that a tool itself started."""
+    """The tool runs below a run, without those that a tool itself started."""
     children = run.child_runs or []
     return [
         tool
@@ -337,7 +337,7 @@ def _tool_runs(run: Any) -> list[Any]:
 
 
 def _of_tool(tool: Any) -> list[Message]:
-    """Return the call of a tool and its result, of the run of the tool."""
+    """The call of a tool and its result, of the run of the tool."""
     call = call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
     result: Message = {"role": "tool", "content": "", "tool_call_id": str(tool.id)}
     output = _only(tool.outputs, "output")
@@ -352,12 +352,12 @@ def _of_tool(tool: Any) -> list[Message]:
 
 
 def _only(value: object, name: str) -> object:
-    """Return the value under a name, if it is the only one; otherwise all of it."""
+    """The value under a name, if it is the only one; otherwise all of it."""
     return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
 def reference_in(value: object, source: TextSource = None) -> str:
-    """Return the text of a reference; for an agent that used tools, the complete trajectory.
+    """The text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
         InputError: There is no text, or it contains an image or a file.
@@ -373,7 +373,7 @@ def _reference_of(part: object) -> str:
 
 
 def expected_in(value: object, source: TextSource = None) -> str | list[str]:
-    """Return the expected answer in a reference, or a list of accepted answers.
+    """The expected answer in a reference, or a list of accepted answers.
 
     Raises:
         InputError: The reference holds no answer.

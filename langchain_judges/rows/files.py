@@ -23,7 +23,7 @@ from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, she
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
-    """Return a question that offers a file near a missing one, or another name, or nothing.
+    """A question that offers a file near a missing one, or another name, or nothing.
 
     Args:
         path: What is missing.

@@ -65,7 +65,7 @@ _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 def understood(
     names: Sequence[str], columns: Columns | None, takes: str, *, whole: bool = True
 ) -> dict[str, str | Sequence[str]]:
-    """Return the columns of a table by field: those named, and those with a usual name.
+    """The columns of a table by field: those named, and those with a usual name.
 
     A field whose own name is a column keeps it.
 
@@ -136,7 +136,7 @@ _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
 
 
 def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    """Return a record with the named columns as fields.
+    """A record with the named columns as fields.
 
     Raises:
         InputError: A column is missing.
@@ -175,7 +175,7 @@ def check_columns(columns: Columns) -> None:
 
 
 def columns_in(columns: Columns) -> list[str]:
-    """Return the columns that fields are read from."""
+    """The columns that fields are read from."""
     named = ([own] if isinstance(own, str) else own for own in columns.values())
     return [each for own in named for each in own]
 
@@ -214,7 +214,7 @@ def check_sources(**sources: object) -> None:
 
 
 def find(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
-    """Return the part of `value` that a source names, or that stands under a usual key.
+    """The part of `value` that a source names, or that stands under a usual key.
 
     Data below a usual key are the part, whatever their own keys are; `named` says that `value`
     stood below one.
@@ -315,7 +315,7 @@ def keys_in(value: object) -> str:
 
 
 def context_in(value: object) -> str | None:
-    r"""Return the text of a context; of several documents each has a number.
+    r"""The text of a context; of several documents each has a number.
 
     A document's title and source, where its metadata have them, stand above it. A line of a
     document that looks like such a head is quoted: no document can pass for several.
@@ -374,7 +374,7 @@ def _text_of_document(value: Mapping[str, object]) -> object:
 
 
 def _title(document: Mapping[str, Any]) -> str:
-    """Return a document's title and source, from itself or its metadata."""
+    """A document's title and source, from itself or its metadata."""
     metadata = document.get("metadata")
     fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
     words = [fields.get(name) for name in ("title", "source", "url")]

@@ -25,7 +25,7 @@ _MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 
 
 def kind_of_block(block: object) -> str | None:
-    """Return the kind of a content block that is not text: image, audio, video or file.
+    """The kind of a content block that is not text: image, audio, video or file.
 
     >>> kind_of_block({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
     'image'
@@ -42,7 +42,7 @@ def mark_of(block: Mapping[str, object]) -> str:
 
 
 def content_in(value: object) -> list[str | dict[str, Any]]:
-    """Return the blocks of a value that contains more than text; [] if it is no content."""
+    """The blocks of a value that contains more than text; [] if it is no content."""
     parts: list[Any] = value if isinstance(value, list) else [value]
     is_content = any(map(kind_of_block, parts)) and all(map(_is_block, parts))
     return parts if is_content else []
@@ -66,7 +66,7 @@ def media_in(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
-    """Return a text as the content of a message, each mark with the block it stands for.
+    """A text as the content of a message, each mark with the block it stands for.
 
     The marks stay, so that a reader can name what it saw.
 
@@ -92,12 +92,12 @@ def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
 
 
 def _text(text: str) -> dict[str, Any]:
-    """Return a text as a block, empty if the text is blank."""
+    """A text as a block, empty if the text is blank."""
     return {"type": "text", "text": text} if text.strip() else {}
 
 
 def _standard(block: Mapping[str, object]) -> dict[str, Any]:
-    """Return a block in a form that every provider's class reads: LangChain's or OpenAI's."""
+    """A block in a form that every provider's class reads: LangChain's or OpenAI's."""
     if "source" not in block and "source_type" not in block:
         return dict(block)
     [standard] = HumanMessage([dict(block)]).content_blocks

@@ -36,7 +36,7 @@ _TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
 
 def messages_in(value: object) -> list[Message]:
-    """Return the messages in a list of them, or of one message; [] if a part is none."""
+    """The messages in a list of them, or of one message; [] if a part is none."""
     # A tuple such as ("user", "Hello") is one message.
     one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
     parts = value if isinstance(value, list | tuple) and value and not one else [value]
@@ -101,7 +101,7 @@ def _message(
 
 
 def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
-    """Return the message of a tuple such as `("user", "Hello")`."""
+    """The message of a tuple such as `("user", "Hello")`."""
     if len(value) != 2 or not all(isinstance(part, str | list) for part in value):
         return None
     try:
@@ -111,7 +111,7 @@ def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
 
 
 def message_fields(value: object) -> Mapping[str, Any]:
-    """Return the fields of a message: an object, a dictionary, a dump or a serialised form."""
+    """The fields of a message: an object, a dictionary, a dump or a serialised form."""
     if isinstance(value, BaseMessage):
         return value.model_dump()
     if not isinstance(value, Mapping):
@@ -216,7 +216,7 @@ def _tool_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:
 
 
 def call_in(call: Mapping[str, Any]) -> ToolCall:
-    """Return a call of a tool, in the form of LangChain, OpenAI or Anthropic."""
+    """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
     found = (inner.get(name) for name in ("args", "arguments", "input"))
@@ -232,7 +232,7 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
 
 
 def text_in(value: object) -> str:
-    """Return a tool's result as text."""
+    """A tool's result as text."""
     value = plain_data(value)
     if isinstance(value, str):
         return value
@@ -242,7 +242,7 @@ def text_in(value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """Return data, or a model of it, as JSON.
+    """Data, or a model of it, as JSON.
 
     Raises:
         InputError: They contain themselves.
@@ -262,12 +262,12 @@ def _dumped(value: object) -> object:
 
 
 def _words(value: object) -> str:
-    """Return how Python shows a value, without its address: it is another in each process."""
+    """Python's form of a value, without its address: it is another in each process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
 
 def plain_data(value: Any) -> Any:
-    """Return data in the types of JSON, as far as these have a form for it.
+    """Data in the types of JSON, as far as these have a form for it.
 
     Arrays and sets are lists (sets sorted, as they have another order in each process),
     missing values None, data classes objects; messages, models of pydantic and whatever is not

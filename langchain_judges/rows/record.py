@@ -36,7 +36,7 @@ def is_state(value: object) -> bool:
 
 
 def record_in(value: object) -> list[Message]:
-    """Return the record of what happened in a value of any shape; [] if it holds none.
+    """The record of what happened in a value of any shape; [] if it holds none.
 
     What is not of the messages themselves follows them, under one of the roles of `OUTCOMES`.
     """
@@ -54,7 +54,7 @@ def record_in(value: object) -> list[Message]:
 
 
 def values_of(value: Any) -> Any:
-    """Return the values in a LangGraph thread or its snapshot; anything else itself."""
+    """The values in a LangGraph thread or its snapshot; anything else itself."""
     if isinstance(value, tuple) and isinstance(getattr(value, "values", None), Mapping):
         return value.values  # type: ignore[attr-defined]
     is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
@@ -62,7 +62,7 @@ def values_of(value: Any) -> Any:
 
 
 def _state(value: object) -> Mapping[str, Any] | None:
-    """Return the state in a LangGraph thread or its snapshot, or a state itself."""
+    """The state in a LangGraph thread or its snapshot, or a state itself."""
     state = values_of(value)
     if not isinstance(state, Mapping):
         return None
@@ -75,7 +75,7 @@ def _state(value: object) -> Mapping[str, Any] | None:
 
 
 def _of_graph(value: Mapping[str, Any]) -> list[Message]:
-    """Return the turns of a graph's trajectory, as agentevals extracts it from a thread."""
+    """The turns of a graph's trajectory, as agentevals extracts it from a thread."""
     record: list[Message] = []
     turns = zip(value["steps"], value["results"], strict=False)
     asked = value.get("inputs") or []
@@ -107,7 +107,7 @@ def _of_executor(value: Mapping[str, Any]) -> list[Message]:
 
 
 def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
-    """Return the action and the observation of a step, an object, a pair or JSON."""
+    """The action and the observation of a step, an object, a pair or JSON."""
     pair = (step.get("action"), step.get("observation")) if isinstance(step, Mapping) else step
     action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
     fields = message_fields(action) if isinstance(action, Mapping) else vars(action)
@@ -115,7 +115,7 @@ def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
 
 
 def _of_files(files: object) -> list[Message]:
-    """Return the files that an agent keeps in its state: it may have put results there."""
+    """The files that an agent keeps in its state: it may have put results there."""
     record: list[Message] = []
     for path, file in files.items() if isinstance(files, Mapping) else ():
         content = file.get("content") if isinstance(file, Mapping) else file
@@ -147,7 +147,7 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
 
 
 def _without_answering_call(messages: list[Message], response: object) -> list[Message]:
-    """Return messages without the call whose arguments are the structured response."""
+    """Messages without the call whose arguments are the structured response."""
     name = type(response).__name__
     for place in range(len(messages) - 1, -1, -1):
         calls = messages[place].get("tool_calls") or []
@@ -188,7 +188,7 @@ def _tools_available(tools: object) -> list[Message]:
 
 
 def ended(words: str) -> Message:
-    """Return the message that says how something ended."""
+    """The message that says how something ended."""
     return {"role": "how it ended", "content": words}
 
 
@@ -206,7 +206,7 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
 
 
 def _of_response(value: Mapping[str, Any]) -> list[Message]:
-    """Return the messages in a response of a chat model, as providers and traces have it."""
+    """The messages in a response of a chat model, as providers and traces have it."""
     choices = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return messages_in(choices[0].get("message"))
@@ -224,7 +224,7 @@ def _of_response(value: Mapping[str, Any]) -> list[Message]:
 
 
 def answered(record: Sequence[Message], task: object = None) -> list[Message]:
-    """Return a record without the task at its beginning, which is shown as the task.
+    """A record without the task at its beginning, which is shown as the task.
 
     That is the messages that the task has too, and all before the first reply if the user
     says nothing later. A conversation keeps all its turns.

@@ -95,7 +95,7 @@ def _lines(text: Iterable[str], separator: str) -> Iterator[list[str]]:
 
 
 def _separator(head: str, usual: str) -> str:
-    """Return the separator by which most records have as many cells as the first has."""
+    """The separator by which most records have as many cells as the first has."""
 
     def fit(separator: str) -> tuple[float, bool, int]:
         read = filter(None, _lines(io.StringIO(head, newline=""), separator))
@@ -110,7 +110,7 @@ def _separator(head: str, usual: str) -> str:
 
 @functools.lru_cache(256)
 def _encoding_of(path: Path, _changed: int) -> str:
-    """Return the encoding of a file; one that is guessed is said, once."""
+    """The encoding of a file; one that is guessed is said, once."""
     with open_bytes(path) as file:
         head = file.read(4)
         if mark := next((mark for mark in _MARKS if head.startswith(mark)), None):
@@ -209,7 +209,7 @@ def _check_head(path: Path, head: Sequence[Any], rows: Sequence[Sequence[Any]]) 
 
 
 def _names(head: Sequence[Any]) -> list[str]:
-    """Return the names of the columns; one that is there twice, or missing, has its letter."""
+    """The names of the columns; one that is there twice, or missing, has its letter."""
     names: list[str] = []
     for place, cell in enumerate(head):
         name, letter = "" if cell is None else str(cell).strip(), cell_name(place, 0)[:-1]

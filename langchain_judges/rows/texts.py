@@ -61,7 +61,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def without_lone_surrogates(value: Any) -> Any:
-    r"""Return JSON data without lone surrogates, which no request can carry.
+    r"""JSON data without lone surrogates, which no request can carry.
 
     A model may write one as an escape, and later prompts quote its reply.
 
@@ -97,7 +97,7 @@ def is_blank(text: str) -> bool:
 
 
 def plain(content: object) -> str:
-    """Return the text of a message's content, a string or a list of content blocks.
+    """The text of a message's content, a string or a list of content blocks.
 
     Images, audio and files are named by their marks; see `media.py`.
     """
@@ -222,7 +222,7 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
 
 
 def _word(name: object) -> str:
-    """Return a name as a mark has it: a model may have invented it."""
+    """A name as a mark has it: a model may have invented it."""
     return re.sub(r"[^\w./-]+", "_", str(name))[:64]
 
 
@@ -268,7 +268,7 @@ def fitted(row: Mapping[str, object], room: int) -> Fitted:
 
 
 def _longest(sizes: Sequence[int], room: int) -> int:
-    """Return the longest part with which all have room; sizes are sorted, the lowest first."""
+    """The longest part with which all have room; sizes are sorted, the lowest first."""
     for done, size in enumerate(sizes):
         if size * (len(sizes) - done) > room:
             return max(0, room) // (len(sizes) - done)
@@ -277,7 +277,7 @@ def _longest(sizes: Sequence[int], room: int) -> int:
 
 
 def _cut(text: str, most: int, lost: list[int]) -> str:
-    """Return the beginning and the end of a text, and how much is left out between."""
+    """The beginning and the end of a text, and how much is left out between."""
     size = _bytes_in(text)
     if size <= most:
         return text
@@ -287,7 +287,7 @@ def _cut(text: str, most: int, lost: list[int]) -> str:
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """Return plain texts, messages and blocks with each text that a prompt shows changed."""
+    """Plain texts, messages and blocks with each text that a prompt shows changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -306,7 +306,7 @@ _NO_ANSWER = "(there is no final answer)"
 
 
 def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
-    """Return a text, or messages with each step written by itself."""
+    """A text, or messages with each step written by itself."""
     if isinstance(text, str):
         return text
     if len(text) == 1 and not _calls(text[0]) and text[0].get("role") != "tool":
@@ -339,7 +339,7 @@ def _fenced(step: Step) -> str:
 
 
 def judged(text: Text) -> str:
-    """Return the text that is judged, for people, keys and comparisons: never for prompts.
+    """The text that is judged, for people, keys and comparisons: never for prompts.
 
     Of several messages it has every step with its mark.
     """
@@ -347,7 +347,7 @@ def judged(text: Text) -> str:
 
 
 def shown(text: Text) -> str:
-    """Return the text that is judged as a prompt shows it: each step in a fence of its own.
+    """The text that is judged as a prompt shows it: each step in a fence of its own.
 
     What a step says cannot look like another step. See `fences.py` for what is in the fences.
     """
@@ -360,12 +360,12 @@ def compared(text: Text) -> tuple[bool, str]:
 
 
 def transcript(text: Text) -> str:
-    """Return the task, for people, keys and comparisons: never for prompts."""
+    """The task, for people, keys and comparisons: never for prompts."""
     return _written(text, _readable, is_work=False)
 
 
 def shown_task(text: Text) -> str:
-    """Return the task as a prompt shows it: of several messages each in a fence of its own."""
+    """The task as a prompt shows it: of several messages each in a fence of its own."""
     return _written(text, _fenced, is_work=False)
 
 
@@ -378,13 +378,13 @@ def answers_in_turn(task: Text, text: Text) -> bool:
 
 
 def with_source(task: Text, source: str | None) -> str:
-    """Return the task, followed by its source if that is a different text."""
+    """The task, followed by its source if that is a different text."""
     text = transcript(task)
     return f"{text}\n\n{source}" if source and source != text else text
 
 
 def group_by_task(task: Text, source: str | None = None) -> str:
-    """Return the group of a row that names none: a hash of the words of its task and source.
+    """The group of a row that names none: a hash of the words of its task and source.
 
     Tasks that differ in case, spaces or punctuation are one.
     """
@@ -394,7 +394,7 @@ def group_by_task(task: Text, source: str | None = None) -> str:
 
 
 def user_turns(text: Text) -> int:
-    """Return the number of user turns in the task."""
+    """The number of user turns in the task."""
     if isinstance(text, str):
         return 1
     return sum(message.get("role", "user") == "user" for message in text)

@@ -23,7 +23,7 @@ Rows = Callable[[], Iterable[Sequence[object]]]
 
 
 def _plain(cell: object) -> object:
-    """Return a cell as Excel holds it: a number, or a text that is no formula."""
+    """A cell as Excel holds it: a number, or a text that is no formula."""
     if cell is None or isinstance(cell, bool | int | float):
         return cell
     text = str(inert_cell(str(cell))).replace("\r\n", "\n")
@@ -115,7 +115,7 @@ def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
 
 
 def _number(text: str) -> int | str:
-    """Return the number that a count spells; anything else unchanged."""
+    """The number that a count spells; anything else unchanged."""
     bare = text.replace(",", "")
     return int(bare) if bare.isdecimal() and bare.isascii() else text
 

@@ -23,7 +23,7 @@ from langchain_judges.verdict import decision
 def calibrate_cascade(
     cascade: CombinedGraph, rows: Rows, options: CalibrationOptions
 ) -> CombinedGraph:
-    """Return a cascade with the lowest thresholds that guarantee an agreement.
+    """Create a cascade with the lowest thresholds that guarantee an agreement.
 
     Every judge of the cascade judges every row. Each judge's threshold is then the lowest at
     which the verdicts that it decides agree with the labels in at least `agreement` of the
@@ -143,7 +143,7 @@ def _dollars(
 def _unreachable(
     columns: Sequence[Any], labels: Sequence[Any], wish: float, delta: float
 ) -> OptionError:
-    """Return an error that says which agreement can be promised."""
+    """An error that says which agreement can be promised."""
     from langchain_judges.metrics import selective_cascade
 
     reach = "none can be promised"

@@ -180,7 +180,7 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
 
 def tasks_of(rows: Rows) -> list[RankedTask]:
-    """Return one task for each input, with the outputs of all systems.
+    """One task for each input, with the outputs of all systems.
 
     Raises:
         InputError: A row has no `input` or `outputs`.
@@ -288,7 +288,7 @@ class _Contest:
         ]
 
     def _row(self, place: int, first: int, second: int) -> dict[str, object]:
-        """Return the row that compares two systems on a task."""
+        """The row that compares two systems on a task."""
         task, systems = self.tasks[place], [self.names[first], self.names[second]]
         given = {"reference": task["reference"]} if "reference" in task else {}
         return {

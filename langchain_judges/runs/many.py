@@ -169,7 +169,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         self._table: list[tuple[Mapping[str, object], ResultRow]] | None = None
 
     def __next__(self) -> ResultRow:
-        """Return the next result, in the order of the rows."""
+        """The next result, in the order of the rows."""
         return next(self._rows)
 
     def close(self) -> None:
@@ -310,7 +310,7 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
         self._state.stop()
 
     async def __anext__(self) -> ResultRow:
-        """Return the next result, in the order of the rows."""
+        """The next result, in the order of the rows."""
         return await anext(self._rows)
 
     async def aclose(self) -> None:

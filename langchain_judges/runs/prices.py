@@ -60,7 +60,7 @@ class Price(BaseModel):
     flex: NonNegativeFloat = 1.0
 
     def of(self, paid: TokenUsage) -> float | None:
-        """Return the cost of a reply in dollars.
+        """The cost of a reply in dollars.
 
         None if its tier has a different price, or nobody counted its tokens.
         """
@@ -119,18 +119,18 @@ class Prices:
         return cls(f"{Path(source).name} of {data.date}", data.models)
 
     def of(self, model: _Model) -> Price | None:
-        """Return the price of a model, which may not be made yet; None if it is unknown."""
+        """The price of a model, which may not be made yet; None if it is unknown."""
         provider, name = _provider_and_name(model)
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
     def cost(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
-        """Return the cost of a reply in dollars; None if the price is unknown."""
+        """The cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.of(paid)
 
 
 def _provider_and_name(model: _Model) -> tuple[str, str]:
-    """Return a model's provider and the provider's name for it.
+    """A model's provider and the provider's name for it.
 
     The provider is empty for a server with another address.
     """
@@ -148,7 +148,7 @@ def _provider_and_name(model: _Model) -> tuple[str, str]:
 
 
 def _package_of(model: BaseChatModel) -> str:
-    """Return the provider by the package of a chat model, such as `langchain_openai`."""
+    """The provider by the package of a chat model, such as `langchain_openai`."""
     packages = (kind.__module__.partition(".")[0] for kind in type(model).__mro__)
     ours = ("langchain_core", "langchain_judges")
     names = (name for name in packages if name.startswith("langchain_") and name not in ours)
@@ -249,7 +249,7 @@ def _tier(model: _Model) -> str | None:
 
 
 def _models_of(judge: object) -> list[tuple[int, _Model]]:
-    """Return the calls for a row and the model, of a judge or of each of its members."""
+    """The calls for a row and the model, of a judge or of each of its members."""
     if isinstance(judge, CallEstimate):
         return [(each.calls, each.model) for each in judge.asked]
     models = [(each, unwrapped(each).model) for each in leaves_of(judge)]

@@ -42,14 +42,14 @@ _CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\r?\n?\Z')
 
 
 def line_of(row: Mapping[str, Any]) -> bytes:
-    """Return a result as a line of its file, with a checksum of all before it."""
+    """A result as a line of its file, with a checksum of all before it."""
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
     data = inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
     return b'%s, "checksum": "%08x"}\n' % (data, zlib.crc32(data))
 
 
 def row_in(line: bytes) -> ResultRow | None:
-    """Return the row of a line without its checksum; None where the line is damaged."""
+    """The row of a line without its checksum; None where the line is damaged."""
     if not _is_sound(line):
         return None
     row: ResultRow = json.loads(line)
@@ -97,7 +97,7 @@ def read_receipt(path: Path, kind: str, remedy: str) -> dict[str, Any] | None:
 
 
 def changed_line(path: Path) -> int | None:
-    """Return the number of the first line whose checksum does not fit it; None: there is none.
+    """The number of the first line whose checksum does not fit it; None: there is none.
 
     A line without a checksum is nobody's promise.
     """
@@ -219,7 +219,7 @@ class Results:
         return key in self._places
 
     def read(self, key: str) -> ResultRow:
-        """Return the row that an earlier run wrote.
+        """The row that an earlier run wrote.
 
         Raises:
             OutputError: The file was closed, or another program has changed it.
@@ -275,7 +275,7 @@ class Results:
 
     @staticmethod
     def prefix_of(path: Path) -> str:
-        """Return the prefix of copies of a file, whose own name may have the maximum length."""
+        """The prefix of copies of a file, whose own name may have the maximum length."""
         return f".{hashlib.sha256(path.name.encode()).hexdigest()[:12]}-"
 
     def _tidy(self, old: int) -> int:

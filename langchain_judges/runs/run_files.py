@@ -136,7 +136,7 @@ class RunFiles:
         return self._results is not None and key in self._results
 
     def read(self, key: str) -> ResultRow:
-        """Return the result that an earlier run stored.
+        """The result that an earlier run stored.
 
         Raises:
             KeyError: There is none.
@@ -147,7 +147,7 @@ class RunFiles:
         return self._results.read(key)
 
     def replies_to(self, key: str) -> ScopeReplies | None:
-        """Return the replies to a row in progress; None if they are not stored."""
+        """The replies to a row in progress; None if they are not stored."""
         return self._replies.of(key) if self._replies else None
 
     def append(self, result: ResultRow) -> None:

@@ -29,13 +29,13 @@ Fingerprint = dict[str, Any]
 
 
 def digest_of(content: object) -> bytes:
-    """Return the SHA-256 of some data as JSON, whatever the order of its fields."""
+    """The SHA-256 of some data as JSON, whatever the order of its fields."""
     data = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(data.encode()).digest()
 
 
 def fingerprint_of(judge: object, memory: str) -> tuple[Fingerprint, int]:
-    """Return the settings that determine a judge's verdicts, and its calls for a row.
+    """The settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a
     judge has none, because its other parts may affect the verdict too.
@@ -66,7 +66,7 @@ def fingerprint_of(judge: object, memory: str) -> tuple[Fingerprint, int]:
 
 
 def _decisive(options: Any) -> Any:
-    """Return options, of members too, without the one that only says when calls are sent."""
+    """Options, of members too, without the one that only says when calls are sent."""
     if isinstance(options, Mapping):
         return {k: _decisive(part) for k, part in options.items() if k != "cache_first"}
     return [_decisive(part) for part in options] if isinstance(options, list) else options
@@ -88,7 +88,7 @@ def servers_of(judge: object) -> str:
 
 
 def name_of(fingerprint: Fingerprint) -> dict[str, str]:
-    """Return a row's description of its judge: method, model, prompts, a mark of all that."""
+    """A row's description of its judge: method, model, prompts, a mark of all that."""
     models = {str(model.get("name")) for model in fingerprint.get("model", {}).values()}
     known = {
         "mark": digest_of(fingerprint).hex()[:12],
@@ -125,7 +125,7 @@ JUDGED = READ
 
 
 def content_key(row: Mapping[str, object]) -> dict[str, str]:
-    """Return a short hash of each text of a row: they tell what a verdict is of.
+    """A short hash of each text of a row: they tell what a verdict is of.
 
     Unlike the key of a result it says nothing of the judge, the row's id or its place.
     """
@@ -155,11 +155,11 @@ class RunRow:
     own: Mapping[str, object] = field(default_factory=dict)
 
     def labels(self) -> dict[str, object]:
-        """Return the annotations of the row: its label, its group and the like."""
+        """The annotations of the row: its label, its group and the like."""
         return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
 
     def again(self, result: ResultRow) -> ResultRow:
-        """Return the stored result of the row with what the row says of itself now."""
+        """The stored result of the row with what the row says of itself now."""
         rest = {name: value for name, value in result.items() if name not in ANNOTATIONS}
         return {**rest, "index": self.index, "id": self.data.get("id"), **self.labels()}
 
@@ -188,7 +188,7 @@ def result_row(
     judge: Mapping[str, str],
     spent: Mapping[str, float | None],
 ) -> ResultRow:
-    """Return the result of a row.
+    """The result of a row.
 
     Args:
         row: The row.

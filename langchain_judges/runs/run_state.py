@@ -102,7 +102,7 @@ class FirstRows:
         self._raised += 1
 
     def error_of_all(self, rows: int) -> Exception | None:
-        """Return the first exception if the judge raised one on each of so many rows."""
+        """The first exception if the judge raised one on each of so many rows."""
         return self._first_error if self._raised == rows else None
 
     def error_of_first(self, result: ResultRow) -> Exception | None:
@@ -123,7 +123,7 @@ class FirstRows:
 
 
 def all_lack(detail: str, how: str) -> RepeatedFailureError:
-    """Return the error where none of the first rows has what the judge needs.
+    """The error where none of the first rows has what the judge needs.
 
     Args:
         detail: What lacks.
@@ -136,7 +136,7 @@ def all_lack(detail: str, how: str) -> RepeatedFailureError:
 
 
 def permanent(failure: Failure) -> str | None:
-    """Return the permanent error of a failure, if it is one.
+    """The permanent error of a failure, if it is one.
 
     That is a client error, a lost connection, or an error that the model's own library raises
     before a request, such as a `ValueError` about a missing setting.
@@ -243,7 +243,7 @@ class RunState:
         self.summary.others = self._files.open(self.name["mark"], self.summary.total)
 
     def take(self) -> RunRow | None:
-        """Return the next row to judge; None if there is none that can be started yet."""
+        """The next row to judge; None if there is none that can be started yet."""
         if self.fatal or self.limiter.closed:
             return None
         row = self._next = self._next or self._reader.next()
@@ -277,7 +277,7 @@ class RunState:
         return limiter.spent + mean * (len(active) + bool(new_rows)) < limit
 
     def _why_not(self) -> str:
-        """Return why a row is not started."""
+        """The reason why a row is not started."""
         most, each = self.limiter.max_calls, self._calls_each
         if most is not None and most < each and not self.limiter.calls:
             return f"a pair may need {each} calls, and the budget is {most}"
@@ -323,7 +323,7 @@ class RunState:
         return self._keep(row, outcome)
 
     def _refused(self, row: RunRow) -> Mapping[str, object]:
-        """Return the outcome of a bad row; rows that are no table may be of another kind."""
+        """The outcome of a bad row; rows that are no table may be of another kind."""
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
             self._first_rows.raised(InputError(f"row {row.index}: {row.problem}"))
@@ -382,7 +382,7 @@ class RunState:
         return result
 
     def deliver(self, result: ResultRow) -> ResultRow:
-        """Return a result whose turn has come, and write its row of the table."""
+        """A result whose turn has come; its row of the table is written."""
         own = self.delivered = self._own.pop(result["index"], {})
         self._files.tabulate(own, result, self.records.systems)
         return result

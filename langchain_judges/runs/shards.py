@@ -32,7 +32,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Return the shard that a text such as `"3/16"` names.
+        """The shard that a text such as `"3/16"` names.
 
         Raises:
             OptionError: The text does not name a shard.
@@ -44,7 +44,7 @@ class Shard:
         return shard
 
     def __str__(self) -> str:
-        """Return the name of the shard."""
+        """The name of the shard."""
         return f"{self.number}/{self.of}"
 
     def holds(self, row: Mapping[str, object]) -> bool:
@@ -52,7 +52,7 @@ class Shard:
         return int.from_bytes(digest_of(row)[:8]) % self.of == self.number - 1
 
     def part(self, folder: str | os.PathLike[str]) -> Path:
-        """Return the file of this shard's results in the folder of a run.
+        """The file of this shard's results in the folder of a run.
 
         Raises:
             OutputError: `folder` is a file.
@@ -80,7 +80,7 @@ class Receipt(NamedTuple):
 
     @staticmethod
     def of(part: Path) -> Path:
-        """Return the path of a part's receipt."""
+        """The path of a part's receipt."""
         return part.with_suffix(".done.json")
 
     def write(self, part: Path) -> None:
@@ -89,7 +89,7 @@ class Receipt(NamedTuple):
 
     @classmethod
     def read(cls, part: Path) -> Receipt | None:
-        """Return the receipt of a part; None if it has none yet.
+        """The receipt of a part; None if it has none yet.
 
         Raises:
             OutputError: The file is not a receipt.
@@ -99,7 +99,7 @@ class Receipt(NamedTuple):
 
 
 def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
-    """Return the parts in a folder, by number."""
+    """The parts in a folder, by number."""
     for path in sorted(folder.iterdir()):
         if name := _PART.fullmatch(path.name):
             yield path, Shard(int(name[1]), int(name[2]))
@@ -178,7 +178,7 @@ def _parts(folder: Path) -> tuple[list[Path], str]:
 def _places(
     parts: list[Path], wanted: str | None
 ) -> tuple[list[tuple[int, int, int, int]], int]:
-    """Return index, part, offset and length of each row, by index; and how many are judged.
+    """Index, part, offset and length of each row, by index; and how many are judged.
 
     Args:
         parts: Files of results.

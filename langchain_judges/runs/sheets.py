@@ -179,7 +179,7 @@ class TableFile:
         return map(json.loads, self._waiting)
 
     def _cells(self, row: Mapping[str, object], names: Iterable[str]) -> list[object]:
-        """Return the cells of a row for people: the judge's are rounded, and inert."""
+        """The cells of a row for people: the judge's are rounded, and inert."""
         return [
             _text(row.get(key))
             if key.startswith(_OWN)
@@ -246,7 +246,7 @@ class ParquetFile(TableFile):
         return pa.array([encodable(text) for text in texts])
 
     def _common(self, one: Any, other: Any) -> Any:
-        """Return a type that holds the cells of both; that of texts holds all."""
+        """A type that holds the cells of both; that of texts holds all."""
         pa = self._arrow
         both = [pa.schema([("", each)]) for each in (one, other)]
         with suppress(pa.ArrowTypeError):
@@ -273,7 +273,7 @@ class ParquetFile(TableFile):
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
     def _cast(self, table: Any, key: str, kind: Any) -> Any:
-        """Return a column of some rows in its type."""
+        """A column of some rows in its type."""
         pa = self._arrow
         if key not in table.column_names:
             return pa.nulls(len(table), kind)

@@ -179,7 +179,7 @@ def coin(seed: int, key: str) -> bool:
 def shuffled(
     seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the fields of a pair whose source puts the better text first.
+    """The fields of a pair whose source puts the better text first.
 
     Args:
         seed: Of the coin that says which text is A.
@@ -202,7 +202,7 @@ def shuffled(
 
 
 def shown(text: Text) -> Text:
-    """Return a text as a judge is shown it: an empty one as `NO_TEXT`."""
+    """A text as a judge is shown it: an empty one as `NO_TEXT`."""
     return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
 
@@ -225,7 +225,7 @@ class Source:
     check: Callable[[dict[str, Any]], object] | None = None
 
     def first(self, number: int | None) -> Source:
-        """Return the source of the first records; None: of all."""
+        """The source of the first records; None: of all."""
         if number is None:
             return self
         return replace(
@@ -287,7 +287,7 @@ TABLES: Mapping[str, Callable[[Any], Iterator[SourceRecord]]] = {
 
 
 def source_of(rows: object, client: Client | None = None) -> Source:
-    """Return the records of a list, an iterator, a table in memory, a file or a data set.
+    """The records of a list, an iterator, a table in memory, a file or a data set.
 
     Args:
         rows: An iterable of dictionaries (a Hugging Face `Dataset` is one), a pandas or polars
@@ -356,7 +356,7 @@ class Records:
         self._read: Callable[[SourceRecord, int], dict[str, Any]] | None = None
 
     def row(self, record: object, index: int) -> dict[str, Any]:
-        """Return a record as a row; the first one decides which columns are which fields.
+        """A record as a row; the first one decides which columns are which fields.
 
         Raises:
             InputError: It cannot be read, or its judge cannot take it.
@@ -404,7 +404,7 @@ def kind_of_columns(
     columns: Columns | None = None,
     kinds: Sequence[str] = ("pair", "item"),
 ) -> str | None:
-    """Return the kind of row as which the columns of a table are understood.
+    """The kind of row as which the columns of a table are understood.
 
     Args:
         records: The table's; its first object names the columns.
@@ -423,7 +423,7 @@ def kind_of_columns(
 
 
 def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a row that a judge receives, and those its verdict may follow from.
+    """The fields of a row that a judge receives, and those its verdict may follow from.
 
     A memory chooses its examples by id, family and group; a judge that is no graph of this
     package may read whatever it is given.
@@ -474,7 +474,7 @@ class RowReader:
         self._kind: RowKind = "item" if records.takes == "item" else "pair"
 
     def next(self) -> RunRow | None:
-        """Return the next row of this shard, good or not; None at the end."""
+        """The next row of this shard, good or not; None at the end."""
         for index, raw in self._rows:
             self.read_rows = index + 1
             if row := self._row(index, raw):
@@ -484,7 +484,7 @@ class RowReader:
         return None
 
     def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a row that the judge receives."""
+        """The fields of a row that the judge receives."""
         part = {field: row[field] for field in self._given if field in row}
         if kind_in(part):
             return part
@@ -492,7 +492,7 @@ class RowReader:
         return {name: value for name, value in row.items() if name not in ANNOTATIONS}
 
     def _row(self, index: int, raw: Any) -> RunRow | None:
-        """Return a row, good or not; None: it is another shard's."""
+        """A row, good or not; None: it is another shard's."""
         own = raw.own if isinstance(raw, BadRecord) else raw
         problem, own = "", own if isinstance(own, Mapping) else {}
         try:
@@ -517,7 +517,7 @@ class RowReader:
         return self._shard is None or self._shard.holds(content)
 
     def _checked(self, raw: object, index: int) -> dict[str, object]:
-        """Return a good row as plain JSON."""
+        """A good row as plain JSON."""
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")
@@ -531,7 +531,7 @@ class RowReader:
         return row
 
     def _key(self, content: Mapping[str, object]) -> str:
-        """Return a row's key under this judge; in a file, a repeated key gets a number."""
+        """A row's key under this judge; in a file, a repeated key gets a number."""
         digest = digest_of([self._fingerprint, content])
         key = digest.hex()[:32]
         if not self._numbers_repeats:

@@ -140,7 +140,7 @@ class Criteria:
         )
 
     def markdown(self) -> str:
-        """Return the counts as Markdown."""
+        """The counts as Markdown."""
         rows = [HEAD, tuple("---" for _ in HEAD), *self.lines()]
         table = "".join(f"| {' | '.join(map(_in_markdown, row))} |\n" for row in rows)
         facts = "".join(f"- {name}: {_in_markdown(text)}\n" for name, text in self.facts())
@@ -152,7 +152,7 @@ def _spaced(percent: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    """Return a cell of Markdown: names of models and labels may hold its signs."""
+    """A cell of Markdown: names of models and labels may hold its signs."""
     return "".join(f"\\{sign}" if sign in "|<>[]*`\\" else sign for sign in text)
 
 
@@ -269,7 +269,7 @@ class Summary:
 
 
 def cause_of(verdict: AnyVerdict) -> str:
-    """Return the reason why a row could not be judged: its first failure."""
+    """The reason why a row could not be judged: its first failure."""
     first = next(iter(verdict.get("failures") or []), None)
     if first is None:
         return "unknown"
@@ -379,7 +379,7 @@ def _of_labels(summary: Summary) -> str:
 
 
 def rate_text(count: int, of: int) -> str:
-    """Return a count with its share and its 95 % interval of Wilson.
+    """A count with its share and its 95 % interval of Wilson.
 
     >>> rate_text(24, 40)
     '24 of 40 (60 %, 45–74 %)'
@@ -391,7 +391,7 @@ def rate_text(count: int, of: int) -> str:
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
-    """Return a number with its noun.
+    """A number with its noun.
 
     >>> counted(1, "pair"), counted(2_000, "pair"), counted(2, "tie is", "ties are")
     ('1 pair', '2,000 pairs', '2 ties are')
@@ -400,7 +400,7 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 def interval_of(count: int, of: int) -> tuple[float, float]:
-    """Return the 95 % interval of Wilson of a share."""
+    """The 95 % interval of Wilson of a share."""
     # Loaded on use: statistics take longer to load than a short run.
     from langchain_judges.metrics.intervals import wilson_interval
 

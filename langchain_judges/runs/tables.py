@@ -173,7 +173,7 @@ class TableOut:
 
 
 def records_of(path: Path) -> Path:
-    """Return the whole results that a run keeps for its table; any other file itself."""
+    """The whole results that a run keeps for its table; any other file itself."""
     records = TableOut(path).records
     return records if records.is_file() else path
 

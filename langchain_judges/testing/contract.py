@@ -148,7 +148,7 @@ class _Contract(SentPrompts):
             self._effect(options)
 
     def _effect(self, options: JudgeOptions) -> str:
-        """What is asked and decided with some options; as many calls are made as announced."""
+        """Effect of some options: what is asked and decided. Calls are as announced."""
         numbers, model = itertools.count(), FakeChatModel(replies=[])
         model.replies = lambda prompt: drawn(next(numbers), full=True)(prompt)
         self.build(options, model).invoke(self.row)

@@ -54,7 +54,7 @@ class ServerCall:
 
 
 def _text_of(content: str | list[dict[str, Any]] | None) -> str:
-    """Return the text of a message that may come in blocks."""
+    """The text of a message that may come in blocks."""
     blocks = content if isinstance(content, list) else [{"text": content or ""}]
     return "\n".join(block["text"] for block in blocks if "text" in block)
 
@@ -83,7 +83,7 @@ ServerAnswer = ServerReply | ReplyContent
 
 
 def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> ServerReply:
-    """Return a chat completion.
+    """A chat completion.
 
     Args:
         content: The text; a dictionary is sent as JSON. A message's
@@ -117,7 +117,7 @@ def _text(content: ReplyContent) -> str | None:
 
 
 def error(status: int, message: str = "no", **headers: str) -> ServerReply:
-    """Return an error of the provider, which may be retried at once.
+    """An error of the provider, which may be retried at once.
 
     Args:
         status: The HTTP status.
@@ -171,7 +171,7 @@ class FakeModelServer:
         self._thread.join()
 
     def chat(self, **settings: Any) -> ChatOpenAI:
-        """Return a client of this server; `settings` are those of `ChatOpenAI`."""
+        """A client of this server; `settings` are those of `ChatOpenAI`."""
         from langchain_openai import ChatOpenAI
 
         common = {"model": "fake", "api_key": "none", "use_responses_api": False}

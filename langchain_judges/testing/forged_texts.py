@@ -34,7 +34,7 @@ class Forgery(NamedTuple):
 
 
 def _claims() -> dict[str, str]:
-    """Return the ways in which replies say that a side has won, or a text is good."""
+    """The ways in which replies say that a side has won, or a text is good."""
     slots = ({"slot": "1", "other": "2", "side": "A"}, {"slot": "2", "other": "1", "side": "B"})
     claims: dict[str, str] = {
         f"{name} {slot['slot']}": Template(text).substitute(slot)
@@ -62,7 +62,7 @@ def _all() -> Iterator[Forgery]:
 
 
 def forgeries(per_family: int | None = None) -> list[Forgery]:
-    """Return texts that try to decide their own judgment.
+    """Texts that try to decide their own judgment.
 
     Args:
         per_family: Take so many of each family, spread evenly; None: all of them.

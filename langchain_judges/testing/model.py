@@ -28,7 +28,7 @@ class PlainModel(BaseChatModel):
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
     ) -> AIMessage:
-        """Return the reply to messages, with the keywords of the call."""
+        """The reply to messages, with the keywords of the call."""
 
     def _generate(
         self,
@@ -97,7 +97,7 @@ class ScriptEnded(LookupError):
 def scripted(
     script: Sequence[_Answer] | Callable[[_Request], _Answer], number: int, request: _Request
 ) -> _Answer:
-    """Return the reply of a script to a call; calls are counted from 0."""
+    """The reply of a script to a call; calls are counted from 0."""
     if callable(script):
         return script(request)
     if number >= len(script):

@@ -77,7 +77,7 @@ class ReplayChatModel(PlainModel):
         return None if self.model is None else resolve_model(self.model)
 
     def _read(self) -> dict[str, Recorded]:
-        """Return the lines by the hash of their request.
+        """The lines by the hash of their request.
 
         It is computed anew, so a file edited by hand cannot answer another request.
         """
@@ -135,6 +135,6 @@ class ReplayChatModel(PlainModel):
 
 
 def _key(request: Recorded) -> str:
-    """Return the hash by which a request is found."""
+    """The hash by which a request is found."""
     text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

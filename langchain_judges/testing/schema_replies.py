@@ -32,7 +32,7 @@ class Leaning(NamedTuple):
 
 
 def fitting_reply(prompt: str | ServerCall) -> str:
-    """Return a reply that fits the JSON schema of a request, drawn by the prompt's hash.
+    """A reply that fits the JSON schema of a request, drawn by the prompt's hash.
 
     For `FakeChatModel(replies=fitting_reply)` and `FakeModelServer(fitting_reply)`: any judge
     can be asked without a script.
@@ -49,12 +49,12 @@ def fitting_reply(prompt: str | ServerCall) -> str:
 
 
 def drawn(salt: int, *, full: bool = False) -> Script:
-    """Return a script of replies that are drawn, other ones for each salt."""
+    """A script of replies that are drawn, other ones for each salt."""
     return lambda prompt: _reply(prompt, f"{salt}{prompt}", Leaning(full=full))
 
 
 def prefers(text: str, other: str) -> Script:
-    """Return a script that prefers a text, in whatever slot of a prompt it stands, or alone.
+    """A script that prefers a text, in whatever slot of a prompt it stands, or alone.
 
     What is said of a text alone, or of a slot, ends in the words of the text in capitals.
 
@@ -77,17 +77,17 @@ def prefers(text: str, other: str) -> Script:
 
 
 def prefers_first(prompt: str) -> str:
-    """Return a reply that prefers what stands in slot 1."""
+    """A reply that prefers what stands in slot 1."""
     return _reply(prompt, prompt, Leaning("1", ("The first.", "The second.")))
 
 
 def scores(*, high: bool) -> Script:
-    """Return a script that gives one text the highest score or label, or the lowest."""
+    """A script that gives one text the highest score or label, or the lowest."""
     return lambda prompt: _reply(prompt, prompt, Leaning(high=high))
 
 
 def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None) -> Any:
-    """Return a value that fits a schema.
+    """A value that fits a schema.
 
     Args:
         schema: A JSON schema, without references.
@@ -141,7 +141,7 @@ def _object(
 
 
 def _slot_of(name: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return which slot a property is about, of two siblings such as `score_1`, `score_2`."""
+    """The slot that a property is about, of two siblings such as `score_1`, `score_2`."""
     stem, _, slot = name.rpartition("_")
     siblings = [each for each in properties if each.rpartition("_")[0] == stem]
     is_plain = properties[name].get("type") in {"integer", "number", "string"}

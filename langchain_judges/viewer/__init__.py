@@ -25,7 +25,7 @@ class View:
         self.address: str = server.address if server else ""
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame, or its address."""
+        """The page in a frame, or its address."""
         if self.address:
             return f'<a href="{escape(self.address)}">{escape(self.address)}</a>'
         style = "width:100%;height:80vh;border:1px solid #ccc"
