@@ -229,6 +229,21 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     assert program.returncode == 130
 
 
+def test_a_reply_that_never_comes_keeps_no_command_alive(serve, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(json.dumps(item) + "\n" for item in planning(6))
+    (tmp_path / "items.jsonl").write_text(lines)
+    script = Held()
+    model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
+    program = start("-m", "langchain_judges.cli", *COMMANDS["audit"], *model)
+    wait_held(script, program)
+    program.send_signal(signal.SIGTERM)
+    _, errors = program.communicate()  # the replies are held until it has ended
+    script.release.set()
+    assert "Stopped" in errors
+    assert program.returncode == 130
+
+
 # -- runs that are ended midway and resumed: `python -m tests.attacks.matrix` tries all
 
 

@@ -9,9 +9,11 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,6 +37,8 @@ FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 CONTEXT: ContextVar[typer.Context | None] = ContextVar("command", default=None)
 # What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Seconds after those of the calls in flight in which a run closes its files.
+_LATE = 5.0
 
 
 def error_console() -> Console:
@@ -141,12 +145,10 @@ def ctrl_c_as_exit(*places: Path | None) -> Iterator[None]:
     from langchain_judges.asking.effects import stoppable
 
     try:
-        with stoppable(SIGNALS, _tell_stopping, leave_at_once):
+        with stoppable(SIGNALS, partial(begin_to_stop, *places), leave_at_once):
             yield
     except KeyboardInterrupt:
-        tell_stopped(saved=is_saved(*places))
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)  # threads cannot be ended, and a reply may be minutes away
+        _leave_stopped(*places)
 
 
 def tell_stopped(*, saved: bool) -> None:
@@ -155,8 +157,25 @@ def tell_stopped(*, saved: bool) -> None:
     say(f"Stopped; {promise}." if saved else "Stopped before anything was saved, as by -o.")
 
 
-def _tell_stopping() -> None:
+def begin_to_stop(*places: Path | None) -> None:
+    """Say so, and see to it that no reply minutes away keeps the process alive.
+
+    Args:
+        *places: As for `is_saved`.
+    """
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.asking.ask import GRACE
+
     say("Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.")
+    late = threading.Timer(GRACE + _LATE, _leave_stopped, places)
+    late.daemon = True
+    late.start()
+
+
+def _leave_stopped(*places: Path | None) -> NoReturn:
+    tell_stopped(saved=is_saved(*places))
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)  # threads cannot be ended
 
 
 def leave_at_once() -> NoReturn:
@@ -263,7 +282,7 @@ def run_rows(
     run = ajudge_many(worker, rows, **options)
 
     def stop() -> None:
-        _tell_stopping()
+        begin_to_stop(*(options.get(name) for name in ("out", "records")))
         run.stop()
 
     signalled = StopSignal(stop, leave_at_once)

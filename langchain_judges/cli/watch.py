@@ -18,6 +18,7 @@ from langchain_judges.cli.messages import (
     INTERRUPTED,
     SIGNALS,
     SPENT,
+    begin_to_stop,
     langsmith_client,
     leave_at_once,
     refusals_as_exits,
@@ -95,6 +96,11 @@ def watch(
     from langchain_judges.methods.registry import load_judge
 
     stop = threading.Event()
+
+    def stopping() -> None:
+        stop.set()
+        begin_to_stop()
+
     with refusals_as_exits():
         since, again = span(sample.since, "--since"), every and span(every, "--every")
         built = load_judge(judge_spec(judge))
@@ -103,7 +109,7 @@ def watch(
         look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
 
         try:
-            with langsmith_client() as client, stoppable(SIGNALS, stop.set, leave_at_once):
+            with langsmith_client() as client, stoppable(SIGNALS, stopping, leave_at_once):
                 for found in watch_every(partial(look, client), again or timedelta(0), stop):
                     say(sentence(found))
                     if not again:
