@@ -503,6 +503,18 @@ def test_a_notebook_shows_a_run_or_a_report_in_a_frame_or_prints_an_address(tmp_
     assert len(of_run([{**data[0], "verdict": run[0]["verdict"]}]).judges) == 1
 
 
+def test_agents_runs_in_the_shape_of_a_provider_are_shown_from_python():
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    work = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "nothing"},
+        {"role": "assistant", "content": "There is none."},
+    ]
+    html = view([{"id": 1, "input": "Find it.", "output": work}]).html
+    assert html.count('<details class="step">') == 2
+    assert "find" in html
+
+
 def test_a_second_writer_is_refused(desk):
     with pytest.raises(OutputError, match="Somebody else is writing"):
         open_labels(desk.found, desk.file.path, None, ())

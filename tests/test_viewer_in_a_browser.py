@@ -253,6 +253,8 @@ def test_controls_have_names_and_nothing_is_wider_than_the_screen(browser, servi
     }
     opened(browser, serving("--labels", "clear=", rows=[long, *data_of([None] * 3)[1:]]), width)
     assert browser.ask("document.documentElement.scrollWidth") == width
+    tall = browser.ask("document.querySelector('footer').offsetHeight")
+    assert tall < (220 if width == 1300 else 135)  # of 900 pixels
     browser.call("Accessibility.enable")
     tree = browser.call("Accessibility.getFullAXTree")["nodes"]
     asked = {"button", "textbox", "searchbox", "listbox", "option", "progressbar", "main"}

@@ -20,7 +20,7 @@ from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs.run_files import requests_of
 from langchain_judges.runs.run_row import content_key
-from langchain_judges.runs.sources import Records, kind_of_columns, source_of
+from langchain_judges.runs.sources import Records, TableForm, kind_of_columns, source_of
 from langchain_judges.runs.tables import records_of
 
 Row = Mapping[str, Any]
@@ -302,11 +302,10 @@ def of_run(run: Any, rows: Iterable[Row] | None = None) -> Collection:
             found.judges[each.name] = judged
         return found
     results: list[Row] = list(run)
-    if rows is not None:
-        return collected(Collection([dict(row) for row in rows]), judges_of(results))
     is_judged = any("verdict" in row for row in results)
-    have_texts = all(kind_in(row) and "input" in row for row in results)
-    return collected(
-        Collection(results if have_texts or not is_judged else []),
-        judges_of(results) if is_judged else {},
-    )
+    if rows is None:
+        have_texts = all(kind_in(row) and "input" in row for row in results)
+        rows = results if have_texts or not is_judged else []
+    form = TableForm()
+    found = Collection([form.row(row, place) for place, row in enumerate(rows)])
+    return collected(found, judges_of(results) if is_judged else {})
