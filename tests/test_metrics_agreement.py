@@ -261,3 +261,17 @@ def test_ratings_that_are_near_count_as_near_in_alpha():
     assert rare.alpha.no_interval == "fewer than 8 items with a label off the commonest one"
     same = metrics.people_beyond_chance([[1, 1]] * 5)
     assert same.alpha.reason == "people always give the same label"
+
+
+def test_columns_of_two_orders_and_of_voters_are_of_one_length() -> None:
+    with pytest.raises(InputError, match="first"):
+        order_accuracy(["A"], ["A", "B"], ["A", "B"], "both_right")
+    with pytest.raises(InputError, match="labels"):
+        effective_voters({"x": [1, 0], "y": [0, 1]}, [1])
+
+
+def test_an_item_that_a_voter_left_out_is_no_error_of_his() -> None:
+    # On the two items that both answered they err on different ones; the third is one's own.
+    votes = {"x": [1, 0, None], "y": [0, 1, 0]}
+    assert effective_voters(votes, [1, 1, 1]) == 2.0
+    assert (effective_voters({"x": [1, 0]}), effective_voters({"x": [1, 0]}).n) == (1.0, 1)

@@ -216,3 +216,15 @@ def test_smaller_leads_take_more_labels() -> None:
     assert many == pytest.approx(625, rel=0.1)
     with pytest.raises(OptionError, match="at most `disagreement`"):
         labels_needed(0.3, 0.2)
+
+
+def test_a_threshold_that_takes_nothing_has_no_agreement_and_names_what_is_wrong() -> None:
+    gate = selective_threshold(["B"] * 50, [0.9] * 50, ["A"] * 50)
+    assert gate.agreement.reason == "nothing is taken"
+    with pytest.raises(OptionError, match="`delta`"):
+        selective_threshold(["A"], [0.9], ["A"], delta=2)
+
+
+def test_a_verdict_without_a_confidence_is_never_taken_and_counted() -> None:
+    gate = selective_threshold(["A"] * 60 + ["B"] * 5, [0.9] * 60 + [None] * 5, ["A"] * 65)
+    assert (gate.agreement, gate.agreement.n) == (1.0, 60)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy
 
+from langchain_judges import metrics
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     auc,
@@ -266,3 +267,18 @@ def delong_by_definition(x, y) -> float:
 def test_delongs_error_is_that_of_the_definition() -> None:
     for x in (SCORES, SCORES.round()):
         assert auc(x, TRUTH).se ** 2 == pytest.approx(delong_by_definition(x, TRUTH))
+
+
+def test_of_the_surest_share_ties_are_taken_together_and_the_rest_left() -> None:
+    # Sure .9 on 2 of 8 and right; .6 on 4, half of them right; .5 on 2 and wrong.
+    sure = [0.9, 0.9, 0.6, 0.6, 0.6, 0.6, 0.5, 0.5]
+    answers, labels = ["A"] * 8, ["A", "A", "A", "A", "B", "B", "B", "B"]
+    curve = metrics.abstention_curve(answers, labels, sure, (0.1, 0.25, 0.5, 1.0))
+    assert [(share, float(right)) for share, right in curve] == [
+        *[(0.25, 1.0)] * 2,
+        (0.75, pytest.approx(4 / 6)),
+        (1.0, 0.5),
+    ]
+    grouped = metrics.abstention_curve(answers, labels, sure, (0.5,), groups=list("aabbccdd"))
+    assert grouped[0][1].n == 6
+    assert metrics.abstention_curve([], [], [], (0.5,)) == []

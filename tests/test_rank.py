@@ -74,6 +74,7 @@ def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
     systems[0]["system"] = "a" * 50
     table = ranking_table(ranking)
     assert [str(cell) for cell in table.columns[1].cells] == ["a" * 50, "b", "c"]
+    assert [str(cell) for cell in table.columns[0].cells] == ["1", "2", "3"]
     sides = [column.justify for column in table.columns]
     assert sides == ["right", "left", *["right"] * 4]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.report.compared_runs import Contest
 from langchain_judges.report.joined_rows import POINTS
 from langchain_judges.report.overview import overview
+from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of, verdict
@@ -435,3 +437,23 @@ def test_who_is_ahead_is_said_with_the_interval_of_that_lead(difference, ends, p
     assert contest.sentence.replace(NBSP, " ") == sentence
     data = contest.to_dict()
     assert [data[name] for name in ("difference", "low", "high", "p")] == [difference, *ends, p]
+
+
+@for_each(
+    "verdict, headline",
+    [
+        ({"preference": None}, "not judged"),
+        (
+            {"preference": "A", "flipped": False},
+            "A preferred, score 0.20, both orders agree",
+        ),
+        ({"preference": "tie", "flipped": True}, "tie, score 0.20, the orders disagree"),
+        ({"preference": "B", "flipped": None}, "B preferred, score 0.20"),
+        ({"label": "good"}, "label good, score 0.20"),
+    ],
+)
+def test_a_panel_is_headed_by_what_the_verdict_came_to(verdict, headline):
+    own = {"score": None if verdict == {"preference": None} else 0.2, "rationale": ""}
+    parts = {"failures": [], "usage": no_usage(), "flipped": None}
+    panel: Any = verdict_panel({"id": "r", "verdict": {**parts, **own, **verdict}})
+    assert panel.title.plain == f"r: {headline}"

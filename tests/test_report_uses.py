@@ -359,6 +359,39 @@ def test_the_next_labels_are_those_of_the_nearest_answer():
     assert step.command.endswith("--max-rows 28")
 
 
+def test_what_labels_do_not_change_is_said_beside_what_they_settle():
+    found = report.trust(run_of(["A", "B"] * 6), data_of(["A", "B"] * 6))
+    words = {"averages": "yes", "person": "no", "ordering": "no"}
+    found.uses.update({use: replace(found.uses[use], word=word) for use, word in words.items()})
+    assert next_step(found).text == (
+        "Label 28 new rows like these; that is likely to settle single verdicts; still no: in "
+        "place of a person and putting systems in order."
+    )
+
+
+# Wrong on half: a third of the mistakes are of each kind, so that no one kind leads.
+@for_each(
+    "run, data, labels, answers, what, method",
+    [
+        (run_of, data_of, "ABAB", "BAAB", "a stronger model or criteria", "bsm"),
+        (items_of, texts_of, "xyz", "yzx", "guidelines from its mistakes", "audit"),
+        (
+            items_of,
+            texts_of,
+            [1, 3, 5],
+            [3, 5, 1],
+            "a stronger model or a clearer rubric",
+            "ru",
+        ),
+    ],
+)
+def test_what_to_change_fits_what_is_judged(run, data, labels, answers, what, method):
+    found = report.trust(run(list(answers) * 20), data(list(labels) * 20))
+    step = next_step(found)
+    assert step.text.startswith(f"Change one thing: {what}; ")
+    assert method in step.command
+
+
 def test_labels_that_begin_the_count_are_the_nearest_step_and_settle_nothing():
     labels = ["unsafe"] * 3 + ["fine"] * 57
     step = next_step(report.trust(items_of(labels), texts_of(labels)))

@@ -1,0 +1,30 @@
+"""The sample of mutants, and which of them no test could kill."""
+
+from __future__ import annotations
+
+from benchmarks import mutants
+from tests.cases import for_each
+
+
+def test_a_room_without_mutants_leaves_the_sample_to_the_others(monkeypatch):
+    own = {"metrics": ["m1", "m2"], "report": ["r1"], "cli": ["c1", "c2"]}
+    monkeypatch.setattr(mutants, "outcomes", lambda room: dict.fromkeys(own.get(room, [])))
+    drawn = mutants.sample(0, 2)
+    assert {name[0] for name in drawn[:3]} == {"m", "r", "c"}
+    assert len(drawn) == 5
+
+
+@for_each(
+    "old, new, equivalent",
+    [
+        ("zip(a, b, strict=True)", "zip(a, b, strict=False)", True),
+        ("zip(a, b, strict=True)", "zip(a, b, )", True),
+        ("zip(a, b, strict=True)", "zip(a, strict=True)", False),
+        ('x.decode("utf-8")', 'x.decode("UTF-8")', True),
+        ('x.decode("utf-8")', 'x.decode("XXutf-8XX")', False),
+        ("return a < b", "return a <= b", False),
+    ],
+)
+def test_a_change_that_no_test_can_tell_has_its_reason(old, new, equivalent):
+    diff = f"--- a.py\n+++ a.py\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+    assert bool(mutants.reason(diff)) is equivalent
