@@ -31,7 +31,7 @@ from benchmarks.bare_loops import (
 )
 
 QUICK = "--quick" in sys.argv
-JUDGMENTS, ROUNDS = (40, 1) if QUICK else (100, 5)
+JUDGMENTS, ROUNDS = (40, 1) if QUICK else (200, 7)
 IN_FLIGHT, DELAY = 20, 0.05
 WHY = "Response 1 names the cause, the moon; Response 2 only repeats what was asked. " * 5
 BASE = "loop of `ChatOpenAI.with_structured_output`"

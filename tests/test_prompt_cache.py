@@ -205,23 +205,35 @@ LONG_ITEM = {"input": TEXT * 20, "output": TEXT * 60, "expected": "x"}
 CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcdef"]
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "row", "least"),
-    [
-        ("bsm", {"criteria": ["a", "b", "c", "d", "e"]}, LONG_PAIR, 0.7),
-        ("sc2", {"aspects": ["Tone", "Depth"], "samples": 8}, LONG_PAIR, 0.75),
-        ("cot_sc", {"samples": 5}, LONG_PAIR, 0.75),
-        ("rubric", {"rubric": CRITERIA, "each": True}, LONG_ITEM, 0.7),
-    ],
-)
-def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, least):
+LONG_CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any], float]] = {
+    "`bsm`, 5 criteria": ("bsm", {"criteria": ["a", "b", "c", "d", "e"]}, LONG_PAIR, 0.7),
+    "`sc2`, 8 samples": ("sc2", {"aspects": ["Tone", "Depth"], "samples": 8}, LONG_PAIR, 0.75),
+    "`cot_sc`, 5 samples": ("cot_sc", {"samples": 5}, LONG_PAIR, 0.75),
+    "`rubric`, 6 criteria, `each=True`": (
+        "rubric",
+        {"rubric": CRITERIA, "each": True},
+        LONG_ITEM,
+        0.7,
+    ),
+}
+
+
+def share_of_method(case, **more):
+    """The share of one row's input that a caching provider serves."""
+    method, options, row, _ = LONG_CASES[case]
     provider = CachingProvider(answer)
-    load_judge(method, ChatGoogleGenerativeAI(replies=provider), **options).invoke(row)
-    assert provider.served / provider.sent >= least
+    model = ChatGoogleGenerativeAI(replies=provider)
+    load_judge(method, model, **options, **more).invoke(row)
+    return provider.served / provider.sent
 
 
-@pytest.mark.parametrize("recall", ["all", "uniform:12"])
-def test_rows_share_their_remembered_examples(recall):
+@pytest.mark.parametrize("case", LONG_CASES)
+def test_most_of_what_calls_share_is_read_from_the_cache(case):
+    assert share_of_method(case) >= LONG_CASES[case][-1]
+
+
+def share_of_examples(recall):
+    """The share of a second row's input, both shown a memory of 20 examples."""
     examples = [
         example(f"{TEXT * 4} {n}", n % 2, input=f"Which plant is number {n}?")
         for n in range(20)
@@ -232,10 +244,16 @@ def test_rows_share_their_remembered_examples(recall):
     judge.invoke({"input": "Where does it stand?", "output": "At the door.", "expected": "x"})
     before = provider.sent
     judge.invoke({"input": "How much water?", "output": "A cup a week.", "expected": "y"})
-    assert provider.served / (provider.sent - before) >= 0.9
+    return provider.served / (provider.sent - before)
 
 
-def test_rounds_of_lookups_are_served_what_the_rounds_before_them_showed():
+@pytest.mark.parametrize("recall", ["all", "uniform:12"])
+def test_rows_share_their_remembered_examples(recall):
+    assert share_of_examples(recall) >= 0.9
+
+
+def share_of_rounds():
+    """The share of the second and later rounds' input where a judge consults a tool."""
     sizes = iter(range(3))
 
     def consults(prompt):
@@ -256,8 +274,11 @@ def test_rounds_of_lookups_are_served_what_the_rounds_before_them_showed():
     )
     assert judge.invoke(LONG_ITEM)["verdict"]["usage"]["calls"] == 5
     consulting = [each for each in provider.answered if "You collect evidence" in each]
-    later = sum(map(len, consulting[1:]))
-    assert provider.served / later >= 0.8
+    return provider.served / sum(map(len, consulting[1:]))
+
+
+def test_rounds_of_lookups_are_served_what_the_rounds_before_them_showed():
+    assert share_of_rounds() >= 0.8
 
 
 def test_nobody_waits_where_the_option_says_so():
