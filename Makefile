@@ -26,7 +26,7 @@ help:
 	@echo "make generated  rewrite what is made from the code: drawings, verdicts, frozen prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make attack     replies, cells, files and kills by class, with tries and failures; an hour"
-	@echo "make benchmark  measure the cost of a run beside bare loops"
+	@echo "make benchmark  measure the cost of a run beside bare loops, and how jobs grow"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
 .venv/.uv:
@@ -84,6 +84,7 @@ attack: .venv/.dev
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m benchmarks.one_call
+	@$(BIN)/python -m benchmarks.growth
 
 notebooks: .venv/.dev
 	@$(BIN)/python cookbook/run_notebooks.py
