@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langsmith.utils import LangSmithError
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.cli.messages import langsmith_client
+from langchain_judges.cli.row_files import RowFile
 from langchain_judges.datasets import rows
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.lookup import FIELDS
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.testing import error, reply
@@ -261,6 +264,31 @@ def test_only_votes_sources_and_two_systems_are_read_from_several_columns(field)
             with pytest.raises(OptionError, match=f"`columns` reads '{field}' from"):
                 TableForm({field: columns})
     assert TableForm({field: "x"})
+
+
+@for_each("command", ["judge", "trust", "write"])
+def test_an_interrupt_before_the_first_call_is_said(command, tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RowFile, "count", interrupted)
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"input": "Why?", "output_a": "a", "output_b": "b", "concepts": ["c"]}')
+    done = invoke(command, path, "--model", "m", "--base-url", "http://127.0.0.1:9")
+    assert done.exit_code == 130
+    assert done.stderr.endswith("Stopped before anything was asked.\n")
+
+
+def test_langsmith_without_a_key_names_what_sets_one(monkeypatch):
+    for name in ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
+    for hint, key in (("; no key is set by LANGSMITH_API_KEY", ""), ("", "k")):
+        if key:
+            monkeypatch.setenv("LANGSMITH_API_KEY", key)
+        with pytest.raises(OutputError, match="LangSmith refused") as info, langsmith_client():
+            raise LangSmithError("Unauthorized")
+        assert str(info.value).endswith(f"Unauthorized{hint}")
 
 
 def test_systems_of_a_pair_are_two(tmp_path):

@@ -154,6 +154,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "pairs.jsonl").write_text(json.dumps({**PAIR, "label": "A"}) + "\n")
     item = {"input": "Why?", "output": "So.", "expected": "7", "label": "x"}
     (tmp_path / "items.jsonl").write_text(json.dumps(item) + "\n")
+    own = {"ask": "Why?", "tell": "So."}
+    (tmp_path / "own.jsonl").write_text(json.dumps(own) + "\n")
     (tmp_path / "right.jsonl").write_text(json.dumps(ITEM) + "\n")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "two.jsonl").write_text('{"input": "Why?", "a": "So.", "b": "No."}\n')
@@ -169,6 +171,14 @@ REFUSED = {
     "judge pairs.jsonl --model nonsense": "The model 'nonsense' is not known",
     "judge pairs.jsonl --model local:/no.gguf": "There is no model file at /no.gguf",
     "judge pairs.jsonl --model gpt-m -o / ": "--out must end in .csv",
+    "judge pairs.jsonl --model m -o x.docx": "--out must end in .csv, .jsonl, .md, .parquet",
+    "judge pairs.jsonl --model m --dry-run -o x.docx": "--out must end in .csv",
+    "write tasks.jsonl --model m -o x.docx": "--out must end in .csv",
+    "compare pairs.jsonl --systems a,b --model m -o x.docx": "--out must end in .csv",
+    "trust pairs.jsonl --model m -o x.docx": "--out must end in .csv, .html, .json, .md",
+    "judge own.jsonl --model m --set rubric=Tone?": "in columns whose names are not known",
+    "judge own.jsonl --model m --preset helpfulness": "in columns whose names are not known",
+    "judge own.jsonl --model m": "in columns whose names are not known",
     "judge pairs.jsonl --model m --method bms": "did you mean 'bsm'?",
     "judge pairs.jsonl --model m --method bsm --preset papr": "did you mean 'paper'?",
     "judge pairs.jsonl --model m --method bsm --set scal=5": "did you mean 'scale'?",

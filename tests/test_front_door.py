@@ -74,6 +74,29 @@ def test_labels_whose_better_end_nobody_named_are_warned_of(labels, is_said, cap
     assert [end in each for each in told] == [True] * is_said
 
 
+@for_each("more", [{}, {"scale": (1, 5)}])
+def test_a_best_label_without_labels_is_refused(more):
+    with pytest.raises(OptionError, match="`best` of 'Tone' needs `labels` beside it, got 1"):
+        Criterion(name="Tone", best=1, **more)
+    if not more:
+        with pytest.raises(OptionError, match="`best` of the judge needs `labels`"):
+            judge_and_model(best=1)
+
+
+def test_what_orders_the_labels_of_a_criterion_is_its_own(caplog):
+    own = [{"name": n, "labels": [f"{n}1", f"{n}2"]} for n in ("t", "l")]
+    with caplog.at_level(logging.WARNING):
+        judge_and_model(own)
+        caplog.clear()
+        judge_and_model([{**each, "best": each["labels"][1]} for each in own])
+    assert caplog.records == []
+    with caplog.at_level(logging.WARNING):
+        judge_and_model(own)
+    told = [record.getMessage() for record in caplog.records]
+    ends = [f"own \"best\", '{n}1' or '{n}2'" for n in ("t", "l")]
+    assert [own.endswith(end) for own, end in zip(told, ends, strict=True)] == [True, True]
+
+
 def test_a_best_label_stands_at_an_end():
     with pytest.raises(OptionError, match="`best` of 'Tone' must be one of"):
         Criterion(name="Tone", labels=["a", "b", "c"], best="b")

@@ -488,6 +488,17 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     assert len(server.calls) == calls
 
 
+def test_a_system_without_an_answer_costs_its_row_and_no_other(serve, tmp_path):
+    rows = [answers("v1", range(4)), answers("v2", range(4))]
+    rows[0][1]["reply"], rows[1][2]["reply"] = "", None
+    first, second = (lines_of(tmp_path / f"v{n}.jsonl", own) for n, own in enumerate(rows, 1))
+    server, out = serve(over_the_wire), tmp_path / "s.csv"
+    done = comparing(server, first, second, "-o", out)
+    told = ("row 2: the field `output_a` is", "row 3: the field `output_b` is", "2 of 4 rows")
+    assert all(each in done.stderr for each in told), done.stderr
+    assert [bool(row["preference"]) for row in read(out)] == [True, False, False, True]
+
+
 def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(serve, tmp_path):
     mixed = [n * 7 % 40 for n in range(40)]
     first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(40)))

@@ -15,11 +15,13 @@ from urllib3.util import Retry
 
 from langchain_judges import load_judge
 from langchain_judges.cli import app
+from langchain_judges.cli.watch import sentence
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import create_online_evaluator
-from langchain_judges.integrations.watch import in_sample, watch_every, watch_project
+from langchain_judges.integrations.watch import Watch, in_sample, watch_every, watch_project
 from langchain_judges.methods import create_jury
 from langchain_judges.testing import FakeModelServer
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer, now
@@ -351,3 +353,9 @@ def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):
     assert watch_project(client, labels(), PROJECT).judged == 0
     server.runs[run] |= {"outputs": {"answer": "good"}, "end_time": now()}
     assert watch_project(client, labels(), PROJECT).judged == 1
+
+
+@for_each("left", [0, 3])
+def test_a_look_says_how_many_runs_are_left(left):
+    said = sentence(Watch(listed=9, sampled=6 + left, known=1, judged=3, failed=2))
+    assert (f"; {left} left for the next look." in said) == bool(left)

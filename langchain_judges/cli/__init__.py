@@ -35,13 +35,16 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from langchain_judges.cli.messages import CONTEXT, FlagWarnings
+        from langchain_judges.cli.messages import CONTEXT, INTERRUPTED, FlagWarnings, say
 
         CONTEXT.set(ctx)
         log, warnings = logging.getLogger("langchain_judges"), FlagWarnings()
         log.addHandler(warnings)
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as exc:
+            say("Stopped before anything was asked.")
+            raise typer.Exit(INTERRUPTED) from exc
         finally:
             log.removeHandler(warnings)
 

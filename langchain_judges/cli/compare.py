@@ -26,6 +26,7 @@ from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
     check_labelled_pair,
+    check_table,
     checked_rows,
     named_columns,
 )
@@ -69,6 +70,8 @@ class PlaceFlags:
         for path in self.out or []:
             if path not in tables:
                 check_file("--out", path)
+            elif systems == 2:
+                check_table(path)
         return next(iter(tables), None)
 
     @property

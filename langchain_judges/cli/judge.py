@@ -23,7 +23,7 @@ from langchain_judges.cli.messages import (
     run_rows,
     say,
 )
-from langchain_judges.cli.row_files import checked_rows, judge_rows, with_method
+from langchain_judges.cli.row_files import check_table, checked_rows, judge_rows, with_method
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
 
@@ -76,6 +76,7 @@ def judge(
     from langchain_judges.methods.registry import load_judge
 
     with refusals_as_exits():
+        check_table(output.out)
         spec = judge_spec(with_method(judge, pairs, table))
         plan = estimate_calls(spec)
         file = judge_rows(pairs, spec, table)

@@ -179,8 +179,8 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
         )
     if run.dry_run and plan.more:
         say(
-            f"Each {plan.kind} without room in the model's context takes up to {plan.more} "
-            "more."
+            "Texts that exceed the model's context are searched, by up to "
+            f"{plan.more} calls more for each {plan.kind}."
         )
     if run.dry_run:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():

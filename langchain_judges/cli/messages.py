@@ -204,6 +204,8 @@ def langsmith_client() -> Iterator[Client]:
         reason = " ".join(str(exc).split()).partition(". ")[0][:300]
         is_offline = isinstance(exc, (LangSmithConnectionError, ConnectionError))
         trouble = "cannot be reached" if is_offline else "refused"
+        keyless = not any(map(os.environ.get, ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")))
+        reason += "; no key is set by LANGSMITH_API_KEY" if keyless else ""
         raise OutputError(f"LangSmith {trouble} ({type(exc).__name__}): {reason}") from exc
 
 

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.flags import RowFlags
-from langchain_judges.cli.judge_flags import PAIRS, SINGLE_TEXTS, JudgeFlags
+from langchain_judges.cli.judge_flags import PAIRS, SINGLE_TEXTS, JudgeFlags, set_options
 from langchain_judges.cli.messages import MISUSED, say, warn
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
@@ -291,7 +291,8 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
         return judge
     file = open_rows(path, check_known_of, flags)
     kind = kind_of_columns(file.source.records, file.columns)
-    method, what = (SINGLE_TEXTS, "single texts") if kind == "item" else (PAIRS, "pairs")
+    for_texts = kind == "item" or (kind is None and _is_set_for(judge, SINGLE_TEXTS, PAIRS))
+    method, what = (SINGLE_TEXTS, "single texts") if for_texts else (PAIRS, "pairs")
     if kind:
         say(f"{path} has {what}, so the method is {method}; --method chooses another.")
     elif next(iter(file.source.records), None):
@@ -300,6 +301,18 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
             "--column input=COLUMN --column output=COLUMN."
         )
     return replace(judge, method=method)
+
+
+def _is_set_for(judge: JudgeFlags, method: str, other: str) -> bool:
+    """Whether one method has the preset and the options of the flags, and another has not."""
+    from langchain_judges.methods.registry import METHODS
+
+    given = {*set_options(judge.option, judge.parts)}
+    fit = [
+        given <= {*METHODS[each].defaults()} and judge.preset in (None, *METHODS[each].presets)
+        for each in (method, other)
+    ]
+    return fit == [True, False]
 
 
 def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
@@ -416,18 +429,29 @@ def check_not_read(read: Iterable[Path | None], written: Iterable[Path | None]) 
             raise OptionError(f"{path} is read by this command; name another file to write")
 
 
-def check_file(flag: str, path: Path, *, made: bool = False) -> None:
+def check_file(flag: str, path: Path, forms: Iterable[str] = (), *, made: bool = False) -> None:
     """Check, before anything is paid for, that a file can be written in the end.
 
     Args:
         flag: What names it.
         path: The file.
+        forms: What its name may end in; none: anything.
         made: Whether its folder will be made.
 
     Raises:
-        OptionError: It is a folder, or in no folder.
+        OptionError: It is a folder, in no folder or of no such form.
     """
+    if forms and path.suffix not in forms:
+        raise OptionError(f"{flag} must end in {', '.join(sorted(forms))}, got {path.name!r}")
     if path.is_dir():
         raise OptionError(f"{flag} must name a file, and {path} is a folder")
     if not made and not path.parent.is_dir():
         raise OptionError(f"{flag} must name a file in a folder; there is no {path.parent}")
+
+
+def check_table(path: Path | None) -> None:
+    """Check the file of a table of results, as `check_file` does."""
+    from langchain_judges.runs.tables import FORMS
+
+    if path:
+        check_file("--out", path, FORMS, made=True)

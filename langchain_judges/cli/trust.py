@@ -87,7 +87,7 @@ class ReportFlags:
             OptionError: It is.
         """
         for path in self.paths:
-            check_file("--out", path, made=True)
+            check_file("--out", path, _FORMS, made=True)
         # Nothing but the next report may take the place of the last one.
         pages = [path for path in self.paths if path.suffix != ".json"]
         check_not_read([*read, self.baseline], [*pages, self.records])
@@ -109,6 +109,9 @@ class ReportFlags:
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 forms.get(path.suffix, partial(written, summary))(path)
+
+
+_FORMS = (".html", ".json", ".csv", ".xlsx", ".md", ".txt")
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,8 @@ def sentence(found: Watch) -> str:
     ]
     if found.queued:
         parts.append(f"{found.queued:,} sent to the queue")
+    if left := found.sampled - found.known - found.judged - found.failed:
+        parts.append(f"{left:,} left for the next look")
     text = "; ".join(parts)
     return f"{text}. Stopped: {found.stopped}." if found.stopped else f"{text}."
 

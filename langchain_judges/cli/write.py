@@ -21,7 +21,7 @@ from langchain_judges.cli.judge_flags import (
     tell_plan,
 )
 from langchain_judges.cli.messages import leave_with, refusals_as_exits, run_rows
-from langchain_judges.cli.row_files import checked_rows, open_rows
+from langchain_judges.cli.row_files import check_table, checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
 
@@ -62,6 +62,7 @@ def write(
 
     method, preset = writer.method, writer.preset
     with refusals_as_exits():
+        check_table(output.out)
         settings = set_options(writer.option, ("model",))
         check_settable(WRITERS, method, settings)
         good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)

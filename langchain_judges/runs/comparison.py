@@ -43,10 +43,11 @@ def joined(
 
     Returns:
         A row for each input of all systems: the first system's own fields but its output, and
-        the output of each under its name; and how many rows of each system have no partner.
+        the output of each, or None, under its name; and how many rows of each system have no
+        partner.
 
     Raises:
-        InputError: A row has no output, occurs twice, or no row has a partner.
+        InputError: A row occurs twice, or no row has a partner.
     """
     rows = {name: _by_key(name, source, columns) for name, source in systems.items()}
     first, *others = rows.values()
@@ -55,7 +56,7 @@ def joined(
         raise InputError(f"no row of {' and '.join(rows)} has the same `id` or `input`")
     table = [
         {field: value for field, value in first[key].items() if field != "output"}
-        | {name: own[key]["output"] for name, own in rows.items()}
+        | {name: own[key].get("output") for name, own in rows.items()}
         for key in shared
     ]
     return table, {name: len(own) - len(shared) for name, own in rows.items()}
@@ -66,9 +67,6 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
     own_id = (columns or {}).get("id", "id")
     for index, record in enumerate(source.records):
         row = records.row(record, index)
-        if not row.get("output"):
-            problem = "the field `output` is missing or empty"
-            raise InputError(f"{name}, row {index + 1}: {problem}")
         # A table without ids numbers its rows: numbers of two tables must not meet.
         if record.get(own_id) in (None, ""):
             row.pop("id", None)

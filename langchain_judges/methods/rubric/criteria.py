@@ -75,27 +75,32 @@ def _as_numbers(names: Sequence[Any]) -> Sequence[Any]:
     return [int(number) if number.is_integer() else number for number in numbers]
 
 
+# Whose labels are the options' own, not a criterion's.
+JUDGE = "the judge"
+
+
 def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
     """Options with their labels from the worst to the best, as `best` says it.
 
     Words that nobody says the better end of are read as they stand, and the log says how.
 
     Raises:
-        OptionError: `best` is at neither end of the labels.
+        OptionError: `best` is at neither end of the labels, or there are none.
     """
     labels, best = values.get("labels"), values.get("best")
     names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
     ends = names[:1] + names[-1:]
-    if best is not None and names and best not in ends:
-        raise OptionError(f"`best` of {whose} must be one of {ends!r}, got {best!r}")
-    if best is not None and names and best == names[0]:
+    if best is not None and best not in ends:
+        rule = f"must be one of {ends!r}" if names else "needs `labels` beside it"
+        raise OptionError(f"`best` of {whose} {rule}, got {best!r}")
+    if best is not None and best == names[0]:
         turned = names[::-1]
         own = {name: labels[name] for name in turned} if isinstance(labels, Mapping) else turned
         return {**values, "labels": own}
     if best is None and len(names) > 1 and not _rises(names):
         _LOG.warning(
             "The labels of %s are read from the worst, %r, to the best, %r; say which it is by "
-            "`best=%r` or `best=%r`",
+            + ("`best=%r` or `best=%r`" if whose == JUDGE else 'its own "best", %r or %r'),
             whose,
             *ends,
             *ends,

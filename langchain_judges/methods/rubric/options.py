@@ -69,7 +69,7 @@ class LabelOptions(LookupOptions):
         labels = getattr(cls.model_fields.get("labels"), "default", None)
         if values.get("best") is not None and labels is not None:
             values = {"labels": labels, **values}
-        return rubrics.oriented(values, "the judge")
+        return rubrics.oriented(values, rubrics.JUDGE)
 
     @property
     @abstractmethod
