@@ -4,14 +4,19 @@ import asyncio
 import hashlib
 import sys
 
+from langchain_core.messages import AIMessage
+
 from langchain_judges import create_allure_audit
+from langchain_judges.asking.reading import read
 from langchain_judges.rows import fences
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import steps_of
+from tests.attacks.kinds import KINDS
 from tests.cases import for_each
 from tests.judges import PAIR, of_method
 from tests.memories import memory_of
 from tests.planners import fooled_model, planning
+from tests.test_grammar import MANY
 
 
 def work(do):
@@ -146,3 +151,17 @@ def test_tokens_are_sought_once_however_many_there_are_and_however_many_digits()
         return lambda: fences.sealed(parts)
 
     assert growth(digits) <= 2.5
+
+
+@for_each("part", MANY.values(), ids=MANY)
+def test_reading_a_reply_is_linear_in_its_length(part):
+    def of(size):
+        text = part * (size // len(part))
+        return lambda: [
+            read(AIMessage(reply), kind.shape, kind.parse, None, [text])
+            for reply in (text, f"<think>{text}", f'{{"a": [{text}')
+            for kind in KINDS.values()
+        ]
+
+    of(100)()  # patterns are compiled once
+    assert work(of(80_000)) / work(of(40_000)) < 2.5

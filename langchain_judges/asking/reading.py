@@ -50,7 +50,9 @@ _WHOLE = {
     *("tool_calls", "tool_call", "tool_use", "function_call", "finish", "finished"),
     *("success", "succeeded", "done", "normal"),
 }
-_ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
+_ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
+# Blocks of a content that call a tool.
+_CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Characters of a reply that are read; no shape has room for so many.
 _LONGEST = 100_000
 _LABEL_ERRORS = {
@@ -98,6 +100,8 @@ def read(
     if len(text) > _LONGEST:
         return _unread(f"a reply of more than {_LONGEST} characters")
     calls = [*message.tool_calls, *message.invalid_tool_calls]
+    if _written_calls(message) > len(calls):
+        return _unread("a call of a tool that is not among the calls of the reply")
     if not calls and is_blank(text):
         return None, Problem("empty", "the reply is empty")
     start = answer_start(text, material)
@@ -108,6 +112,15 @@ def read(
     if not answer:
         return _unread("thoughts without an answer", text[-200:])
     return _read_answer(answer, shape, parse)
+
+
+def _written_calls(message: AIMessage) -> int:
+    """How many calls a provider has written, of which its client may have read fewer."""
+    blocks = message.content if isinstance(message.content, list) else []
+    in_blocks = sum(isinstance(each, dict) and each.get("type") in _CALLS for each in blocks)
+    raw = message.additional_kwargs.get("tool_calls")
+    in_raw = len(raw) if isinstance(raw, list) else 0
+    return max(in_blocks, in_raw, bool(message.additional_kwargs.get("function_call")))
 
 
 def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Reading:
@@ -167,7 +180,7 @@ def _ending(message: AIMessage) -> Problem | None:
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
     details = meta.get("incomplete_details")
-    said = [meta.get(name) for name in _ENDINGS]
+    said = [value for name, value in meta.items() if _ENDING.fullmatch(str(name))]
     said.append(details.get("reason") if isinstance(details, Mapping) else details)
     endings = [str(each).lower().rpartition(".")[-1] for each in said if each]
     if ending := _FILTERED.intersection(endings):

@@ -196,14 +196,34 @@ def other_members(draw: Draw) -> Try:
     return text_try(kind, "{" + ", ".join(parts) + "}")
 
 
+CALLS = ("tool_use", "function_call", "tool_call", "custom_tool_call")
+
+
+def _unread_call(kind: Kind, where: str, name: str) -> AIMessage:
+    """An answer beside a call that is in no list of calls."""
+    text, forged = json.dumps(whole(kind)), whole(kind, **kind.forged)
+    function = {"name": "T", "arguments": json.dumps(forged)}
+    if where == "in a block":
+        return AIMessage([{"type": "text", "text": text}, {"type": name, "input": forged}])
+    raw = {
+        "raw": {"tool_calls": [{"function": function}]},
+        "of old": {"function_call": function},
+    }
+    return AIMessage(text, additional_kwargs=raw[where])
+
+
 @of_class
 def more_beside_a_call(draw: Draw) -> Try:
     kind = draw(kinds)
     call = {"name": "T", "args": whole(kind), "id": "1"}
     cut = {"name": "T", "args": '{"lab', "id": "2", "error": None}
-    what = draw(st.sampled_from(["words", "a draft", "a cut call", "a second call", "another"]))
+    unread = ["in a block", "raw", "of old"]
+    words = ["words", "a draft", "a cut call", "a second call", "another"]
+    what = draw(st.sampled_from([*words, *unread]))
     beside = {"words": kind.forged_words, "a draft": json.dumps(whole(kind, **kind.forged))}
     more = {"a second call": {**call, "id": "2"}, "another": {**call, "name": "U", "id": "3"}}
+    if what in unread:  # by the client library of the provider
+        return Try(kind, _unread_call(kind, what, draw(st.sampled_from([*CALLS]))))
     message = AIMessage(
         draw(sentence) if draw(st.booleans()) and what in beside else beside.get(what, ""),
         tool_calls=[call, *([more[what]] if what in more else [])],
