@@ -235,11 +235,15 @@ def test_every_arm_of_a_study_asks_as_its_paper_does_and_draws_by_the_rounds_see
     judged = 0
     for name, own in PAPERS[paper].items():
         for part in own.parts:
+            judges: list[Any] = []
             for arm in own.arms(bench, part):
                 if arm.score is not None:
                     continue  # by overlap of words
                 options = arm.judge(bench, part).options
                 assert getattr(options, "seed", 7) == 7, arm.name
+                # The aspects that are found online stand in a plan as those learned offline.
+                assert options not in judges or arm.name == "direct online", (name, arm.name)
+                judges.append(options)
                 judged += 1
                 if paper == "drpe" and options.method == "drpe":
                     assert not options.poll.common_ground, arm.name
@@ -366,6 +370,15 @@ def test_an_item_that_was_shown_its_own_group_is_a_leak():
     results = [{"verdict": verdict, "recalled": each} for each in shown]
     rows = [{"id": str(n), "label": 1, "group": str(n)} for n in range(2)]
     assert allure.figures("all", rows, {"all": results})["leaks"].value == 1
+
+
+@pytest.mark.parametrize("preset", list(allure.EXPERIMENTS))
+def test_the_arms_without_examples_ask_three_prompts(preset, tmp_path):
+    recorder = Recorder()
+    bench = runner.Bench(model_of(recorder), "fake", tmp_path, dry=True)
+    for arm in allure.arms(preset, bench, "own")[:3]:
+        arm.judge(bench, "own").invoke(items()[0])
+    assert len({call.prompt for call in recorder.calls}) == 3
 
 
 def test_an_item_that_was_not_judged_is_not_right_in_the_share_of_its_system():
