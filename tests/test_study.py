@@ -397,6 +397,17 @@ def test_rounds_give_the_mean_of_each_cell_with_its_deviation():
     assert (mean["value"], mean["note"]) == (pytest.approx(0.6), "sd 0.1414 over 2")
 
 
+def test_a_plan_counts_every_round(tmp_path, capsys):
+    given = file_of(voted_pairs(), tmp_path)
+    command = ["bsm", "--table", "3", "--models", "m", "--base-url", "http://127.0.0.1:9/v1"]
+    plans = []
+    for rounds in ("1", "3"):
+        own = ["--rows", str(given), "--rounds", rounds, "--dry-run"]
+        assert main([*command, *own]) == 0
+        plans.append(int(re.findall(r"at most (\d+) calls", capsys.readouterr().out)[0]))
+    assert plans[1] == 3 * plans[0] > 0
+
+
 def test_a_folder_takes_further_tables_but_no_other_rows():
     plain = {"paper": "bsm", "limit": 2, "seed": 0, "rounds": 1, "rows": None, "package": "1"}
     old = {**plain, "tables": ["1"], "models": ["m"], "options": {}}

@@ -71,19 +71,22 @@ def settings_of(paper: str, lines: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def tell_plan(console: Console, benches: Sequence[Bench], plans: Sequence[Any]) -> None:
+def tell_plan(
+    console: Console, benches: Sequence[Bench], plans: Sequence[Any], rounds: int
+) -> None:
     """Print what a study would ask: calls at most, tokens and dollars where known."""
     try:
         prices: Prices | None = Prices.read(TABLE)
     except MissingExtraError:
         prices = None
     for bench in benches:
-        calls = sum(each["calls"] * len(each["rows"]) for each in plans)
+        calls = rounds * sum(each["calls"] * len(each["rows"]) for each in plans)
         dollars: float | None = 0.0
         tokens = 0
         for each in (plan for plan in plans if "judge" in plan):
             size = sum(len(json.dumps(row, default=str)) for row in each["rows"])
-            guess = estimate(each["judge"], n=len(each["rows"]), size=size, prices=prices)
+            size, n = rounds * size, rounds * len(each["rows"])
+            guess = estimate(each["judge"], n=n, size=size, prices=prices)
             tokens += guess.input_tokens + guess.output_tokens
             unknown = dollars is None or guess.dollars is None
             dollars = None if unknown else dollars + guess.dollars  # type: ignore[operator]
@@ -145,7 +148,7 @@ def study(  # noqa: PLR0913 - one parameter for each option
         for each in runner.planned(own, dry)
     ]
     if dry_run:
-        tell_plan(console, benches, plans)
+        tell_plan(console, benches, plans, rounds)
         return
     record = {
         **runner.manifest(paper, tables, benches, plans),
