@@ -19,11 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
-
-import yaml
-from langchain_core.prompts import ChatPromptTemplate
 
 from cookbook.study import allure, sc2
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
@@ -42,24 +38,6 @@ SIZES = (8, 15)
 RELATIVE = Arm("relative, both orders", "relative")
 ONE_CALL = Arm("one call, reasons first", "relative", {"orders": "none"})
 WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
-ASKED = yaml.safe_load(
-    (Path(__file__).parents[1] / "recorded" / "small" / "prompts.yaml").read_text("utf-8")
-)
-"""Prompts that were asked, where the default has been reworded since."""
-
-
-def asked(method: str) -> dict[str, ChatPromptTemplate]:
-    """Return the prompts that the studies asked instead of a method's defaults."""
-    return {
-        step: ChatPromptTemplate.from_messages(
-            list(prompt.items()),
-            # Jinja where a variable is shown in the form of that time.
-            template_format="jinja2" if "{{" in prompt["human"] else "f-string",
-        )
-        for step, prompt in ASKED[method].items()
-    }
-
-
 SC2_ARMS = [
     sc2.arm("step by step, one call", "cot", wording="own"),
     sc2.arm("direct, one call", "direct", wording="own"),
@@ -69,7 +47,6 @@ SC2_ARMS = [
         samples=2,
         aspect_samples=1,
         wording="own",
-        prompts=asked("sc2"),
     ),
 ]
 
@@ -205,7 +182,7 @@ TABLES = {
         "DRPE (news summaries people named best and worst)",
         "news",
         partial(drawn, "goyal_news2022", ARTICLES, form="pairs"),
-        *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary", "prompts": asked("drpe")})),
+        *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary"})),
     ),
     "sc2": Table(
         "SC² (answers to people, and summaries)",
