@@ -9,12 +9,7 @@ from typing import Annotated
 import typer
 
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judge_flags import (
-    JudgeFlags,
-    judge_spec,
-    keyless,
-    tell_plan,
-)
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, keyless, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     error_console,

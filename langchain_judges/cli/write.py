@@ -8,18 +8,8 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.flags import (
-    OutputFlags,
-    RowFlags,
-    RunFlags,
-    unfolded,
-)
-from langchain_judges.cli.judge_flags import (
-    ModelFlags,
-    check_settable,
-    set_options,
-    tell_plan,
-)
+from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
+from langchain_judges.cli.judge_flags import ModelFlags, check_settable, set_options, tell_plan
 from langchain_judges.cli.messages import leave_with, refusals_as_exits, run_rows
 from langchain_judges.cli.row_files import check_table, checked_rows, open_rows
 from langchain_judges.rows.checks import check_task

@@ -33,13 +33,7 @@ from langchain_judges.rows.fields import (
     task_in,
     work_in,
 )
-from langchain_judges.rows.lookup import (
-    TextSource,
-    check_sources,
-    context_in,
-    find,
-    keys_in,
-)
+from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find, keys_in
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, plain_data
 from langchain_judges.rows.texts import Text

@@ -9,11 +9,7 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.eval_cases import (
-    CaseVerdict,
-    check_basis_of,
-    outcome_of,
-)
+from langchain_judges.integrations.eval_cases import CaseVerdict, check_basis_of, outcome_of
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.lookup import check_words

@@ -16,11 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from langsmith import APIConnectionError, Client, InternalServerError, RateLimitError
 from langsmith.schemas import Run
-from langsmith.utils import (
-    LangSmithAPIError,
-    LangSmithConnectionError,
-    LangSmithRateLimitError,
-)
+from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmithRateLimitError
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.eval_cases import (

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import Unpack
 
 from langchain_judges.metrics.agreement import Errors, share
-from langchain_judges.metrics.contingency import (
-    Tables,
-    classes_of,
-    mean_recall,
-    table_result,
-)
+from langchain_judges.metrics.contingency import Tables, classes_of, mean_recall, table_result
 from langchain_judges.metrics.inputs import (
     Cases,
     DrawnOptions,

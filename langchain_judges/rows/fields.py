@@ -29,13 +29,7 @@ from langchain_judges.rows.lookup import (
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import as_json, call_in, messages_in, plain_data, text_in
 from langchain_judges.rows.record import answered, begins, ended, record_in
-from langchain_judges.rows.texts import (
-    CONVERSATION,
-    Message,
-    PlainText,
-    judged,
-    plain,
-)
+from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, judged, plain
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:

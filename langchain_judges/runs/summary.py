@@ -14,12 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.runs.run_row import (
-    AnyVerdict,
-    ResultRow,
-    judged_row,
-    outcome_of,
-)
+from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, is_abstention
 
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.

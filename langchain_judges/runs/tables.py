@@ -12,12 +12,7 @@ from langchain_judges.errors import OutputError
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.files import writing
 from langchain_judges.runs.book import XlsxFile
-from langchain_judges.runs.results import (
-    line_of,
-    locked_folder,
-    read_receipt,
-    write_receipt,
-)
+from langchain_judges.runs.results import line_of, locked_folder, read_receipt, write_receipt
 from langchain_judges.runs.run_row import JUDGED, ResultRow
 from langchain_judges.runs.sheets import ParquetFile, TableFile
 
