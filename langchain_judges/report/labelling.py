@@ -334,7 +334,8 @@ class LabelFile(AnswerFile):
         votes = [*map(str, line.get("human_votes") or ())]
         if len({*votes}) < 2:
             return ""
-        return f"People say {', '.join(votes)}; the row has {_outcome(line)}."
+        outcome = f"the label {line['label']}" if "label" in line else "no label"
+        return f"People say {', '.join(votes)}; the row has {outcome}."
 
     def keep(self, row: Mapping[str, object], said: Answer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""
@@ -369,10 +370,6 @@ def _line(row: Mapping[str, object], people: Sequence[Answer]) -> Answer:
     found = {name: _majority(given, kind_of_row(row)) for name, given in by_name.items()}
     labels = {name: given for name, given in found.items() if given is not None}
     return {**line, "labels": labels} if labels else line
-
-
-def _outcome(line: Answer) -> str:
-    return f"the label {line['label']}" if "label" in line else "no label"
 
 
 def _given(labels: Iterable[Any]) -> list[Label]:

@@ -20,7 +20,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from langchain_judges.errors import InputError, OutputError
@@ -180,19 +181,15 @@ def create_app(page: Page, token: str) -> ASGIApp:
         words = await run_in_threadpool(lambda: page.words)
         return JSONResponse([n for n, text in enumerate(words) if wanted in text])
 
-    def kept(asset: str, kind: str) -> Route:
-        return Route(f"/{asset}", lambda _: Response(render.asset(asset), media_type=kind))
-
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/", shell),
         Route("/row/{place:int}", row),
         Route("/state", state),
         Route("/find", find),
-        kept("page.css", "text/css"),
-        kept("page.js", "text/javascript"),
     ]
     if page.desk is not None:
         routes.append(Route("/answer", _answering(page, page.desk), methods=["POST"]))
+    routes.append(Mount("/", StaticFiles(packages=[(__package__, "templates")])))
     return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, guard)])
 
 
@@ -279,13 +276,9 @@ class Server:
     def __init__(self, page: Page, port: int = 0) -> None:
         """Take the port; nothing is answered yet."""
         token = secrets.token_urlsafe(24)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((_HOST, port))
-            self._socket.listen(64)
+            self._socket = socket.create_server((_HOST, port))
         except OSError as exc:
-            self._socket.close()
             raise OutputError(f"{_HOST}:{port} cannot be listened at: {exc.strerror}") from exc
         app = create_app(page, token)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")

@@ -61,18 +61,17 @@ class Collection:
             place: Of the row.
             people: What people answered on the page.
         """
-        row, tags = (
-            self.rows[place],
-            dict.fromkeys([str(self.rows[place].get("doubt") or SURE)]),
-        )
+        row = self.rows[place]
+        tags = {str(row.get("doubt") or SURE): None}
         own = {name: run[place] for name, run in self.judges.items() if place in run}
         answers = {str(each.answer) for each in own.values() if each.answer is not None}
         for each in own.values():
-            tags[doubt_of(each.verdict)] = None
-            tags |= dict.fromkeys(["failed"] if each.verdict.get("failures") else [])
             confidence = each.verdict.get("confidence")
             unsure = confidence is not None and confidence < UNSURE
-            tags |= dict.fromkeys(["low confidence"] if unsure else [])
+            facts = {"failed": each.verdict.get("failures"), "low confidence": unsure}
+            tags |= dict.fromkeys(
+                [doubt_of(each.verdict), *(n for n, so in facts.items() if so)]
+            )
             by_name = {"judge": each.answer, **each.by_criterion}
             tags |= {f"{n}: {v}": None for n, v in by_name.items() if v is not None}
         given = [row.get("label"), *(row.get("human_votes") or ())]

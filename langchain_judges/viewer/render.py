@@ -173,17 +173,14 @@ def _differences(one: str, other: str) -> list[Markup]:
     if sum(map(len, words)) > _MOST_WORDS:
         words = [text.splitlines(keepends=True) for text in (one, other)]
     blocks = SequenceMatcher(None, words[0], words[1]).get_opcodes()
-    parts = [
-        [(kind, words[0][a:b]) for kind, a, b, _, _ in blocks],
-        [(kind, words[1][a:b]) for kind, _, _, a, b in blocks],
-    ]
-    wrap = {"equal": Markup("{}")}
-    marked = Markup("<mark>{}</mark>")
+    forms = {True: Markup("{}"), False: Markup("<mark>{}</mark>")}
     return [
         Markup("").join(
-            wrap.get(kind, marked).format("".join(own)) for kind, own in each if own
+            forms[block[0] == "equal"].format("".join(own))
+            for block in blocks
+            if (own := words[side][block[1 + 2 * side] : block[2 + 2 * side]])
         )
-        for each in parts
+        for side in (0, 1)
     ]
 
 
