@@ -24,8 +24,10 @@ from langchain_judges.escaping import inert_cell
 from langchain_judges.report.terminal import criteria_table
 from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.sheets import judged_cells
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.judged_rows import run_of
 from tests.judges import answer
 
 RUBRIC = ["Tone: Is it kind?", "Remedy: Does it help?"]
@@ -146,6 +148,14 @@ def test_numbers_are_rounded_for_people_and_whole_in_jsonl(tmp_path):
         list(judge_many(judge, rows, out=tmp_path / f"s{ending}", progress=False))
     assert "0.7408182206817177" in (tmp_path / "s.csv").read_text()  # one's own
     assert json.loads((tmp_path / "s.jsonl").read_text())["score"] is not None
+
+
+def test_reasons_name_two_systems_by_their_columns():
+    [row] = run_of(["A"])
+    row["verdict"]["rationale"] = "A is better (A first): response B rambles. An A for effort."
+    cells = judged_cells(row, ("v1", "v2"))
+    told = "v1 is better (v1 first): response v2 rambles. An A for effort."
+    assert (cells["preference"], cells["reason"]) == ("v1", told)
 
 
 def test_csv_named_for_excel_begins_with_a_byte_order_mark(tmp_path):

@@ -175,6 +175,42 @@ def test_keys_are_explained_and_one_that_does_nothing_says_so(browser, serving):
     assert lines(serving.out) == []
 
 
+def test_steps_of_an_agent_unfold_and_fold_at_once(browser, tmp_path):
+    call = {"name": "find", "args": {"q": "x"}, "id": "c"}
+    work = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "line\n" * 80},
+        {"role": "assistant", "content": "There is one."},
+    ]
+    view([{"input": "Find it.", "output": work}]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", 1300)
+    browser.wait_for("document.querySelectorAll('main details').length === 2")
+    for number in (2, 0):
+        browser.press("o")
+        browser.wait_for(f"document.querySelectorAll('main details[open]').length === {number}")
+    browser.press("o")
+    cut = "[...document.querySelectorAll('pre')].some(e => e.scrollHeight > e.clientHeight + 1)"
+    assert not browser.ask(cut)
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_reports_open_below_what_closes_them(browser, tmp_path, width):
+    data, run = data_of(["A", "B", None]), run_of(["A", "A", "A"])
+    report.trust(run, data, name="mine").to_json(tmp_path / "r.json")
+    view([tmp_path / "r.json"]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", width)
+    for is_open in ("true", "false"):
+        place = browser.ask(
+            "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector("
+            "'#reports summary').getBoundingClientRect())"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            x, y = place
+            press = {"button": "left", "clickCount": 1}
+            browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **press)
+        browser.wait_for(f"document.querySelector('#reports').open === {is_open}")
+
+
 def test_two_tabs_of_two_people_write_one_file(browser, serving, tmp_path):
     address = serving()
     opened(browser, address)

@@ -118,13 +118,12 @@ class Page:
 
     def titles(self) -> dict[str, Any]:
         """Contents of the page's frame, apart from the rows."""
-        modes = self.desk.modes if self.desk else ()
         found = self.found
         is_pair = any(kind_of_row(row) == "pair" for row in found.rows)
         return {
             "reports": found.reports,
             "problems": found.problems,
-            "modes": modes,
+            "modes": self.desk.modes if self.desk else (),
             "desk": self.desk is not None,
             "differ": is_pair or any(row.get("expected") for row in found.rows),
         }

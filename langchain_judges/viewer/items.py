@@ -257,14 +257,13 @@ _TABLES = {
 
 def _table(title: str, rows: Sequence[Row]) -> TextTable:
     head = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name) for name in head] for row in rows]
-    shown = [
-        [f"{round(c, 3):g}" if isinstance(c, float) else _cell(c) for c in row] for row in cells
-    ]
+    shown = [[_cell(row.get(name)) for name in head] for row in rows]
     return TextTable(title, [name.replace("_", " ") for name in head], shown)
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{round(value, 3):g}"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {own}" for name, own in value.items())
     return "" if value is None else str(value)

@@ -176,9 +176,9 @@ def _differences(one: str, other: str) -> list[Markup]:
     forms = {True: Markup("{}"), False: Markup("<mark>{}</mark>")}
     return [
         Markup("").join(
-            forms[block[0] == "equal"].format("".join(own))
-            for block in blocks
-            if (own := words[side][block[1 + 2 * side] : block[2 + 2 * side]])
+            forms[kind == "equal"].format("".join(own))
+            for kind, *ends in blocks
+            if (own := words[side][slice(*ends[2 * side : 2 * side + 2])])
         )
         for side in (0, 1)
     ]
