@@ -15,7 +15,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
 
 from langchain_core.messages import SystemMessage
-from langchain_core.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
+from langchain_core.prompts import (
+    BasePromptTemplate,
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+)
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -281,7 +285,7 @@ class JudgeContext:
 
 def prompt_set(
     originals: Mapping[str, ChatPromptTemplate],
-    replaced: Mapping[str, Any] | str | PathLike[str] | None,
+    replaced: Mapping[str, Any] | BasePromptTemplate[Any] | str | PathLike[str] | None,
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
     """A method's prompts, some replaced by the caller's, and a hash of them all.
 
