@@ -67,7 +67,7 @@ def run(way: str, places: int, rows: int, url: str, folder: Path) -> None:
     from langchain_judges.asking.reply_log import ReplyStore
 
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    read, keep = send._message, ReplyStore.keep
+    read, keep = send._raw_reply, ReplyStore.keep
 
     def note(what: str, number: int) -> None:
         os.write(log, f"{what} {number} {time.monotonic()}\n".encode())
@@ -81,7 +81,7 @@ def run(way: str, places: int, rows: int, url: str, folder: Path) -> None:
         keep(store, scope, key, value)
         note("kept", value["usage"]["input_tokens"])
 
-    send._message, ReplyStore.keep = reading, keeping  # type: ignore[assignment, method-assign] # listens
+    send._raw_reply, ReplyStore.keep = reading, keeping  # type: ignore[assignment, method-assign] # listens
     model = ChatOpenAI(
         model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False, max_retries=0
     )

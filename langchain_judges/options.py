@@ -46,7 +46,7 @@ Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
 Count = Annotated[int, bounds.Ge(0)]
 _LISTS = (list, tuple, Sequence)
 _WRAPPERS = (Annotated, Union, types.UnionType)
-_WORDS: dict[object, str] = {
+_TYPE_WORDS: dict[object, str] = {
     bool: "true or false",
     float: "a number",
     int: "a whole number",
@@ -152,17 +152,17 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
         return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(wording(part, metadata) for part in get_args(annotation))
-    word = _WORDS.get(get_origin(annotation) or annotation)
+    word = _TYPE_WORDS.get(get_origin(annotation) or annotation)
     if get_origin(annotation) in _LISTS:
         parts = get_args(annotation)
         is_fixed = get_origin(annotation) is tuple and Ellipsis not in parts
-        return "a list" + (f" of {len(parts)}" if is_fixed else _limits(metadata))
+        return "a list" + (f" of {len(parts)}" if is_fixed else _limit_words(metadata))
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"
-    return word + _limits(metadata) if annotation in (int, float) else word
+    return word + _limit_words(metadata) if annotation in (int, float) else word
 
 
-def _limits(metadata: Sequence[object]) -> str:
+def _limit_words(metadata: Sequence[object]) -> str:
     limits = [
         f"{words} {getattr(mark, name)}"
         for kind, (name, words) in _BOUNDS.items()

@@ -103,7 +103,7 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
 
 
 _NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
-_SIDE = re.compile(
+_NAMED_SIDE = re.compile(
     r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
 )
 
@@ -117,7 +117,7 @@ def naming_sides(text: str, names: Mapping[str, str]) -> str:
     if not names:
         return text
     named = naming(text, names, _NOUNS)
-    return _SIDE.sub(lambda found: names[found[0]], named)
+    return _NAMED_SIDE.sub(lambda found: names[found[0]], named)
 
 
 def prefer(scores: Mapping[str, float]) -> Preference:

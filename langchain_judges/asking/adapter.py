@@ -41,7 +41,7 @@ from langchain_judges.rows.texts import BYTES
 
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
 SHORTEST = 1024
-_MARK = {"cache_control": {"type": "ephemeral"}}
+_CACHE_MARK = {"cache_control": {"type": "ephemeral"}}
 _CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
 _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
@@ -55,7 +55,7 @@ _AS_JSON = (
 )
 # Seconds beyond a model's time-out, so that a silent server meets that one first.
 SLACK = 5.0
-_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
+_TIMEOUT_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
 # Sampling parameters and what else a call wants of tokens, as models take them.
 Sampling = dict[str, float]
 
@@ -94,9 +94,9 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
     keys: list[str] = []
     digest, size, last = _digest_of(shape).copy(), 0, None
     for number, message in enumerate(messages):
-        for place, block in enumerate(_blocks(message)):
+        for place, block in enumerate(_content_blocks(message)):
             text = block.get("text")
-            parts = _up_to_tags(text) if isinstance(text, str) else [(_bytes(block), None)]
+            parts = _up_to_tags(text) if isinstance(text, str) else [(_json_bytes(block), None)]
             for part, end in parts:
                 digest.update(part)
                 size += len(part)
@@ -108,7 +108,7 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
 
 @cache
 def _digest_of(shape: type[BaseModel]) -> Any:
-    return hashlib.sha256(_bytes(json_schema(shape)))
+    return hashlib.sha256(_json_bytes(json_schema(shape)))
 
 
 def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
@@ -120,11 +120,11 @@ def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
     yield text[at:].encode("utf-8", "surrogatepass"), None
 
 
-def _bytes(data: object) -> bytes:
+def _json_bytes(data: object) -> bytes:
     return json.dumps(data, sort_keys=True, default=str).encode()
 
 
-def _blocks(message: BaseMessage) -> list[Any]:
+def _content_blocks(message: BaseMessage) -> list[Any]:
     content = message.content
     texts = [content] if isinstance(content, str) else content
     return [{"type": "text", "text": each} if isinstance(each, str) else each for each in texts]
@@ -137,9 +137,9 @@ def _marked(
     message = messages[number]
     if not isinstance(message, HumanMessage):
         return list(messages)
-    blocks = _blocks(message)
+    blocks = _content_blocks(message)
     block, text = blocks[place], blocks[place]["text"]
-    halves = [{**block, "text": text[:end], **_MARK}, {**block, "text": text[end:]}]
+    halves = [{**block, "text": text[:end], **_CACHE_MARK}, {**block, "text": text[end:]}]
     content = [*blocks[:place], *halves, *blocks[place + 1 :]]
     changed = message.model_copy(update={"content": content})
     return [*messages[:number], changed, *messages[number + 1 :]]
@@ -404,7 +404,7 @@ class ModelAdapter:
 
 def deadline_of(model: BaseChatModel) -> float | None:
     """The seconds that a whole reply may take; None for a model without a time-out."""
-    for field in _FIELDS:
+    for field in _TIMEOUT_FIELDS:
         seconds = getattr(model, field, None)
         if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
             return seconds + SLACK

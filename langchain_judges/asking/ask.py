@@ -2,7 +2,7 @@
 
 The way of a question: the reply that a killed run has paid for (`_logged`), else the one that
 a cache has (`_cached`), else one that is sent for (`send.py`), checked (`reading.py`) and asked
-for once more where it cannot be used (`_checked`).
+for once more where it cannot be used (`_checked_reply`).
 
 Every way to fail ends in one of two places. A `Failure` in the reply, if only this unit is
 lost: an unusable reply (after one repair turn that shows what was wrong), a refusal, a
@@ -106,7 +106,7 @@ async def _logged(asking: Asking) -> Reply:
         return key_of(question.method, question.step, asking.unit, *asking.key)
 
     async def ask_now(draft: Draft) -> StoredReply:
-        return (await _cached(asking) or await _checked(asking, draft)).stored()
+        return (await _cached(asking) or await _checked_reply(asking, draft)).stored()
 
     if not question.is_shared:
         reply = Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
@@ -164,7 +164,7 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     return reply
 
 
-async def _checked(asking: Asking, draft: Draft) -> Reply:
+async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
     """Send the messages, check the reply, and ask for a repair where it cannot be used.
 
     An unusable reply is kept as a draft before its repair is asked for, so that a run that is
@@ -180,7 +180,7 @@ async def _checked(asking: Asking, draft: Draft) -> Reply:
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = _read(sent, message, question, question.reply_schema, variables)
+        data, problem = _read_reply(sent, message, question, question.reply_schema, variables)
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
                 repairs.append(
@@ -189,7 +189,7 @@ async def _checked(asking: Asking, draft: Draft) -> Reply:
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 continue
             if question.partial:
-                data, _ = _read(sent, message, question, question.partial, variables)
+                data, _ = _read_reply(sent, message, question, question.partial, variables)
         if data is None:
             return asking.reply(None, problem)
         reply = asking.reply(data, None)
@@ -199,7 +199,7 @@ async def _checked(asking: Asking, draft: Draft) -> Reply:
         return reply
 
 
-def _read(
+def _read_reply(
     sent: Sent,
     message: AIMessage,
     question: Question,

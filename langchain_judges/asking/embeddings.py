@@ -35,7 +35,7 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _EXTRA = ("embeddings", "The default embedder")
 _OTHERWISE = ", or give embeddings of your own"
 
-_lock = threading.Lock()
+_model_lock = threading.Lock()
 # Returns the vectors of texts.
 Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 
@@ -106,7 +106,7 @@ class SentenceEmbeddings(Embeddings):
         """One vector for each text."""
         if not texts:
             return []
-        with _lock:
+        with _model_lock:
             return [[float(number) for number in vector] for vector in _encoder()(texts)]
 
     def embed_query(self, text: str) -> list[float]:

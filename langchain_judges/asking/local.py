@@ -25,7 +25,7 @@ from langchain_judges.errors import ModelSetupError, needs
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-_lock = threading.Lock()
+_servers_lock = threading.Lock()
 _servers: dict[Path, _Served] = {}
 
 
@@ -99,7 +99,7 @@ def _model_file(path: str | None) -> Path:
 
 
 def _serve(file: Path) -> _Served:
-    with _lock:
+    with _servers_lock:
         if file not in _servers:
             _servers[file] = _start(file)
             # Dropping the last reference ends the server's threads; at exit the module's own

@@ -22,7 +22,7 @@ MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
 _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
 # Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
-_SHORTEST = 6
+_SHORTEST_SECRET = 6
 Secrets = tuple[str, ...]
 
 
@@ -58,7 +58,7 @@ def masked(model: BaseChatModel) -> BaseChatModel:
     They are what it was configured with: keys, headers, query values.
     """
     fields = {name: getattr(model, name, None) for name in type(model).model_fields}
-    found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
+    found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST_SECRET}
     forms = found | {quote(value, safe="") for value in found}
     if not forms:
         return model

@@ -53,7 +53,7 @@ _SAMPLING = frozenset(
 # Settings that hold further ones.
 _WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
 # Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
-_CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
+_CLIENT_FIELDS = (("root_client", "client"), ("root_async_client", "async_client"))
 # Keywords of a call that are not part of its body.
 _OPTIONS = {"extra_headers", "extra_query", "timeout"}
 
@@ -342,7 +342,7 @@ def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[
         change: Returns a client in place of another, or the same.
     """
     fields: dict[str, Any] = {}
-    for root, completions in _CLIENTS:
+    for root, completions in _CLIENT_FIELDS:
         client = getattr(model, root, None)
         if client is not None and (changed := change(client)) is not client:
             fields |= {root: changed, completions: changed.chat.completions}

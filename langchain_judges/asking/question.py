@@ -31,7 +31,7 @@ Measurements = dict[str, Any]
 StoredReply = dict[str, Any]
 # Distance of the seeds of two judges, so that their samples are not the same ones.
 _SPREAD = 1000
-_KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
+_MESSAGE_OF_TEMPLATE: dict[type, type[HumanMessage | SystemMessage]] = {
     prompts.HumanMessagePromptTemplate: HumanMessage,
     prompts.SystemMessagePromptTemplate: SystemMessage,
 }
@@ -252,7 +252,7 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     if prompt.partial_variables:
         messages = prompt.format_messages(**variables)
     else:
-        messages = [each for part in prompt.messages for each in _filled(part, variables)]
+        messages = [each for part in prompt.messages for each in _filled_part(part, variables)]
     if not (shared := variables.get("shared")):
         return messages
     if not isinstance(first := messages[0], SystemMessage):
@@ -260,11 +260,11 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     return [SystemMessage(f"{first.content}{shared}"), *messages[1:]]
 
 
-def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
+def _filled_part(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     """The messages of a part of a prompt."""
     if isinstance(part, BaseMessage):
         return [part]
-    kind, text = _KINDS.get(type(part)), vars(part).get("prompt")
+    kind, text = _MESSAGE_OF_TEMPLATE.get(type(part)), vars(part).get("prompt")
     is_plain = isinstance(text, prompts.PromptTemplate) and text.template_format == "f-string"
     if not kind or not is_plain or text.partial_variables:
         return list(part.format_messages(**variables))

@@ -54,13 +54,13 @@ _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGN
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Characters of a reply that are read; no shape has room for so many.
-_LONGEST = 100_000
+_MOST_CHARACTERS = 100_000
 _LABEL_ERRORS = {
     *("enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error")
 }
 
 
-_KEYS = {"system", "prompt"}
+_PROMPT_KEYS = {"system", "prompt"}
 
 
 class Problem(NamedTuple):
@@ -94,11 +94,11 @@ def read(
         tool: The tool that the reply was to call, if it was asked by tools.
         material: The judged texts that the model was shown, which its thoughts may quote.
     """
-    if problem := _ending(message):
+    if problem := _unfinished_reason(message):
         return None, problem
     text = message.text.strip()
-    if len(text) > _LONGEST:
-        return _unread(f"a reply of more than {_LONGEST} characters")
+    if len(text) > _MOST_CHARACTERS:
+        return _unread(f"a reply of more than {_MOST_CHARACTERS} characters")
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     if _written_calls(message) > len(calls):
         return _unread("a call of a tool that is not among the calls of the reply")
@@ -108,7 +108,7 @@ def read(
     answer = text[start:].strip() if start is not None else None
     if calls:
         is_alone = answer is not None and is_opening(answer)
-        return _called(message, shape, tool, is_alone)
+        return _read_call(message, shape, tool, is_alone)
     if not answer:
         return _unread("thoughts without an answer", text[-200:])
     return _read_answer(answer, shape, parse)
@@ -134,7 +134,7 @@ def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Re
     return _unread(f"not the JSON object that was asked for{what}", answer[:200])
 
 
-def _called(
+def _read_call(
     message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
 ) -> Reading:
     """Data of the one call of a tool, alone."""
@@ -159,7 +159,7 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
 
     What it says beside them counts for nothing; without any, a list in its text does.
     """
-    if problem := _ending(message):
+    if problem := _unfinished_reason(message):
         return None, problem
     calls: list[tuple[Any, Any]]
     calls = [(call["name"], json.dumps(call["args"])) for call in message.tool_calls]
@@ -170,7 +170,7 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
     return check({"calls": wanted}, shape)
 
 
-def _ending(message: AIMessage) -> Problem | None:
+def _unfinished_reason(message: AIMessage) -> Problem | None:
     """The reason why a reply is not whole, if its provider says so."""
     # The Responses API puts a refusal among the blocks of a content.
     blocks = message.content if isinstance(message.content, list) else []
@@ -301,15 +301,15 @@ def as_text(value: Any) -> str:
     """A value of a row as a text, messages as OpenAI's."""
     if isinstance(value, str):
         return value
-    return json.dumps(_plain(value), default=str, ensure_ascii=False)
+    return json.dumps(_as_openai(value), default=str, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _as_openai(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         return convert_to_openai_messages(value)
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+        return {key: _as_openai(part) for key, part in value.items()}
+    return [_as_openai(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 class FencedPrompt(ChatPromptTemplate):
@@ -415,7 +415,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
     elif isinstance(prompt, str):
         kind, messages = FencedPrompt, [("human", prompt)]
-    elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _KEYS:
+    elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _PROMPT_KEYS:
         parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
         messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     else:

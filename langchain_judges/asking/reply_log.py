@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS replies (
 ) WITHOUT ROWID;
 """
 # The `application_id` in the header of our files.
-_OURS = 0x4A524C47
+_LOG_FILE_MARK = 0x4A524C47
 _SIDE_FILES = ("-wal", "-shm")
 # The scope of what rows of equal requests share.
 SHARED = "shared by rows"
@@ -52,7 +52,7 @@ FILE_VARIABLE = "JUDGES_REPLIES"
 
 # Of each checkpointer, so that all judges that share one share its replies.
 _STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictionary()
-_OPENING = threading.Lock()
+_FILE_LOCK = threading.Lock()
 
 
 @dataclass
@@ -109,7 +109,7 @@ class ReplyStore:
             OutputError: The file cannot take it.
         """
         text = json.dumps(value)
-        row = scope, key, text, _checksum(scope, key, text)
+        row = scope, key, text, _entry_checksum(scope, key, text)
         self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row)
 
     def forget(self, scope: str) -> None:
@@ -164,7 +164,7 @@ class ReplyStore:
             "SELECT key, value, checksum FROM replies WHERE scope = ? AND key = ifnull(?, key)"
         )
         for found, text, checksum in self._rows(query, scope, key):
-            if checksum == _checksum(scope, found, text):
+            if checksum == _entry_checksum(scope, found, text):
                 yield found, json.loads(text)
                 continue
             _LOG.warning("A damaged reply in %s is asked for again.", self.path)
@@ -190,7 +190,7 @@ class ReplyStore:
             raise OSError("it is a link")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and (not self.path.is_file() or self.path.stat().st_size):
-            check_database(self.path, _OURS, "a file of replies")
+            check_database(self.path, _LOG_FILE_MARK, "a file of replies")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
             return _connected(str(self.path), shared=self._shared, wait=self._wait)
@@ -223,7 +223,7 @@ def _connected(path: str, *, shared: bool, wait: float) -> sqlite3.Connection:
             # Without shared memory, so that network drives will do.
             file.execute("PRAGMA locking_mode = EXCLUSIVE")
         if not file.execute("PRAGMA application_id").fetchone()[0]:
-            file.execute(f"PRAGMA application_id = {_OURS}")
+            file.execute(f"PRAGMA application_id = {_LOG_FILE_MARK}")
         file.execute("PRAGMA journal_mode = WAL")
         # The death of the process loses nothing then, that of the machine the last moments.
         file.execute("PRAGMA synchronous = NORMAL")
@@ -237,7 +237,7 @@ def _connected(path: str, *, shared: bool, wait: float) -> sqlite3.Connection:
     return file
 
 
-def _checksum(*parts: str) -> int:
+def _entry_checksum(*parts: str) -> int:
     return zlib.crc32("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
 
 
@@ -455,7 +455,7 @@ async def _store_of(saver: BaseCheckpointSaver[Any]) -> ReplyStore:
     if saver not in _STORES:
         file = await _file_of(saver)
         name = f"{file}.replies" if file else os.environ.get(FILE_VARIABLE)
-        with _OPENING:
+        with _FILE_LOCK:
             if saver not in _STORES:
                 store = _STORES[saver] = ReplyStore(Path(name) if name else None, shared=True)
                 finalize(saver, store.close)

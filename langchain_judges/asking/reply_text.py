@@ -28,12 +28,12 @@ from langchain_core.messages import AIMessage
 _DEEPEST = 50
 # What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
 # Harmony's `<|channel|>`, which ends nothing by itself.
-_MARK = re.compile(
+_THOUGHT_MARK = re.compile(
     r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
     r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
 # A reply by names that no judged text has: "the response" would announce a quotation.
-_OWN = (
+_NAMED = (
     "(?:(?:the|your|a) )?(?:final |requested |valid )?"
     "(?:json(?: (?:object|output|response|reply))?|judge?ment|verdict|evaluation|assessment"
     "|final answer)"
@@ -41,9 +41,9 @@ _OWN = (
 )
 _MARKUP = r"[\s*_`#\ufeff]*"
 # All that may stand before an object; none of it says anything about the verdict.
-_OPENING = re.compile(
+_PREAMBLE = re.compile(
     rf"{_MARKUP}(?:(?:sure|certainly|of course|absolutely|okay|ok)[,.!:]*{_MARKUP})?"
-    rf"(?:(?:here(?: is| are|['’]s) (?:{_OWN})|here (?:you are|you go|it is)|{_OWN})"
+    rf"(?:(?:here(?: is| are|['’]s) (?:{_NAMED})|here (?:you are|you go|it is)|{_NAMED})"
     rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
     re.IGNORECASE,
 )
@@ -59,7 +59,7 @@ _ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IG
 # Characters from start to before end.
 Span = tuple[int, int]
 # A string, the rest of a value, or a mark between values.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
 
 
 def _members(members: list[tuple[str, object]]) -> dict[str, object]:
@@ -68,7 +68,7 @@ def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
-def _number(text: str) -> float:
+def _json_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number) or (number.is_integer() and not _POINT_ZERO.fullmatch(text)):
         raise ValueError(f"{text[:40]} is no number that can be kept as it is written")
@@ -83,7 +83,7 @@ def _constant(name: str) -> object:
 _DECODER = json.JSONDecoder(
     strict=False,
     object_pairs_hook=_members,
-    parse_float=_number,
+    parse_float=_json_number,
     parse_constant=_constant,
 )
 
@@ -106,7 +106,7 @@ def too_deep(data: object, levels: int = _DEEPEST) -> bool:
 
 def is_opening(text: str) -> bool:
     """Whether a text may precede an object, or is empty."""
-    return len(text) <= _LONGEST_OPENING and bool(_OPENING.fullmatch(text))
+    return len(text) <= _LONGEST_OPENING and bool(_PREAMBLE.fullmatch(text))
 
 
 def object_of(text: str, at: int = 0) -> TextObject:
@@ -143,7 +143,7 @@ def answer_start(text: str, material: Iterable[str] = ()) -> int | None:
             writing, the thoughts may be quoting it.
     """
     begin = len(text) - len(text.lstrip())
-    opening = _MARK.match(text, begin)
+    opening = _THOUGHT_MARK.match(text, begin)
     if opening and (opening["end"] or opening["special"]):
         return None
     if not opening and text.startswith(("{", "[", "`"), begin):
@@ -203,12 +203,12 @@ class SpokenLabel(NamedTuple):
 def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
     """The label of a reply that is, behind its thoughts, one line `Field: label`."""
     key = tuple(forms.fields), tuple(forms.nouns), tuple(forms.labels)
-    found = _line(*key).fullmatch(text, answer_start(text) or 0)
+    found = _label_line_pattern(*key).fullmatch(text, answer_start(text) or 0)
     return SpokenLabel(forms.labels[found[1].casefold()], found.span(1)) if found else None
 
 
 @lru_cache(256)
-def _line(
+def _label_line_pattern(
     fields: Sequence[str], nouns: Sequence[str], labels: Sequence[str]
 ) -> re.Pattern[str]:
     """The pattern of such a line; its one group is the label."""
@@ -262,7 +262,7 @@ class Spelling:
             pieces = [_piece(token) for token in tokens or ()]
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
-        start = b"".join(pieces).find(_bytes(text))
+        start = b"".join(pieces).find(_utf8(text))
         edges = list(accumulate(map(len, pieces), initial=0))
         return cls(text, tokens or (), pieces, start, edges) if pieces and start >= 0 else None
 
@@ -309,15 +309,15 @@ class Spelling:
         return Token(before, logprob, known)
 
     def _place(self, character: int) -> int:
-        return self.start + len(_bytes(self.text[:character]))
+        return self.start + len(_utf8(self.text[:character]))
 
 
 def _piece(token: Mapping[str, Any]) -> bytes:
     data = token.get("bytes")
-    return bytes(data) if isinstance(data, list) else _bytes(token["token"])
+    return bytes(data) if isinstance(data, list) else _utf8(token["token"])
 
 
-def _bytes(text: str) -> bytes:
+def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -364,7 +364,7 @@ def _spans(text: str, at: int) -> dict[tuple[str | int, ...], Span]:
     spans: dict[tuple[str | int, ...], Span] = {}
     # Of each object or list that is open: where it begins, and the key or number of its value.
     opened: list[tuple[int, str | int | None]] = []
-    for token in _TOKEN.finditer(text, at):
+    for token in _JSON_TOKEN.finditer(text, at):
         mark, start, end = token[0], *token.span()
         if mark in "{[":
             opened.append((start, None if mark == "{" else 0))

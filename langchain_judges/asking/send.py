@@ -44,7 +44,7 @@ async def send(asking: Asking) -> Sent:
     """
     question, adapter, messages = asking.question, asking.question.adapter, asking.messages
     if (row_cost := asking.account.run) and row_cost.shown:
-        return _shown(asking, row_cost.shown)
+        return _show_request(asking, row_cost.shown)
     cache = adapter.prompt_cache if question.cache_first else None
     found = None
     if cache and (question.shares_material or cache == "by prefix"):
@@ -58,7 +58,7 @@ async def send(asking: Asking) -> Sent:
     return await adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
 
 
-def _shown(asking: Asking, show: Show) -> Sent:
+def _show_request(asking: Asking, show: Show) -> Sent:
     """Show the request that would be sent, and send nothing."""
     question = asking.question
     request = question.adapter.request(question.reply_schema, {})
@@ -106,9 +106,9 @@ async def _call(
     try:
         # Not before: other calls may have learnt meanwhile what the model refuses.
         request = _request(asking)
-        outcome = await _outcome(asking, request, messages)
+        outcome = await _reply_or_error(asking, request, messages)
         if isinstance(outcome, AIMessage):
-            paid, reply = token_usage(outcome), str(_readable([outcome]))
+            paid, reply = token_usage(outcome), str(_conversation([outcome]))
         else:
             paid = failures.usage_despite(outcome)
         return request, outcome
@@ -137,7 +137,7 @@ def _request(asking: Asking) -> ReplyRequest:
     )
 
 
-async def _outcome(
+async def _reply_or_error(
     asking: Asking, request: ReplyRequest, messages: list[BaseMessage]
 ) -> AIMessage | Exception:
     question, adapter, row_cost = asking.question, asking.question.adapter, asking.account.run
@@ -146,7 +146,7 @@ async def _outcome(
     try:
         check_stop()
         call = Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
-        message = _message(await with_timeout(adapter.deadline, call))
+        message = _raw_reply(await with_timeout(adapter.deadline, call))
     except RunStopped:
         raise
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
@@ -158,11 +158,11 @@ async def _outcome(
     seed, logprobs = asking.seed is not None, question.logprobs
     asking.dropped_settings |= adapter.dropped_settings(request, seed=seed, logprobs=logprobs)
     if row_cost and row_cost.replies:
-        row_cost.replies.keep_request(asking.unit, _readable([*prompt, message]))
+        row_cost.replies.keep_request(asking.unit, _conversation([*prompt, message]))
     return message
 
 
-def _readable(messages: list[BaseMessage]) -> list[list[str]]:
+def _conversation(messages: list[BaseMessage]) -> list[list[str]]:
     """Who says what in a request and its reply, as people read it."""
     calls = [json.dumps(getattr(each, "tool_calls", None) or "") for each in messages]
     texts = zip(messages, calls, strict=True)
@@ -178,7 +178,7 @@ def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
 
 
-def _message(result: Any) -> AIMessage:
+def _raw_reply(result: Any) -> AIMessage:
     """The raw reply, whichever rung it came by."""
     parts = result if isinstance(result, dict) else {"raw": result}
     if isinstance(raw := parts.get("raw"), AIMessage):

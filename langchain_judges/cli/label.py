@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
 
 # Rows to label now, unless --max-rows says how many.
-_AT_ONCE = 20
+_ROWS_SHOWN_AT_ONCE = 20
 
 
 def write_first(
@@ -155,7 +155,7 @@ def label(
                 "" if desk.is_done(place, by) else kind
                 for place, kind in enumerate(desk.doubts())
             ]
-            places = to_label(found.rows, kinds, table.max_rows or _AT_ONCE)
+            places = to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
             questions = [
                 (place, each["name"])
                 for place in places
@@ -164,10 +164,10 @@ def label(
             ]
             Terminal(error_console(), read_key, desk, by).go_through(questions)
             now = {n for n, name in questions if name in desk.answered(n, by)}
-            _tell(desk.file, len(now))
+            _tell_labelled(desk.file, len(now))
 
 
-def _tell(file: LabelFile, now: int) -> None:
+def _tell_labelled(file: LabelFile, now: int) -> None:
     """Print how much was labelled, how often each label was given and where people differ."""
     counts = Counter[str]()
     for row in file.answers.values():

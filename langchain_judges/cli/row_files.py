@@ -126,7 +126,7 @@ class RowFile:
             raise InputError(f"{self.path}, row {number}: {why}")
         place, record, row = found
         lines = [f"Row {place + 1} is understood as:", *self.understood(record, row)]
-        for line in [*lines, *_cut(shown(row), place + 1, most)]:
+        for line in [*lines, *_cut_for_terminal(shown(row), place + 1, most)]:
             console.print(line, markup=False)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
@@ -184,7 +184,7 @@ class RowFile:
         return f" (cell {cell_name(names.index(column), record.row)})"
 
 
-def _cut(text: str, row: int, most: int | None) -> list[str]:
+def _cut_for_terminal(text: str, row: int, most: int | None) -> list[str]:
     cut = f"… {len(text):,} characters in all: --show-prompt {row} prints them"
     return ["A judge is asked:", text[:most], *([cut] if most and len(text) > most else [])]
 

@@ -22,7 +22,7 @@ from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.methods.direct.judge import create_relative_judge
 from langchain_judges.verdict import POINTS, comment_of
 
-_ASKED: Mapping[str, str] = {
+_QUESTIONS: Mapping[str, str] = {
     "conciseness": "Is the submission brief, with nothing in it that is not needed?",
     "relevance": "Does the submission speak of what was asked, and of what stands in the text?",
     "correctness": "Is all that the submission says right?",
@@ -38,9 +38,9 @@ _ASKED: Mapping[str, str] = {
     "creativity": "Does the submission have ideas of its own?",
     "detail": "Does the submission take care of details?",
 }
-_USUAL = ("helpfulness", "relevance", "correctness", "depth")
-_SHOWN = "The input:\n\n{input}\n\nThe submission:\n\n{output}"
-_REFERENCE = "\n\nA submission that is known to be right:\n\n{reference}"
+_USUAL_CRITERIA = ("helpfulness", "relevance", "correctness", "depth")
+_MATERIAL_TEXT = "The input:\n\n{input}\n\nThe submission:\n\n{output}"
+_REFERENCE_TEXT = "\n\nA submission that is known to be right:\n\n{reference}"
 _MEETS = """\n\nThe criteria:\n\n{criteria}\n\nGo through the criteria, then say Y if the \
 submission meets all of them, or if the answer to what they ask is yes; else N."""
 _SCORES = """\n\nThe criteria:\n\n{criteria}\n\nSay how well the submission meets the \
@@ -48,7 +48,7 @@ criteria, then score it from 1, not at all, to 10, in full."""
 _REASON = {"reasoning": {"type": "string"}}
 _VALUE = {**_REASON, "value": {"type": "string", "enum": ["Y", "N"]}}
 _SCORE = {**_REASON, "score": {"type": "integer", "enum": [*range(1, 11)]}}
-_NAMES = ("criteria", "score_string", "pairwise_string")
+_EVALUATOR_NAMES = ("criteria", "score_string", "pairwise_string")
 
 
 def load_evaluator(
@@ -74,24 +74,24 @@ def load_evaluator(
     """
     name = str(getattr(evaluator, "value", evaluator))
     kind, labeled = name.removeprefix("labeled_"), name.startswith("labeled_")
-    if kind not in _NAMES:
+    if kind not in _EVALUATOR_NAMES:
         raise OptionError(
-            f"`evaluator` must be one of {_NAMES}, or such a name behind 'labeled_'; "
+            f"`evaluator` must be one of {_EVALUATOR_NAMES}, or such a name behind 'labeled_'; "
             f"langchain_classic.evaluation has the others; got {name!r}"
         )
     if llm is None:
         raise OptionError("`llm` must be a chat model or a model's name")
-    asked = _resolved(criteria, ("helpfulness",) if kind == "criteria" else _USUAL)
+    asked = _resolved(criteria, ("helpfulness",) if kind == "criteria" else _USUAL_CRITERIA)
     if kind == "criteria" and (unknown := [each for each, text in asked.items() if not text]):
-        raise OptionError(f"`criteria` must be among {sorted(_ASKED)}, got {unknown[0]!r}")
+        raise OptionError(f"`criteria` must be among {sorted(_QUESTIONS)}, got {unknown[0]!r}")
     if kind == "pairwise_string":
         if prompt is not None:
             raise OptionError("`prompt` does not go with pairs, which are asked in both orders")
         judge = create_relative_judge(llm, criteria=asked)
-        return ClassicEvaluator(name, "pairwise_string", labeled, _compared(judge))
+        return ClassicEvaluator(name, "pairwise_string", labeled, _preference_result(judge))
     lines = "\n".join(f"{each}: {text}" if text else each for each, text in asked.items())
     ends = _MEETS if kind == "criteria" else _SCORES
-    own = _SHOWN + (_REFERENCE if labeled else "") + ends
+    own = _MATERIAL_TEXT + (_REFERENCE_TEXT if labeled else "") + ends
     fields = _VALUE if kind == "criteria" else _SCORE
     form = {"title": kind, "properties": fields, "required": [*fields]}
     filled: Any = own.replace("{criteria}", lines.replace("{", "{{").replace("}", "}}"))
@@ -118,7 +118,7 @@ def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:
     name = getattr(criteria, "value", criteria)
     if not isinstance(name, str) or not name:
         raise OptionError(f"`criteria` must be a name or a mapping, got {criteria!r}")
-    return {name: _ASKED.get(name, "")}
+    return {name: _QUESTIONS.get(name, "")}
 
 
 def _read_value(text: str) -> dict[str, Any] | None:
@@ -149,7 +149,7 @@ def _scored(asks: OwnPromptJudge, kind: str, normalize_by: float | None) -> _Eva
     return steps
 
 
-def _compared(judge: Runnable[Any, Any]) -> _Evaluate:
+def _preference_result(judge: Runnable[Any, Any]) -> _Evaluate:
     async def steps(fields: dict[str, Any]) -> dict[str, Any]:
         texts = {"output_a": fields["output"], "output_b": fields["other"]}
         pair = {"input": fields["input"], "reference": fields.get("reference"), **texts}
@@ -258,10 +258,10 @@ class LangChainStringEvaluator(RunEvaluator):
         fields = {"prediction": run.outputs, "input": example.inputs if example else run.inputs}
         if self.evaluator.requires_reference:
             fields["reference"] = example.outputs if example else None
-        return {name: _only(name, values) for name, values in fields.items()}
+        return {name: _only_criterion(name, values) for name, values in fields.items()}
 
 
-def _only(name: str, values: Mapping[str, Any] | None) -> Any:
+def _only_criterion(name: str, values: Mapping[str, Any] | None) -> Any:
     if not values or len(values) != 1:
         raise InputError(
             f"`{name}`: `prepare_data` must say which of {sorted(values or {})} is judged"

@@ -124,8 +124,8 @@ def pandalm(source: Source, seed: int) -> RowStream:
         yield {
             "id": f"pandalm:{item['idx']}",
             "input": task,
-            "output_a": _text(item["response1"]),
-            "output_b": _text(item["response2"]),
+            "output_a": _response_text(item["response1"]),
+            "output_b": _response_text(item["response2"]),
             "label": plurality(preferences),
             "human_votes": preferences,
             "group": digest(task),
@@ -134,7 +134,7 @@ def pandalm(source: Source, seed: int) -> RowStream:
         }
 
 
-def _text(response: object) -> str:
+def _response_text(response: object) -> str:
     """A response as text: the source has some answers as JSON's true and false."""
     return str(response).strip() or NO_TEXT
 

@@ -58,7 +58,7 @@ _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
 _TOGETHER = 100
 _TRIES = 6
 # Errors after which a request is sent again: of the client's two ways of sending it.
-_PASSING = (
+_PASSING_ERRORS = (
     *(LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError),
     *(RateLimitError, InternalServerError, APIConnectionError),
 )
@@ -183,12 +183,12 @@ def in_sample(name: str, share: float) -> bool:
 
 
 # What every judge's run has among its metadata.
-_MARKS = {"method", "prompt_version", "calls"}
+_JUDGE_MARKS = {"method", "prompt_version", "calls"}
 
 
 def _is_judgment(run: Run) -> bool:
     """Whether a run is a judge's: its trace may go to the same project."""
-    if set((run.extra or {}).get("metadata") or {}) >= _MARKS:
+    if set((run.extra or {}).get("metadata") or {}) >= _JUDGE_MARKS:
         return True
     # The traces of a thread come without metadata.
     verdict = (run.outputs or {}).get("verdict")
@@ -219,7 +219,7 @@ class _Look:
         for number in range(_TRIES - 1):
             try:
                 return request(*args, **kwargs)
-            except _PASSING:
+            except _PASSING_ERRORS:
                 if self.stop.wait(min(2**number, 30)):
                     raise
         return request(*args, **kwargs)
@@ -363,7 +363,7 @@ def watch_every(
 
 
 _ROOTS = "eq(is_root, true)"
-_CODE = '''\
+_EVALUATOR_CODE = '''\
 """Made by langchain-judges."""
 import json
 
@@ -434,7 +434,7 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
     given = {name: place for name, place in places.items() if place is not None}
     given.setdefault("key", feedback_key(judge))
     evaluator: Any = {
-        "code": _CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
+        "code": _EVALUATOR_CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
         "language": "python",
         "advanced_features_enabled": True,
         "dependencies": "\n".join(dependencies),

@@ -27,13 +27,13 @@ from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import check_database
 
 # The `application_id` in the header of our files.
-_OURS = 1818454637
+_MEMORY_FILE_MARK = 1818454637
 _FORMAT = 1
 # Seconds that a writer waits for another one, and between attempts where SQLite does not wait.
 _PATIENCE, _LOOK = 30.0, 0.01
 # Rows that are read at once, so that a large file is not in memory twice.
-_PART = 1000
-_SCHEMA = """
+_BYTES_AT_ONCE = 1000
+_SQL_SCHEMA = """
 PRAGMA page_size = 16384;
 PRAGMA application_id = 1818454637;
 PRAGMA user_version = 1;
@@ -119,7 +119,7 @@ class DocumentFile:
         with self._errors():
             if self.path is None:
                 self._database = _connection(":memory:")
-                self._database.executescript(_SCHEMA)
+                self._database.executescript(_SQL_SCHEMA)
             else:
                 self._database = _opened(self.path)
                 self._inode = self.path.stat().st_ino
@@ -161,7 +161,7 @@ class DocumentFile:
             " WHERE key > ? AND key NOT IN (SELECT key FROM removed) ORDER BY key",
             (last,),
         )
-        while part := rows.fetchmany(_PART):
+        while part := rows.fetchmany(_BYTES_AT_ONCE):
             for _, document, vector, checksum in part:
                 if checksum is None or checksum != _checksum(document, vector):
                     raise sqlite3.DatabaseError("the checksum of a row does not fit")
@@ -284,7 +284,7 @@ def _make(path: Path) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         blank = _connection(str(draft))
-        blank.executescript(_SCHEMA)
+        blank.executescript(_SQL_SCHEMA)
         blank.close()
         os.link(draft, path)
     except FileExistsError:  # another process was faster
@@ -296,7 +296,7 @@ def _make(path: Path) -> None:
 
 
 def _check_ours(path: Path) -> None:
-    check_database(path, _OURS, "a store")
+    check_database(path, _MEMORY_FILE_MARK, "a store")
     with path.open("rb") as file:
         header = file.read(100)
     if (version := int.from_bytes(header[60:64], "big")) != _FORMAT:

@@ -18,13 +18,13 @@ from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"category", "systems", "turn", "human_votes"}
-_WRITTEN = packaged(__package__, "shown.yaml")
+_SHOWN_YAML = packaged(__package__, "shown.yaml")
 # Names of fields in data rows and in openevals' examples.
-_OTHER_NAMES: dict[str, str] = _WRITTEN["names"]
+_OTHER_NAMES: dict[str, str] = _SHOWN_YAML["names"]
 # In which a judge is shown examples.
-WORDS: dict[str, str] = _WRITTEN["words"]
+WORDS: dict[str, str] = _SHOWN_YAML["words"]
 # One sentence for each of the paper's five failure modes, by name.
-MEANINGS: dict[str, str] = _WRITTEN["meanings"]
+MEANINGS: dict[str, str] = _SHOWN_YAML["meanings"]
 
 
 class ExampleFields(TypedDict):
@@ -134,7 +134,7 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 FIELDS = tuple(ExampleFields.__annotations__)
-_KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
+_EXAMPLE_KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
 
 
 def check_example(raw: Mapping[str, object]) -> NewExample:
@@ -147,8 +147,8 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
         raise InputError(f"an example must be an object, got {type(raw).__name__}")
     others = {new: raw[old] for old, new in _OTHER_NAMES.items() if old in raw}
     raw = {**others, **{n: value for n, value in raw.items() if n not in _OTHER_NAMES}}
-    if unknown := sorted(set(raw) - {*_KEYS, *_IGNORED_KEYS}):
-        raise InputError(f"an example has no {unknown!r}; it takes {list(_KEYS)!r}")
+    if unknown := sorted(set(raw) - {*_EXAMPLE_KEYS, *_IGNORED_KEYS}):
+        raise InputError(f"an example has no {unknown!r}; it takes {list(_EXAMPLE_KEYS)!r}")
     row = plain_row(raw)
     example = {name: row.get(name) for name in FIELDS}
     if example["output"] is None and kind_in(row) == "pair":

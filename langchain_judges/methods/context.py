@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 # waits for what is streamed.
 SPARE_THREADS = 8
 # Bytes of a token, by a cautious guess.
-_TOKEN = 3
+_TOKEN_BYTES = 3
 # Tokens that are kept for what is asked and replied, at most.
-_ASKED = 4000
+_TOKENS_ASKED = 4000
 
 
 @dataclass(frozen=True)
@@ -231,8 +231,8 @@ class JudgeContext:
         if not (tokens := own or min(known, default=None)):
             return {}, []
         # What is asked and replied needs room too.
-        free = tokens - min(_ASKED, tokens // 4)
-        cut = fitted(row, free * _TOKEN)
+        free = tokens - min(_TOKENS_ASKED, tokens // 4)
+        cut = fitted(row, free * _TOKEN_BYTES)
         return cut.texts, [
             Problem(
                 "input_cut",
@@ -311,7 +311,7 @@ def prompt_set(
         texts = {"response", "response_1"} & known
         if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
             raise _unknown(step, known, extra)
-        _check_spelling(step, extra - _FIELDS, known | _FIELDS)
+        _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
         if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
             prompt = _as_fenced(prompt, known)
@@ -346,7 +346,7 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
 # What names that differ on purpose differ by: a plural, a number, a side.
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
-_FIELDS = {*SAME, *Row.__annotations__, *Item.__annotations__}
+_ROW_FIELDS = {*SAME, *Row.__annotations__, *Item.__annotations__}
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:

@@ -52,7 +52,7 @@ WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples
 # The most that are shown.
 MOST = 5
 
-_WORDS = packaged(__package__, "words.yaml")
+_SHOT_WORDS = packaged(__package__, "words.yaml")
 
 
 def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]) -> str:
@@ -64,7 +64,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     if not shots:
         return ""
     rendered = [
-        _WORDS["example"].format(
+        _SHOT_WORDS["example"].format(
             number=number,
             input=shot["input"],
             response_1=shot["response_1"],
@@ -74,7 +74,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
         )
         for number, (shot, table, reply) in enumerate(shots, 1)
     ]
-    return str(_WORDS["examples"]).format(examples="\n\n".join(rendered))
+    return str(_SHOT_WORDS["examples"]).format(examples="\n\n".join(rendered))
 
 
 class FewShot(JudgeOptions):

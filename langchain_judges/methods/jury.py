@@ -29,7 +29,7 @@ from langchain_judges.rows.checks import Kind
 MemberWeights = Sequence[float] | Mapping[str, float]
 
 
-def _usable(weights: MemberWeights | None) -> MemberWeights | None:
+def _check_weights(weights: MemberWeights | None) -> MemberWeights | None:
     values = weights.values() if isinstance(weights, Mapping) else weights or [1.0]
     if not any(weight > 0 for weight in values) or any(weight < 0 for weight in values):
         raise ValueError
@@ -74,7 +74,7 @@ class Jury(Combination):
     combine: Literal["majority", "mean", "median"] = "majority"
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
-        AfterValidator(_usable),
+        AfterValidator(_check_weights),
         Owner(),
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
@@ -183,7 +183,7 @@ def verdict_of(
     if ballots.lost:
         why = verdict.why_not(account.failures, ballots.lost)
         return ensemble.unjudged(kind, account, why)
-    answer, score = _preferred(ballots) if kind == "pair" else _labelled(ballots, grades)
+    answer, score = _preferred(ballots) if kind == "pair" else _jury_label(ballots, grades)
     if answer is None:
         account.fail([ballots.undecided])
         why = f"Not judged: {ballots.undecided['detail']}."
@@ -214,7 +214,7 @@ def _pair_score(opinion: Opinion) -> float:
     return verdict.POINTS[opinion["preference"] or "tie"]
 
 
-def _labelled(
+def _jury_label(
     ballots: Ballots, grades: Sequence[float]
 ) -> tuple[verdict.Label | None, float | None]:
     """The label of one text, and its score."""

@@ -339,7 +339,7 @@ async def _gathered(
     shape = _wanted_of((*tools,), limits.calls)
     forms = [convert_to_openai_tool(each) for each in tools.values()]
     question = replace(question, tools=forms, reply_schema=shape)
-    described = "\n".join(map(_described, tools.values()))
+    described = "\n".join(map(_tool_line, tools.values()))
     lookups: list[Lookup] = []
     for number in range(1, limits.rounds + 1 if tools else 1):
         left = limits.calls - len(lookups)
@@ -348,7 +348,7 @@ async def _gathered(
         calls = _wanted(reply.data or {}, lookups)[:left]
         asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
         room = limits.total - sum(len(each["text"]) for each in lookups)
-        found = _within(room, await gather(asked))
+        found = _within_room(room, await gather(asked))
         for each in found:
             if each["status"] == "ok" and (part := _part_of(each)):
                 problem = Problem("input_cut", f"the tool: {part}")
@@ -360,7 +360,7 @@ async def _gathered(
     return lookups
 
 
-def _described(tool: BaseTool) -> str:
+def _tool_line(tool: BaseTool) -> str:
     form: Any = tool.tool_call_schema  # of MCP's tools a JSON schema
     schema = form if isinstance(form, dict) else form.model_json_schema()
     arguments = json.dumps(schema.get("properties") or {}, ensure_ascii=False)
@@ -395,7 +395,7 @@ async def _looked_up(
     row = account.run.replies if account.run else None
     # A result has no draft: a call that failed is not made again.
     result = await log.reply(
-        lambda: call.key, lambda _: _called(tools, call, limits), lambda _: True, row
+        lambda: call.key, lambda _: _call_tool(tools, call, limits), lambda _: True, row
     )
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"
@@ -404,26 +404,26 @@ async def _looked_up(
     return Lookup(tool=call.tool, arguments=call.arguments, **result)
 
 
-def _result(status: str, text: str, most: int = 500) -> _Result:
+def _cut_result(status: str, text: str, most: int = 500) -> _Result:
     return {"status": status, "characters": len(text), "text": _middle_cut(text, most)}
 
 
-async def _called(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits) -> _Result:
+async def _call_tool(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits) -> _Result:
     check_stop()
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools))
-        return _result("error", f"there is no tool {call.tool!r}; there are {known}")
+        return _cut_result("error", f"there is no tool {call.tool!r}; there are {known}")
     request = {"name": call.tool, "args": call.arguments, "id": call.key, "type": "tool_call"}
     try:
         message = await with_timeout(limits.seconds, _call_of(tool, request))
     except TimeoutError:
-        return _result("timeout", f"no result within {limits.seconds:g} seconds")
+        return _cut_result("timeout", f"no result within {limits.seconds:g} seconds")
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
-        return _result("error", f"{type(exc).__name__}: {exc}")
+        return _cut_result("error", f"{type(exc).__name__}: {exc}")
     text = plain(getattr(message, "content", message)) or "(nothing)"
     status = "error" if getattr(message, "status", "") == "error" else "ok"
-    return _result(status, text, limits.characters)
+    return _cut_result(status, text, limits.characters)
 
 
 def _call_of(tool: BaseTool, request: Any) -> Effect:
@@ -445,7 +445,7 @@ def _middle_cut(text: str, most: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
 
 
-def _within(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
+def _within_room(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
     """Look-ups as far as all that is shown has room."""
     found: list[Lookup] = []
     for each in lookups:
@@ -466,7 +466,7 @@ def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
     """
     from langchain_core.tools import StructuredTool
 
-    parts, page = _parts(row), characters - 100
+    parts, page = _row_parts(row), characters - 100
     files = {part.name: part.text for part in parts if part.is_file}
 
     def read_step(number: int, start: int = 0) -> str:
@@ -480,7 +480,7 @@ def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
         return _page(files[path], start, page)
 
     def search(text: str) -> str:
-        return _found(parts, text, page) or f"{text!r} stands nowhere"
+        return _found_in(parts, text, page) or f"{text!r} stands nowhere"
 
     steps = (f"{n} {part.name} ({len(part.text):,})" for n, part in enumerate(parts, 1))
     said: dict[Any, str] = {
@@ -500,7 +500,7 @@ def _page(text: str, start: int, size: int) -> str:
     return f"{text[start:end]}\n[characters {start} to {end} of {len(text)}]"
 
 
-def _found(parts: Sequence[_Part], text: str, room: int) -> str:
+def _found_in(parts: Sequence[_Part], text: str, room: int) -> str:
     """Occurrences of a text, each with its surroundings, within a number of characters."""
     pattern, lines = re.compile(re.escape(text), re.IGNORECASE), list[str]()
     for number, part in enumerate(parts, 1):
@@ -521,7 +521,7 @@ class _Part(NamedTuple):
     is_file: bool
 
 
-def _parts(row: Mapping[str, Any]) -> list[_Part]:
+def _row_parts(row: Mapping[str, Any]) -> list[_Part]:
     """Every part of a row in full."""
     parts: list[_Part] = []
     for field in READ:

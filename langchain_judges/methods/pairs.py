@@ -371,11 +371,11 @@ def order_verdict(
         absent = [ORDER_NAMES[order] for order in options.order_list if order not in answers]
         why = why_not(account.failures, f"{lack} ({', '.join(absent)})")
         return not_judged(**account.booked, rationale=why)
-    said = {order: _answer(answers[order]) for order in sorted(answers)}
+    said = {order: _as_answer(answers[order]) for order in sorted(answers)}
     scores = _summed(said.values())
     # Probabilities and plain points are never averaged together.
     probable = all(each.probability is not None for each in said.values())
-    mean = fmean(_score(each, probable) for each in said.values())
+    mean = fmean(_answer_score(each, probable) for each in said.values())
     labels = [each.preference for each in said.values()]
     preference = combine(options.order_rule, labels)
     if options.order_rule == "score_mean":
@@ -401,13 +401,13 @@ def order_verdict(
     }
 
 
-def _answer(said: Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
+def _as_answer(said: Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
     if isinstance(said, OrderAnswer):
         return said
     return OrderAnswer(said) if isinstance(said, str) else OrderAnswer(prefer(said), None, said)
 
 
-def _score(said: OrderAnswer, probable: bool) -> float:
+def _answer_score(said: OrderAnswer, probable: bool) -> float:
     if said.score is not None:
         return said.score
     if not probable or said.preference == "tie":

@@ -117,14 +117,14 @@ def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ..
         return None
     if isinstance(criteria, str) or not criteria:
         raise ValueError("no list of criteria")
-    plan = tuple(map(_criterion, criteria))
+    plan = tuple(map(_criterion_shape, criteria))
     names = [criterion["name"].casefold() for criterion in plan]
     if len(set(names)) < len(names):
         raise ValueError("two criteria of one name")
     return plan
 
 
-def _criterion(criterion: PlanLineLike) -> PlanLine:
+def _criterion_shape(criterion: PlanLineLike) -> PlanLine:
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
         criterion = {}
@@ -182,7 +182,7 @@ class PlanScore(TypedDict):
     explanation: str
 
 
-def _score(value: object) -> object:
+def _plain_score(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)  # JSON has one kind of number, and some clients read all as doubles
     if isinstance(value, float):
@@ -194,7 +194,7 @@ def _score(value: object) -> object:
 
 def score_within(scale: tuple[int, int]) -> Any:
     """The type of a whole score on a scale; true and false are no scores."""
-    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_score)]
+    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_plain_score)]
 
 
 @cache

@@ -69,7 +69,7 @@ def worded(name: str, task: Task, wording: Wording) -> Task:
     return {**task, "question": f"{task['question']} {added}".strip()}
 
 
-_OWN = ["about", "everyone", "panel", "sought"]
+_TASK_FIELDS = ["about", "everyone", "panel", "sought"]
 
 
 def read_task(task: str | Mapping[str, str]) -> Task:
@@ -89,7 +89,7 @@ def read_task(task: str | Mapping[str, str]) -> Task:
     ):
         raise OptionError(
             f"`task` must be one of {sorted(TASKS)!r} or {{'question', 'quality'}}, and "
-            f"optionally {_OWN!r}, all texts, the `question` not empty, `panel` one of "
+            f"optionally {_TASK_FIELDS!r}, all texts, the `question` not empty, `panel` one of "
             f"{list(PANELS)!r}; got {task!r}"
         )
     # What the caller calls good counts for everybody.
@@ -102,7 +102,7 @@ def read_task(task: str | Mapping[str, str]) -> Task:
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")
 
 
-def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
+def _checked_task(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
     read_task(task)
     return task
 
@@ -110,11 +110,11 @@ def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
 _RULE = f"one of {', '.join(map(repr, sorted(TASKS)))} or {{'question', 'quality'}}"
 
 # An option that says what a judgment is about.
-AboutTask = Annotated[str | Mapping[str, str], BeforeValidator(_checked), Rule(_RULE)]
+AboutTask = Annotated[str | Mapping[str, str], BeforeValidator(_checked_task), Rule(_RULE)]
 # The same, which may be chosen from the pair.
 AutoTask = Annotated[
     str | Mapping[str, str],
-    BeforeValidator(lambda task: task if task == "auto" else _checked(task)),
+    BeforeValidator(lambda task: task if task == "auto" else _checked_task(task)),
     Rule(f"'auto', {_RULE}"),
 ]
 

@@ -43,7 +43,7 @@ from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
 
 # The class of what was not judged, which is never right.
-_UNREAD: Any = object()
+_OTHER_CLASS: Any = object()
 
 
 def precision(
@@ -157,7 +157,7 @@ def balanced_accuracy(
     judgments, truths = as_list(judge), as_list(labels)
     cases = match(judgments, truths)
     if errors == "wrong":
-        unread = [_UNREAD if value_of(each)[0] is None else each for each in judgments]
+        unread = [_OTHER_CLASS if value_of(each)[0] is None else each for each in judgments]
         cases = replace(match(unread, truths), failed=cases.failed)
     answers, truth = cases.columns
     targets = classes_of(truth)
@@ -223,7 +223,7 @@ def auc(
     """
     check_confidence(confidence)
     cases = match(scores, labels, "score")
-    x, y = as_floats(cases.columns[0]), _flags(cases.columns[1], positive)
+    x, y = as_floats(cases.columns[0]), _are_positive(cases.columns[1], positive)
     if not y.any() or y.all():
         return cases.undefined("one of the two classes is absent")
     value = _area(x, y)
@@ -246,7 +246,7 @@ def auc(
     return result(interval=share_interval(value, se, rare, freedom, confidence), se=se)
 
 
-def _flags(labels: Iterable[Label], positive: Label) -> Flags:
+def _are_positive(labels: Iterable[Label], positive: Label) -> Flags:
     return np.asarray([label == positive for label in labels], dtype=bool)
 
 

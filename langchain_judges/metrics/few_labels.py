@@ -85,7 +85,7 @@ def ppi_mean(
         return result(value, no_interval="only one group", lam=weight)
     variance = standard_error(y - weight * f, clusters) ** 2
     variance += weight**2 * float(np.var(unlabelled, ddof=1)) / len(unlabelled)
-    spread, hits = _range(np.concatenate([y, f, unlabelled]))
+    spread, hits = _value_range(np.concatenate([y, f, unlabelled]))
     wide = math.sqrt(variance + PSEUDO_LABELS * spread**2 / (units * len(y)))
     half = wide * student_quantile(confidence, units - 1)
     interval = Interval.around(value, half)
@@ -99,7 +99,7 @@ def ppi_mean(
 PSEUDO_LABELS = 2.0
 
 
-def _range(values: Floats) -> tuple[float, bool]:
+def _value_range(values: Floats) -> tuple[float, bool]:
     """Range of the values, and whether they are shares in [0, 1]."""
     if values.min() >= 0 and values.max() <= 1:
         return 1.0, True

@@ -126,7 +126,7 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
     if groups is None and np.isin(scores, (0, 1)).all():
         interval = wilson_interval(p * n, n, confidence)
     else:
-        freedom = math.inf if groups is None else _telling(scores, clusters) - 1
+        freedom = math.inf if groups is None else _telling_groups(scores, clusters) - 1
         interval = _effective_wilson(scores, se, units, freedom, confidence)
         if groups is not None:
             interval = _at_most_whole_groups(interval, scores, clusters, confidence)
@@ -147,7 +147,7 @@ def standard_error(values: Floats, groups: Ints) -> float:
     return _clustered_se(values, groups) * math.sqrt(units / (units - 1))
 
 
-def _telling(scores: Floats, groups: Ints) -> int:
+def _telling_groups(scores: Floats, groups: Ints) -> int:
     """Number of groups with the rarer outcome, plus one; all groups if there is none."""
     rarer = scores if scores.mean() < 0.5 else 1 - scores
     holding, units = len(np.unique(groups[rarer > 0])), int(groups.max()) + 1

@@ -179,7 +179,7 @@ def system_order(
     order = {key: i for i, key in enumerate(dict.fromkeys(row[3] for row in rows))}
     clusters = np.asarray([order[row[3]] for row in rows], dtype=np.int64)
     found = sorted({str(name) for row in rows for name in row[0]})
-    columns = _columns(found, [(row[0], row[1], row[2]) for row in rows])
+    columns = _points_of_systems(found, [(row[0], row[1], row[2]) for row in rows])
     count = max(1, len(found) * (len(found) - 1) // 2)
     level = 1 - (1 - confidence) / count
     means = [
@@ -207,7 +207,7 @@ def system_order(
 _Row = tuple[Sequence[str | None], Sequence[float | None], Sequence[float | None]]
 
 
-def _columns(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Floats]:
+def _points_of_systems(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Floats]:
     """The number of texts of each system by row, and their points by either side."""
     columns = {name: np.zeros((3, len(rows))) for name in names}
     for place, row in enumerate(rows):

@@ -101,7 +101,7 @@ class Result(float):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data; NaN becomes None."""
         fields = {"value": float(self), **self.__dict__}
-        return {name: _plain(value) for name, value in fields.items()}
+        return {name: _finite(value) for name, value in fields.items()}
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a result cannot be changed: `{name}`")
@@ -135,14 +135,14 @@ class Findings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data; what is not finite becomes None."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return {name: _finite(value) for name, value in vars(self).items()}
 
 
-def _plain(value: object) -> Any:
+def _finite(value: object) -> Any:
     if isinstance(value, Result | Findings):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

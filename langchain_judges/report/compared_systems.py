@@ -76,7 +76,7 @@ class Duel:
         for name, rows in self.deciding().items():
             if rows:
                 lines += ["", f"Won by {name}:", ""]
-            lines += [f"- {row['id']}: {_line(row['rationale'])}" for row in rows]
+            lines += [f"- {row['id']}: {_reason_line(row['rationale'])}" for row in rows]
         return "\n".join(lines) + "\n"
 
 
@@ -115,5 +115,5 @@ def _standing(better: Ranked) -> str:
     return f"not settled; about {more} of the two would settle a lead of this size"
 
 
-def _line(text: str | None) -> str:
+def _reason_line(text: str | None) -> str:
     return " ".join((text or "no reason given").split())[:300]

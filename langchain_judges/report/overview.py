@@ -106,19 +106,19 @@ def overview(report: Measured) -> list[Line]:
     if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
         wrong.pop("bias.first_slot_rate")
     return [
-        _line(f"Agreement with {report.sample.whom}{what}", top, report.sample),
-        *_lines(titles, report),
+        _table_line(f"Agreement with {report.sample.whom}{what}", top, report.sample),
+        *_table_lines(titles, report),
         *(
             Line(each.title, each.word, each.brief or each.reason, each.basis)
             for each in report.uses.values()
         ),
-        *_lines(wrong, report),
+        *_table_lines(wrong, report),
     ]
 
 
-def _lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
+def _table_lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
     found = {key: report.numbers[key] for key in titles if key in report.numbers}
-    return [_line(titles[key], number, report.sample) for key, number in found.items()]
+    return [_table_line(titles[key], number, report.sample) for key, number in found.items()]
 
 
 # What a number counts, where it does not count rows.
@@ -129,7 +129,7 @@ _COUNTED = {
 }
 
 
-def _line(title: str, number: Number, sample: Sample) -> Line:
+def _table_line(title: str, number: Number, sample: Sample) -> Line:
     result = number.result
     if math.isnan(result):
         return Line(title, "", f"unknown: {result.reason}", "")
@@ -185,7 +185,7 @@ def next_step(report: Measured) -> NextStep:
     """The one thing to do next, the most harmful first."""
     sample, uses = report.sample, report.uses
     words = {use: answer.word for use, answer in uses.items()}
-    if mend := _failures(report):
+    if mend := _lost_rows(report):
         return mend
     if report.headline.result.n and sample.divided > len(sample.rows) / 5:
         return _sharpen_for_people(report)
@@ -194,7 +194,7 @@ def next_step(report: Measured) -> NextStep:
         return _mend_mistakes(report)
     helps = any(each.labels or each.missing for each in uses.values())
     if helps or set(words.values()) == {"not measured"}:
-        return _label(report, min(labels, default=0))
+        return _label_counts(report, min(labels, default=0))
     if {"not yet", "no"} & {*words.values()}:
         return _mend_mistakes(report)
     fine = [uses[use].title.lower() for use, word in words.items() if word == "yes"]
@@ -210,7 +210,7 @@ def _trust(report: Measured, *more: str) -> str:
     return shlex.join(["langchain-judges", "trust", rows, *columns, *more])
 
 
-def _failures(report: Measured) -> NextStep | None:
+def _lost_rows(report: Measured) -> NextStep | None:
     lost = report.numbers["failures.failed"].result
     if not lost or lost < 0.1:
         return None
@@ -223,7 +223,7 @@ def _failures(report: Measured) -> NextStep | None:
     )
 
 
-def _label(report: Measured, number: int) -> NextStep:
+def _label_counts(report: Measured, number: int) -> NextStep:
     rows, verdicts, *_ = report.files
     free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
@@ -276,7 +276,7 @@ def _mend_mistakes(report: Measured) -> NextStep:
     mistakes = [row for row in sample.mistakes if row.label is not None]
     kinds = Counter[tuple[Label | None, Label | None]]((r.label, r.answer) for r in mistakes)
     if not kinds:
-        return _label(report, 0)
+        return _label_counts(report, 0)
     (label, answer), count = kinds.most_common(1)[0]
     shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)][:3]
     names = [f"row {each.row.get('id') or each.place}" for each in shown]

@@ -127,7 +127,7 @@ class TrustReport(Measured, WrittenReport):
         # Verdicts of other runnables may lack parts of it.
         usages = (row.verdict.get("usage") or {} for row in sample.rows)
         self.usage: Usage = add_usage({**no_usage(), **usage} for usage in usages)
-        self.dollars = _dollars(sample)
+        self.dollars = _report_dollars(sample)
 
     @property
     def n_disagreements(self) -> int:
@@ -191,7 +191,7 @@ def _classes(sample: Sample) -> Sequence[str] | None:
     return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
 
 
-def _dollars(sample: Sample) -> float | None:
+def _report_dollars(sample: Sample) -> float | None:
     """Cost of the rows, if the price of every reply is known."""
     costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
     complete = len(costs) == len(sample.rows) and None not in costs

@@ -159,7 +159,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
 
     places = range(len(sample.rows))
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
-    parts = _parts(sample, gap, judge, people, unit)
+    parts = _gap_by_part(sample, gap, judge, people, unit)
     apart = [part for part in parts if decided(part.result, limit) == "no"]
     word: Word = "no" if apart else decided(whole.result, limit)
     used = [judge[i] is not None and people[i] is not None for i in places]
@@ -202,7 +202,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
 LEAST_OF_A_PART = 8
 
 
-def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
+def _gap_by_part(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
     """The gap by system where rows name some, else by category; all at one level.
 
     Those that are furthest off come first.

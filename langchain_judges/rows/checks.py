@@ -145,7 +145,7 @@ def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
 # What a rubric may need of a row.
 Need = Literal["expected", "source", "calls", "image", "audio", "conversation"]
 _NOTHING = "there is nothing to judge by: the judge needs"
-_NEEDED: Mapping[Need, str] = {
+_NEEDED_REFERENCE: Mapping[Need, str] = {
     "expected": f"{_NOTHING} a reference to compare with (`expected`)",
     "source": f"{_NOTHING} a source to check against (`source`)",
     "calls": "there are no tool calls",
@@ -177,11 +177,11 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     if missing is None:
         return ""
     if missing in ("expected", "source"):
-        return f"{_NEEDED[missing]}; {fields_of(item)}"
+        return f"{_NEEDED_REFERENCE[missing]}; {fields_of(item)}"
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
     is_text = isinstance(item.get("output"), str)
     held = "text" if is_text else ", ".join(dict.fromkeys(kinds))
-    return f"{_NEEDED[missing]} in the output; it holds: {held}"
+    return f"{_NEEDED_REFERENCE[missing]} in the output; it holds: {held}"
 
 
 _SPEAKERS = ("user", "assistant")
@@ -273,8 +273,8 @@ def check_item(item: Any) -> None:
         check_text(answer, "expected")
 
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)([.,]\d+)?")
-_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
+_NUMBER_TEXT = re.compile(r"-?(0|[1-9]\d*)([.,]\d+)?")
+_EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 
 # What a label of a pair may be.
 SIDES = ("A", "B", "tie")
@@ -328,15 +328,15 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
     >>> typed_like([0, 1], "1"), typed_like(["1", "2"], 1), typed_like([0, 1], "polite")
     (1, '1', 'polite')
     """
-    kinds = {_TYPES.get(type(each)) for each in labels}
-    if kinds == {str} and _TYPES.get(type(label)) is float:
+    kinds = {_EXACT_TYPES.get(type(each)) for each in labels}
+    if kinds == {str} and _EXACT_TYPES.get(type(label)) is float:
         return str(label)
     return number_in(label) if kinds == {float} else label
 
 
 def number_in(cell: object) -> Any:
     """The number that a text spells, with a comma too; anything else unchanged."""
-    is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell)
+    is_number = isinstance(cell, str) and _NUMBER_TEXT.fullmatch(cell)
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
 

@@ -15,13 +15,13 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 # What a content block holds, by its type, in the forms of LangChain and of providers.
-_KINDS = {
+_KIND_OF_TYPE = {
     **dict.fromkeys(("image", "image_url", "input_image"), "image"),
     **dict.fromkeys(("audio", "input_audio"), "audio"),
     **dict.fromkeys(("file", "input_file", "document", "media"), "file"),
     "video": "video",
 }
-_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
+_MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 
 
 def kind_of_block(block: object) -> str | None:
@@ -32,7 +32,7 @@ def kind_of_block(block: object) -> str | None:
     """
     if not isinstance(block, Mapping) or isinstance(block.get("text"), str):
         return None
-    return _KINDS.get(str(block.get("type")))
+    return _KIND_OF_TYPE.get(str(block.get("type")))
 
 
 def mark_of(block: Mapping[str, object]) -> str:
@@ -77,21 +77,21 @@ def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
     Returns:
         The text itself if none of its marks has a block.
     """
-    if not _MARK.search(text):
+    if not _MEDIA_MARK.search(text):
         return text
     blocks = {mark_of(block): block for block in media_in(holder)}
     content: list[str | dict[str, Any]] = []
     start = 0
-    for mark in _MARK.finditer(text):
+    for mark in _MEDIA_MARK.finditer(text):
         if mark[0] in blocks:
-            content += [_text(text[start : mark.end()]), _standard(blocks[mark[0]])]
+            content += [_text_block(text[start : mark.end()]), _standard(blocks[mark[0]])]
             start = mark.end()
     if not content:
         return text
-    return [part for part in [*content, _text(text[start:])] if part]
+    return [part for part in [*content, _text_block(text[start:])] if part]
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     """A text as a block, empty if the text is blank."""
     return {"type": "text", "text": text} if text.strip() else {}
 

@@ -32,7 +32,7 @@ _ROLES = {
     "function": "tool",
 }
 # Types of messages; a document may have another `type` and a `content`.
-_TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
+_SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
 
 def messages_in(value: object) -> list[Message]:
@@ -43,21 +43,21 @@ def messages_in(value: object) -> list[Message]:
     messages: list[Message] = []
     for part in parts:
         # JSON has no tuples: in a file ("user", "Hello") is a list.
-        read = list(_read(tuple(part) if isinstance(part, list) else part))
+        read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
         if not read and not _is_silent(part):
             return []
         messages += read
     return messages
 
 
-def _read(value: object) -> Iterator[Message]:
+def _messages_of(value: object) -> Iterator[Message]:
     """Yield the messages of one value; nothing if it is no message."""
     fields = message_fields(_of_tuple(value) if isinstance(value, tuple) else value)
     if items := list(_response_item(fields)):
         yield from items
         return
     kind = fields.get("type")
-    role = fields.get("role") or (kind if kind in _TYPES else None)
+    role = fields.get("role") or (kind if kind in _SPEAKERS else None)
     if not isinstance(role, str):
         return
     role = _ROLES.get(role, role)
@@ -74,14 +74,14 @@ def _read(value: object) -> Iterator[Message]:
     if role in ("user", "assistant") and isinstance(content, list):
         results = [_result_block(block) for block in content if _is_result(block)]
         content = [block for block in content if not (_is_result(block) or _is_call(block))]
-    said = [_message(role, content, fields, calls)]
+    said = [_record_message(role, content, fields, calls)]
     if results and not calls and not plain(content).strip():
         said = []
     # A user brings results back; a provider's own tools answer within the message that calls.
     yield from [*results, *said] if role == "user" else [*said, *results]
 
 
-def _message(
+def _record_message(
     role: str, content: str | list[Any], fields: Mapping[str, Any], calls: list[ToolCall]
 ) -> Message:
     message: Message = {"role": role, "content": content}
@@ -258,10 +258,10 @@ _ENDLESS = "data that contain themselves, or are nested too deep, cannot be read
 
 def _dumped(value: object) -> object:
     dump = getattr(value, "model_dump", None)
-    return plain_data(dump()) if callable(dump) else _words(value)
+    return plain_data(dump()) if callable(dump) else _python_form(value)
 
 
-def _words(value: object) -> str:
+def _python_form(value: object) -> str:
     """Python's form of a value, without its address: it is another in each process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
@@ -285,12 +285,12 @@ def plain_data(value: Any) -> Any:
     if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
         return value
     try:
-        return _plain(value)
+        return _json_value(value)
     except RecursionError as exc:
         raise InputError(_ENDLESS) from exc
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(plain_data, value))
     if isinstance(value, set | frozenset):
@@ -300,7 +300,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name, None) for each in fields(value)}
     if isinstance(value, Mapping):
-        return {_key(name): plain_data(part) for name, part in value.items()}
+        return {_json_key(name): plain_data(part) for name, part in value.items()}
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
         value = value if (value == value) is True else None
@@ -314,5 +314,5 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _key(name: object) -> object:
-    return name if isinstance(name, str | int | float | None) else _words(name)
+def _json_key(name: object) -> object:
+    return name if isinstance(name, str | int | float | None) else _python_form(name)

@@ -23,7 +23,7 @@ LARGEST_CELL = 2**31 - 1
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
-_MARKS = {
+_BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -85,10 +85,10 @@ def delimited(path: Path, separator: str) -> Iterator[dict[str, Any]]:
             text.readline()
         else:
             separator = _separator(head, separator)
-        yield from _records(path, _lines(text, separator))
+        yield from _records(path, _csv_records(text, separator))
 
 
-def _lines(text: Iterable[str], separator: str) -> Iterator[list[str]]:
+def _csv_records(text: Iterable[str], separator: str) -> Iterator[list[str]]:
     # The limit is the whole process's: it is set wherever a reader begins to read.
     csv.field_size_limit(LARGEST_CELL)
     return csv.reader(text, delimiter=separator)
@@ -98,7 +98,7 @@ def _separator(head: str, usual: str) -> str:
     """The separator by which most records have as many cells as the first has."""
 
     def fit(separator: str) -> tuple[float, bool, int]:
-        read = filter(None, _lines(io.StringIO(head, newline=""), separator))
+        read = filter(None, _csv_records(io.StringIO(head, newline=""), separator))
         lines = list(itertools.islice(read, _FIRST))
         width = len(lines[0]) if lines else 0
         whole = lines[:-1] or lines  # the last one may be cut
@@ -113,8 +113,8 @@ def _encoding_of(path: Path, _changed: int) -> str:
     """The encoding of a file; one that is guessed is said, once."""
     with open_bytes(path) as file:
         head = file.read(4)
-        if mark := next((mark for mark in _MARKS if head.startswith(mark)), None):
-            return _MARKS[mark]
+        if mark := next((mark for mark in _BYTE_ORDER_MARKS if head.startswith(mark)), None):
+            return _BYTE_ORDER_MARKS[mark]
         file.seek(0)
         try:
             for line in file:
@@ -178,7 +178,7 @@ def _records(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[dict[str, An
         return
     ahead = list(itertools.islice(rows, _FIRST))
     _check_head(path, head, ahead)
-    names = _names(head)
+    names = _column_names(head)
     for number, row in enumerate(itertools.chain(ahead, rows), 1):
         if not any(cell not in (None, "") for cell in row):
             continue
@@ -208,7 +208,7 @@ def _check_head(path: Path, head: Sequence[Any], rows: Sequence[Sequence[Any]]) 
             )
 
 
-def _names(head: Sequence[Any]) -> list[str]:
+def _column_names(head: Sequence[Any]) -> list[str]:
     """The names of the columns; one that is there twice, or missing, has its letter."""
     names: list[str] = []
     for place, cell in enumerate(head):

@@ -22,7 +22,7 @@ _UNJUDGED = "D9D9D9"
 Rows = Callable[[], Iterable[Sequence[object]]]
 
 
-def _plain(cell: object) -> object:
+def _excel_cell(cell: object) -> object:
     """A cell as Excel holds it: a number, or a text that is no formula."""
     if cell is None or isinstance(cell, bool | int | float):
         return cell
@@ -78,7 +78,7 @@ class Book:
         sheet.append([self._styled(sheet, name, bold=True) for name in head])
         number = 1
         for number, row in enumerate(rows(), 2):
-            sheet.row_dimensions[number].height = _LINE * _lines(row, widths)
+            sheet.row_dimensions[number].height = _LINE * _lines_shown(row, widths)
             sheet.append(
                 self._styled(
                     sheet, cell, colours.get(str(cell), _UNJUDGED) if place in labels else ""
@@ -92,7 +92,7 @@ class Book:
         self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
     ) -> Any:
         styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
-        cell = self._cell(sheet, value if is_raw else _plain(value))
+        cell = self._cell(sheet, value if is_raw else _excel_cell(value))
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
         if bold:
             cell.font = styles.Font(bold=True)
@@ -105,7 +105,7 @@ class Book:
         self._book.save(path)
 
 
-def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
+def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
     """Number of lines shown of a row."""
     lines = 1
     for cell, width in zip(row, widths, strict=True):
@@ -114,7 +114,7 @@ def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
     return min(lines, _TALLEST)
 
 
-def _number(text: str) -> int | str:
+def _number_spelt(text: str) -> int | str:
     """The number that a count spells; anything else unchanged."""
     bare = text.replace(",", "")
     return int(bare) if bare.isdecimal() and bare.isascii() else text
@@ -156,7 +156,7 @@ class XlsxFile(TableFile):
         self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]
         filled = [
-            [_number(cell) for cell in (*line, *[""] * (len(HEAD) - len(line)))]
+            [_number_spelt(cell) for cell in (*line, *[""] * (len(HEAD) - len(line)))]
             for line in lines
         ]
         self._book.add("summary", HEAD, lambda: filled)

@@ -165,7 +165,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
         super().__init__(state)
-        self._rows = _judged(state)
+        self._rows = _judge_in_threads(state)
         self._table: list[tuple[Mapping[str, object], ResultRow]] | None = None
 
     def __next__(self) -> ResultRow:
@@ -242,7 +242,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         self.close()
 
 
-def _judged(state: RunState) -> Generator[ResultRow, None, None]:
+def _judge_in_threads(state: RunState) -> Generator[ResultRow, None, None]:
     """Judge in threads; no part of the run refers to it, so that one that is dropped ends."""
     state.open()
     pool = ThreadPoolExecutor(state.open_rows)
@@ -254,7 +254,7 @@ def _judged(state: RunState) -> Generator[ResultRow, None, None]:
                 while window.has_room() and (row := state.take()):
                     window.start(_started(state, row, pool))
                 if window.next_is_there():
-                    yield state.deliver(_result(state, window))
+                    yield state.deliver(_result_of(state, window))
                 elif window.unfinished:
                     finished.get()
                     window.unfinished -= 1
@@ -287,7 +287,7 @@ def _started(state: RunState, row: RunRow, pool: ThreadPoolExecutor) -> Future[R
     return future
 
 
-def _result(state: RunState, window: Window[Future[ResultRow]]) -> ResultRow:
+def _result_of(state: RunState, window: Window[Future[ResultRow]]) -> ResultRow:
     try:
         return window.rows.popleft().result()
     except RunStopped:
@@ -470,7 +470,7 @@ def assert_judged(
             break
     if len(data) - len(failures) < ceil(min_pass * len(data) - 1e-9):
         count = f"{len(data) - len(failures)} of {len(data)}"
-        reasons = (_reason(i, results[i]) for i in failures)
+        reasons = (_failure_reason(i, results[i]) for i in failures)
         raise AssertionError("\n".join([f"{count} rows pass, {min_pass:.0%} must:", *reasons]))
     return [results[i] for i in range(len(data))]
 
@@ -484,7 +484,7 @@ def _passes(row: ResultRow) -> bool:
     return str(verdict["label"]) == str(label)
 
 
-def _reason(place: int, row: ResultRow) -> str:
+def _failure_reason(place: int, row: ResultRow) -> str:
     verdict = outcome_of(row)
     name = row.get("id") or f"row {place + 1}"
     if not judged_row(row):

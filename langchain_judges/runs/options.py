@@ -25,7 +25,7 @@ else:
 FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
 
 
-def _limits(value: object) -> object:
+def _check_rate_limiter(value: object) -> object:
     if value is not None and not (hasattr(value, "acquire") or hasattr(value, "turn")):
         raise ValueError
     return value
@@ -111,7 +111,7 @@ class RunOptions(RunLimits):
     max_dollars: Annotated[float, Gt(0)] | None = None
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter | MinuteLimiter] | None,
-        AfterValidator(_limits),
+        AfterValidator(_check_rate_limiter),
         NotSerialisable(),
         Rule("a LangChain rate limiter or None"),
     ] = None

@@ -34,7 +34,7 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 _LOG = logging.getLogger(__name__)
 # The beginning of every row: a line without it is not a result.
 _FIRST = b'{"index": 0, "key": "'
-_OWN = re.compile(rb'\{"index": \d+, "key": "[0-9a-f]{32}", "kind": "')
+_OWN_LINE = re.compile(rb'\{"index": \d+, "key": "[0-9a-f]{32}", "kind": "')
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -110,7 +110,7 @@ def changed_line(path: Path) -> int | None:
 
 def _is_ours(line: bytes) -> bool:
     """Whether a damaged line begins as ours do, with a key."""
-    return _OWN.match(line) is not None
+    return _OWN_LINE.match(line) is not None
 
 
 def _is_begun(line: bytes) -> bool:

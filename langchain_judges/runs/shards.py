@@ -20,7 +20,7 @@ from langchain_judges.runs.results import read_receipt, row_in, write_receipt
 from langchain_judges.runs.run_row import ResultRow, digest_of, judged_row
 from langchain_judges.runs.tables import FORMS, records_of, write_results
 
-_PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
+_PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Receipt(NamedTuple):
 def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
     """The parts in a folder, by number."""
     for path in sorted(folder.iterdir()):
-        if name := _PART.fullmatch(path.name):
+        if name := _PART_NAME.fullmatch(path.name):
             yield path, Shard(int(name[1]), int(name[2]))
 
 
@@ -137,10 +137,10 @@ def merge(
     place, target = Path(source), Path(out)
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts, mark = _parts(place) if place.is_dir() else ([records_of(place)], None)
+    parts, mark = _run_parts(place) if place.is_dir() else ([records_of(place)], None)
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
-    places, judged = _places(parts, mark)
+    places, judged = _row_places(parts, mark)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as draft:
@@ -150,7 +150,7 @@ def merge(
     return Merged(len(places), judged, len(parts))
 
 
-def _parts(folder: Path) -> tuple[list[Path], str]:
+def _run_parts(folder: Path) -> tuple[list[Path], str]:
     """The parts of one finished run in a folder, and the mark of its judge."""
     parts = dict(parts_of(folder))
     sizes = {shard.of for shard in parts.values()}
@@ -175,7 +175,7 @@ def _parts(folder: Path) -> tuple[list[Path], str]:
     return list(parts), found[0].mark
 
 
-def _places(
+def _row_places(
     parts: list[Path], wanted: str | None
 ) -> tuple[list[tuple[int, int, int, int]], int]:
     """Index, part, offset and length of each row, by index; and how many are judged.

@@ -20,7 +20,7 @@ from langchain_judges.runs.summary import Criteria
 
 _LOG = logging.getLogger(__name__)
 # Rows of a group in a Parquet file.
-_AT_ONCE = 1_000
+_ROWS_AT_ONCE = 1_000
 _OWN, _JUDGE = "own.", "judge."
 # Columns of the judge that hold numbers, even where all are missing.
 _NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
@@ -53,12 +53,12 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
         else:
             cells["preference"] = names.get(str(cells["preference"]), cells["preference"])
             cells["flipped"] = outcome.get("flipped")
-    cells["failures"] = "; ".join(map(_failure, outcome.get("failures") or [])) or None
+    cells["failures"] = "; ".join(map(_failure_line, outcome.get("failures") or [])) or None
     cells["calls"] = (outcome.get("usage") or {}).get("calls")
     return cells | ({"cost": result["cost"]} if "cost" in result else {})
 
 
-def _failure(failure: Mapping[str, Any]) -> str:
+def _failure_line(failure: Mapping[str, Any]) -> str:
     where = " ".join(filter(None, (failure.get("step"), failure.get("unit"))))
     return f"{where}: {failure.get('reason')} {failure.get('detail') or ''}".strip()
 
@@ -75,7 +75,7 @@ def _by_criterion(result: ResultRow) -> dict[str, object]:
 
 def named_cells(own: Iterable[str], judged: Mapping[str, object]) -> dict[str, object]:
     """Cells of the judge; beside a column of one's own of that name as `judge.NAME`."""
-    return {free_name(name, own): _readable(cell) for name, cell in judged.items()}
+    return {free_name(name, own): _inert_cell(cell) for name, cell in judged.items()}
 
 
 def free_name(name: str, own: Iterable[str]) -> str:
@@ -88,11 +88,11 @@ def free_name(name: str, own: Iterable[str]) -> str:
     return name
 
 
-def _readable(cell: object) -> object:
+def _inert_cell(cell: object) -> object:
     return clean(cell) if isinstance(cell, str) else cell
 
 
-def _text(cell: object) -> object:
+def _cell_text(cell: object) -> object:
     is_nested = isinstance(cell, list | tuple | dict)
     return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
 
@@ -167,8 +167,8 @@ class TableFile:
     def _own_cell(self, cell: object) -> object:
         if self._is_raw:
             return cell
-        safe = inert_cell(_text(cell))
-        self._altered += safe != _text(cell)
+        safe = inert_cell(_cell_text(cell))
+        self._altered += safe != _cell_text(cell)
         return safe
 
     def _wait(self, row: dict[str, object]) -> None:
@@ -181,9 +181,9 @@ class TableFile:
     def _cells(self, row: Mapping[str, object], names: Iterable[str]) -> list[object]:
         """The cells of a row for people: the judge's are rounded, and inert."""
         return [
-            _text(row.get(key))
+            _cell_text(row.get(key))
             if key.startswith(_OWN)
-            else inert_cell(rounded(_text(row.get(key))))
+            else inert_cell(rounded(_cell_text(row.get(key))))
             for key in names
         ]
 
@@ -222,7 +222,7 @@ class ParquetFile(TableFile):
 
     def _wait(self, row: dict[str, object]) -> None:
         self._batch.append(row)
-        if len(self._batch) == _AT_ONCE:
+        if len(self._batch) == _ROWS_AT_ONCE:
             self._flush()
 
     def _flush(self) -> None:
@@ -242,7 +242,7 @@ class ParquetFile(TableFile):
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
             return pa.array(cells)
         # Parquet cannot hold lone surrogates.
-        texts = (None if cell is None else str(_text(cell)) for cell in cells)
+        texts = (None if cell is None else str(_cell_text(cell)) for cell in cells)
         return pa.array([encodable(text) for text in texts])
 
     def _common(self, one: Any, other: Any) -> Any:
@@ -281,5 +281,5 @@ class ParquetFile(TableFile):
             return table[key]
         cells = table[key].to_pylist()
         if pa.types.is_string(kind):
-            cells = [None if cell is None else str(_text(cell)) for cell in cells]
+            cells = [None if cell is None else str(_cell_text(cell)) for cell in cells]
         return pa.array(cells, kind)

@@ -55,9 +55,9 @@ _CRITERION = "label."
 
 
 # Rows of a DataFrame that are turned into records at a time.
-_AT_ONCE = 1_000
+_RECORDS_AT_ONCE = 1_000
 # What a prompt may follow from.
-_SHOWN = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
+_SHOWN_FIELDS = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 
 @dataclass(frozen=True)
@@ -255,13 +255,13 @@ class _Again:
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
-    for start in range(0, len(frame), _AT_ONCE):
-        for record in frame.iloc[start : start + _AT_ONCE].to_dict("records"):
+    for start in range(0, len(frame), _RECORDS_AT_ONCE):
+        for record in frame.iloc[start : start + _RECORDS_AT_ONCE].to_dict("records"):
             yield {str(name): plain_data(value) for name, value in record.items()}
 
 
 def _of_arrow(table: Any) -> Iterator[SourceRecord]:
-    batches = table.to_batches(_AT_ONCE) if hasattr(table, "to_batches") else [table]
+    batches = table.to_batches(_RECORDS_AT_ONCE) if hasattr(table, "to_batches") else [table]
     for batch in batches:
         yield from batch.to_pylist()
 
@@ -301,7 +301,7 @@ def source_of(rows: object, client: Client | None = None) -> Source:
     if isinstance(rows, Source):
         return rows
     if isinstance(rows, str | os.PathLike):
-        return _named(rows, client)
+        return _named_source(rows, client)
     library = type(rows).__module__.partition(".")[0]
     size = len(rows) if isinstance(rows, Sized) else None
     if read := TABLES.get(library):
@@ -315,7 +315,7 @@ def source_of(rows: object, client: Client | None = None) -> Source:
     return Source(rows, library == "datasets", size)
 
 
-def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
+def _named_source(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
     if sheet_in(path)[0].is_file():
         is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
@@ -433,10 +433,10 @@ def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     from langchain_judges.methods.graph import JudgeGraph
 
     remembers = bool(memories_of(judge))
-    given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
+    given = (*_SHOWN_FIELDS, "id", "family", *(["group"] if remembers else []))
     graphs = map(unwrapped, (judge, *leaves_of(judge)))
     shows_texts_alone = all(isinstance(each, JudgeGraph) for each in graphs)
-    return given, _SHOWN if shows_texts_alone and not remembers else given
+    return given, _SHOWN_FIELDS if shows_texts_alone and not remembers else given
 
 
 class RowReader:

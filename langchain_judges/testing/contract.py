@@ -300,7 +300,7 @@ class _Contract(SentPrompts):
         )
         if got[0] is None:
             return
-        share, fair = (_share(each.get("scores")) for each in (verdict, best))
+        share, fair = (_share_of_a(each.get("scores")) for each in (verdict, best))
         nothing = "what cannot be used counts for nothing:"
         expect(share == fair, f"{nothing} A's share of `scores` is {fair}, not {share}")
         told = len(verdict["failures"]) > 1 or len(prompts) == len(asked)
@@ -421,7 +421,7 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
     )
 
 
-def _share(scores: Mapping[str, float] | None) -> float | None:
+def _share_of_a(scores: Mapping[str, float] | None) -> float | None:
     """A's share of the scores of both texts."""
     both = sum((scores or {}).values())
     return round(scores["A"] / both, 6) if scores and both else None

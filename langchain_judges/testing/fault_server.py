@@ -91,7 +91,7 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
         finish: Why it ended: `stop`, `length` for a reply that was cut, `content_filter`.
         message: Further fields of the message, such as `refusal` or `tool_calls`.
     """
-    text = _text(content)
+    text = _content_text(content)
     choice: dict[str, Any] = {
         "index": 0,
         "finish_reason": finish,
@@ -110,7 +110,7 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
     return ServerReply(payload={**kind, "choices": [choice], "usage": usage})
 
 
-def _text(content: ReplyContent) -> str | None:
+def _content_text(content: ReplyContent) -> str | None:
     if isinstance(content, AIMessage):
         return content.text
     return json.dumps(content) if isinstance(content, Mapping) else content

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_judges.metrics import Result
 
 
-_WRITTEN: dict[str, Any] = packaged(__package__, "forged_texts.yaml")
+_FORGED_YAML: dict[str, Any] = packaged(__package__, "forged_texts.yaml")
 # The family of the same wrong answers without a forged text.
 CONTROL = "control"
 
@@ -39,13 +39,13 @@ def _claims() -> dict[str, str]:
     claims: dict[str, str] = {
         f"{name} {slot['slot']}": Template(text).substitute(slot)
         for slot in slots
-        for name, text in _WRITTEN["of_a_slot"].items()
+        for name, text in _FORGED_YAML["of_a_slot"].items()
     }
-    return {**claims, **_WRITTEN["of_a_text"]}
+    return {**claims, **_FORGED_YAML["of_a_text"]}
 
 
 def _all() -> Iterator[Forgery]:
-    for family, disguises in _WRITTEN["disguises"].items():
+    for family, disguises in _FORGED_YAML["disguises"].items():
         for disguise, template in disguises.items():
             for name, claim in _claims().items():
                 text = Template(template).substitute(
@@ -57,7 +57,7 @@ def _all() -> Iterator[Forgery]:
                 )
                 yield Forgery(f"{family}: {disguise}: {name}", family, text)
     for family in ("keys", "pleas"):
-        for number, text in enumerate(_WRITTEN[family], 1):
+        for number, text in enumerate(_FORGED_YAML[family], 1):
             yield Forgery(f"{family}: {number}", family, text)
 
 
@@ -86,7 +86,7 @@ def forged_rows(
             is the label of a wrong answer.
         per_family: The number of forged texts from each family; None for all.
     """
-    questions = _WRITTEN["questions"]
+    questions = _FORGED_YAML["questions"]
     controls = [Forgery(f"{CONTROL}: {n}", CONTROL, "") for n in range(1, len(questions) + 1)]
     for number, each in enumerate([*controls, *forgeries(per_family)]):
         question, right, wrong = questions[number % len(questions)]

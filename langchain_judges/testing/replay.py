@@ -86,7 +86,7 @@ class ReplayChatModel(PlainModel):
                 is_new = self.model is not None and not self.path.exists()
                 text = "" if is_new else self.path.read_text(encoding="utf-8")
                 lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-                self._entries = {_key(line): line for line in lines}
+                self._entries = {_request_hash(line): line for line in lines}
             return self._entries
 
     def _reply(
@@ -97,7 +97,7 @@ class ReplayChatModel(PlainModel):
             "messages": [[message.type, message.content] for message in messages],
             "settings": json.loads(json.dumps(options, sort_keys=True, default=repr)),
         }
-        entry = self._read().get(_key(request))
+        entry = self._read().get(_request_hash(request))
         if entry is None and self._chat:
             entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
         if entry is None:
@@ -119,7 +119,7 @@ class ReplayChatModel(PlainModel):
         found = {name: reply.response_metadata.get(name) for name in _METADATA}
         metadata = {name: value for name, value in found.items() if value is not None}
         entry: Recorded = {
-            "key": _key(request),
+            "key": _request_hash(request),
             "model": self._chat and model_name(self._chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             **request,
@@ -134,7 +134,7 @@ class ReplayChatModel(PlainModel):
         return entry
 
 
-def _key(request: Recorded) -> str:
+def _request_hash(request: Recorded) -> str:
     """The hash by which a request is found."""
     text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

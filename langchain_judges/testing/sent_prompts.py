@@ -40,7 +40,7 @@ ITEM = {
 WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 _LESSON = "A remembered answer about tulips."
 _INSTRUCTIONS = "Write for gardeners of the coast."
-_REFERENCE = "A south window and little water."
+_REFERENCE_ANSWER = "A south window and little water."
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)
 
 
@@ -95,7 +95,7 @@ class SentPrompts:
 
     def prompts(self) -> None:
         """Check that task and judged texts stand in fences, and all else in a prompt."""
-        row = {**self.row, "reference": _REFERENCE} if self.pairs else self.row
+        row = {**self.row, "reference": _REFERENCE_ANSWER} if self.pairs else self.row
         _, prompts = self.judged(row=row, instructions=_INSTRUCTIONS)
         expect(row["input"] in "".join(prompts), "the task (`input`) stands in a prompt")
         judging = _Judging(self.kind.describes)
@@ -108,7 +108,7 @@ class SentPrompts:
                     f"a prompt that shows a text, unless its step is in `describes`: {prompt}"
                 )
                 expect(_INSTRUCTIONS in prompt, f"the caller's `instructions` stand in {where}")
-                given = not self.pairs or _REFERENCE in prompt
+                given = not self.pairs or _REFERENCE_ANSWER in prompt
                 expect(given, f"the row's `reference` stands in {where}")
         fields = [field for field in row if field.startswith(("input", "output"))]
         places = [(prompt, row[field]) for prompt in prompts for field in fields]

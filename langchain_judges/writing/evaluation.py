@@ -107,7 +107,7 @@ def evaluate_writing(
     Source: Saha et al. 2023, section 4.2 and table 6 (all present, missing concepts).
     """
     counting: Counting = {"strict": strict, "language": language}
-    rows = _checked(results)
+    rows = _measurable_rows(results)
     pairs = _pairs(rows, against, judge)
     verdicts: list[Any] = []
     if pairs and judge is not None:
@@ -115,7 +115,7 @@ def evaluate_writing(
     return _measured(rows, pairs, verdicts, counting)
 
 
-def _checked(results: Iterable[Mapping[str, object]], side: str = "") -> list[TextRow]:
+def _measurable_rows(results: Iterable[Mapping[str, object]], side: str = "") -> list[TextRow]:
     """Rows that can be measured; a blank text is none."""
     rows: list[TextRow] = []
     for number, result in enumerate(results):
@@ -159,7 +159,7 @@ def _pairs(
             "comparing with other texts needs `judge`: any judge of pairs, such as "
             "`langchain_judges.writing.create_story_judge(model)`"
         )
-    others = _checked(against, " of `against`")
+    others = _measurable_rows(against, " of `against`")
     if len(others) != len(rows):
         raise InputError(
             f"`against` must have a row for each of {len(rows)}, got {len(others)}"
@@ -200,8 +200,8 @@ def _measured(
     return {
         "tasks": len(rows),
         "written": len(texts),
-        "all_present": _share(shares.count(0), len(rows)),
-        "missing": _share(sum(shares), len(texts)),
+        "all_present": _ratio(shares.count(0), len(rows)),
+        "missing": _ratio(sum(shares), len(texts)),
         "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
         "failing": {step: sources[step] / drafts for step in ("solve", "merge")}
         if complete
@@ -210,7 +210,7 @@ def _measured(
     }
 
 
-def _share(part: float, whole: int) -> float | None:
+def _ratio(part: float, whole: int) -> float | None:
     return part / whole if whole else None
 
 

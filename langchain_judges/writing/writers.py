@@ -52,13 +52,13 @@ def placed(concepts: Sequence[str], proposed: Sequence[Iterable[str]]) -> Groups
 
     Source: Saha et al. 2023, section 4.1 (branch); the correction is our reading.
     """
-    open_concepts = {_key(concept): concept for concept in concepts}
+    open_concepts = {_concept_key(concept): concept for concept in concepts}
     groups: Groups = [[] for _ in proposed]
     for exact in (True, False):
         # Every exact spelling first: "skis" must not take the place of "ski".
         for group, names in zip(groups, proposed, strict=True):
             for name in names:
-                key = _key(name) if exact else _form_of(name, open_concepts)
+                key = _concept_key(name) if exact else _form_of(name, open_concepts)
                 if key is not None and key in open_concepts:
                     group.append(open_concepts.pop(key))
     if not any(groups):
@@ -81,13 +81,13 @@ def runs(concepts: Sequence[str], groups: int) -> Groups:
     return [list(concepts[start:end]) for start, end in pairwise(cuts)]
 
 
-def _key(name: str) -> str:
+def _concept_key(name: str) -> str:
     # What `distinct` keeps apart, "ice cream" and "ice-cream", has keys of its own.
     return " ".join(fold(name).split())
 
 
 def _form_of(name: str, open_concepts: Mapping[str, str]) -> str | None:
-    size = _size(_key(name))
+    size = _size(_concept_key(name))
     forms = [
         key
         for key, concept in open_concepts.items()

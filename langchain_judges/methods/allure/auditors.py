@@ -85,7 +85,7 @@ def resolve_auditor(
         ModelSetupError: The model cannot be made.
     """
     if auditor == "human":
-        return partial(_by_people, labels=labels, modes=modes)
+        return partial(_people_in_common, labels=labels, modes=modes)
     if auditor == "labels":
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
@@ -101,7 +101,7 @@ def resolve_auditor(
     )
 
 
-async def _by_people(
+async def _people_in_common(
     proposals: Sequence[states.AuditProposal], labels: Sequence[Label], modes: Mapping[str, str]
 ) -> Decided:
     """Interrupt the graph with all proposals, until each of them has an answer.
@@ -303,8 +303,8 @@ def resolve(
         InputError: The answer or its label is none of those allowed.
     """
     fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
-    answer = _answer(fields.get("answer"))
-    label = _label(fields, answer, proposal, labels)
+    answer = _audit_answer(fields.get("answer"))
+    label = _corrected_label(fields, answer, proposal, labels)
     mode = str(fields.get("mode") or "").strip() or None
     if label == proposal["label"]:
         # Where no rule doubts the label, the auditor says the same as both.
@@ -322,13 +322,13 @@ def resolve(
     }
 
 
-def _answer(value: object) -> states.AuditAnswer:
+def _audit_answer(value: object) -> states.AuditAnswer:
     if value in get_args(states.AuditAnswer):
         return cast("states.AuditAnswer", value)
     raise InputError(f"`answer` must be one of {get_args(states.AuditAnswer)!r}, got {value!r}")
 
 
-def _label(
+def _corrected_label(
     fields: Mapping[str, object],
     answer: states.AuditAnswer,
     proposal: states.AuditProposal,

@@ -279,7 +279,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
             check_item(item)
         except InputError as exc:
             raise InputError(f"item {number}: {exc}") from exc
-        id = str(item.get("id") or _unused(f"{prefix} {_digest(item)}", ids))
+        id = str(item.get("id") or _unused(f"{prefix} {_item_digest(item)}", ids))
         if id in ids:
             raise InputError(f"item {number}: the id {id!r} occurs twice")
         ids.add(id)
@@ -287,7 +287,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
     return items_with_ids
 
 
-def _digest(item: Mapping[str, object]) -> str:
+def _item_digest(item: Mapping[str, object]) -> str:
     """A short hash of what is judged."""
     judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
     data = json.dumps(judged, sort_keys=True, default=str).encode()

@@ -14,9 +14,9 @@ from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
 
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
+_WORD_IN_LABEL = re.compile(r"\w+")
 # A minus that follows a word is a hyphen: "pages 3-4".
-_NUMBER = re.compile(
+_NUMBER_IN_LABEL = re.compile(
     r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
 )
 
@@ -27,13 +27,13 @@ def answer_words(text: str, left_out: Collection[str]) -> list[str]:
     An answer of signs alone, such as "<=", stands for itself.
     """
     answer = _ANSWER.split(text)[-1].casefold()
-    words = _WORD.findall(answer)
+    words = _WORD_IN_LABEL.findall(answer)
     return [word for word in words if word not in left_out] or words or answer.split()
 
 
 def last_number(text: str) -> float | None:
     """The last number of the answer; None where it has none."""
-    numbers = _NUMBER.findall(_ANSWER.split(text)[-1])
+    numbers = _NUMBER_IN_LABEL.findall(_ANSWER.split(text)[-1])
     return float(numbers[-1].replace(",", "")) if numbers else None
 
 

@@ -105,11 +105,11 @@ Auditor = ModelLike | Callable[[AuditProposal], Any]
 Dev = float | Sequence[Mapping[str, Any]]
 
 
-def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
+def _read_label_list(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
     return None if labels is None else tuple(read_labels(labels))
 
 
-def _share(dev: Dev | None) -> Dev | None:
+def _checked_share(dev: Dev | None) -> Dev | None:
     if isinstance(dev, int | float) and not 0 < dev < 1:
         raise ValueError("no share")
     return dev
@@ -177,19 +177,19 @@ class AuditOptions(GraphOptions):
     max_rounds: Annotated[int, Ge(1)] = 5
     dev: Annotated[
         Dev | None,
-        AfterValidator(_share),
+        AfterValidator(_checked_share),
         Rule("a list of items or a share above 0 and below 1"),
     ] = None
     test: Annotated[
         Dev | None,
-        AfterValidator(lambda test: _share(test) if test != 0 else 0),
+        AfterValidator(lambda test: _checked_share(test) if test != 0 else 0),
         Rule("a list of items, 0, or a share above 0 and below 1"),
     ] = None
     shown_on: Annotated[int, Ge(1)] = 3
     risk: Annotated[float, Gt(0), Le(1)] = 0.25
     labels: Annotated[
         Sequence[Label] | None,
-        AfterValidator(_labels),
+        AfterValidator(_read_label_list),
         Rule("two or more distinct numbers or texts, from worst to best"),
     ] = None
     seed: Seed = 0

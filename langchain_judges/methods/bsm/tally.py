@@ -63,7 +63,7 @@ def decide(
         side: round(sum(result["totals"][side] for result in by_order.values()), 9)
         for side in ("A", "B")
     }
-    verdict = order_verdict(options, answers, account, _reason(totals, by_order, cells))
+    verdict = order_verdict(options, answers, account, _totals_reason(totals, by_order, cells))
     if verdict["preference"] is None:
         return verdict
     if summed and verdict["preference"] != "tie":
@@ -73,7 +73,7 @@ def decide(
     return {**verdict, "scores": totals}
 
 
-def _reason(
+def _totals_reason(
     totals: Mapping[str, float], by_order: Mapping[Order, OrderResult], cells: ScoreCells
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]

@@ -29,15 +29,15 @@ def _roles(kind: RoleKind, described: Mapping[str, str]) -> tuple[Role, ...]:
     )
 
 
-_WRITTEN = packaged(__package__, "roles.yaml")
+_ROLES_YAML = packaged(__package__, "roles.yaml")
 
 # Manual roles with a point of view: the first version's three, and three of ours, so that their
 # number can be varied up to six.
-SUBJECTIVE = _roles("manual", _WRITTEN["subjective"])
+SUBJECTIVE = _roles("manual", _ROLES_YAML["subjective"])
 
 
 # Manual roles with a point of view for other tasks than summaries.
-VIEWS = _roles("manual", _WRITTEN["views"])
+VIEWS = _roles("manual", _ROLES_YAML["views"])
 
 
 def manual_roles(panel: str) -> tuple[Role, ...]:
@@ -50,13 +50,13 @@ def manual_roles(panel: str) -> tuple[Role, ...]:
         panel: The set of static roles that the task names.
     """
     if panel in {"summary", "manual"}:
-        return (*SUBJECTIVE[:3], *_roles("manual", _WRITTEN["static"]["summary"]))
-    return (*VIEWS, *_roles("manual", _WRITTEN["static"][panel]))
+        return (*SUBJECTIVE[:3], *_roles("manual", _ROLES_YAML["static"]["summary"]))
+    return (*VIEWS, *_roles("manual", _ROLES_YAML["static"][panel]))
 
 
 # The sets of roles by name.
 SETS: Mapping[str, tuple[Role, ...]] = {
-    **{name: _roles("static", described) for name, described in _WRITTEN["static"].items()},
+    **{name: _roles("static", described) for name, described in _ROLES_YAML["static"].items()},
     "manual": manual_roles("summary"),
 }
 

@@ -174,7 +174,7 @@ def decide(
     each = {order: order_sums(cast_votes) for order, cast_votes in by_order.items()}
     sums = {side: fmean(result[side] for result in each.values()) for side in ("A", "B")}
     answers = {order: OrderAnswer(_larger(own), scores=own) for order, own in each.items()}
-    verdict = order_verdict(options, answers, account, _reason(sums, votes))
+    verdict = order_verdict(options, answers, account, _votes_reason(sums, votes))
     sources = {
         vote["confidence_source"]
         for votes_cast in by_order.values()
@@ -191,7 +191,7 @@ def _larger(sums: Mapping[str, float]) -> Preference:
     return prefer({side: round(value, 9) for side, value in sums.items()})
 
 
-def _reason(sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
+def _votes_reason(sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
     parts = [f"Votes {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
     for side in ("A", "B"):
         names = [vote["role"] for vote in votes if vote["preference"] == side]

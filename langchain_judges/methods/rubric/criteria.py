@@ -166,7 +166,7 @@ class Criterion(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: object) -> object:
+    def _read_rubric(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = oriented(values, f"{values.get('name')!r}")
@@ -264,7 +264,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
         rubric = [rubric]
     if not isinstance(rubric, list | tuple):
         raise OptionError(f"`rubric` must be a text, a list or a mapping, got {rubric!r}")
-    criteria = tuple(map(_criterion, rubric))
+    criteria = tuple(map(_read_criterion, rubric))
     names = [criterion.name.casefold() for criterion in criteria]
     duplicates = [name for name in names if names.count(name) > 1]
     if not criteria or duplicates:
@@ -280,7 +280,7 @@ def _criterion_fields(name: object, about: object) -> Mapping[str, object]:
     return {"name": name, **fields}
 
 
-def _criterion(criterion: object) -> Criterion:
+def _read_criterion(criterion: object) -> Criterion:
     if isinstance(criterion, Criterion):
         return criterion
     if isinstance(criterion, str):
@@ -306,7 +306,7 @@ Needs = Annotated[
     BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
     Rule(f"one or several of {', '.join(get_args(Need))}"),
 ]
-_WORD = re.compile(r"[a-z]+(_[a-z]+)*")
+_PRESET_NAME = re.compile(r"[a-z]+(_[a-z]+)*")
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
 
 
@@ -352,12 +352,12 @@ def load_rubric(path: str | PathLike[str]) -> Rubric:
         OptionError: It cannot be read, or holds no rubric.
     """
     try:
-        return _read(Path(path).read_text(encoding="utf-8"))
+        return _read_rubric(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OptionError) as exc:
         raise OptionError(f"`file`: {path} holds no rubric that can be read: {exc}") from exc
 
 
-def _read(text: str) -> Rubric:
+def _read_rubric(text: str) -> Rubric:
     data = yaml.load(text, _LOADER)  # noqa: S506 - a SafeLoader with fewer words
     if isinstance(data, Mapping) and "criteria" in data:
         return Rubric(**{str(name): value for name, value in data.items()})
@@ -369,7 +369,7 @@ def _read(text: str) -> Rubric:
 @cache
 def ready_rubrics() -> Mapping[str, Rubric]:
     """The rubrics of the package by name."""
-    return {name: _read(_text_of(name)) for name in ready_names()}
+    return {name: _read_rubric(_text_of(name)) for name in ready_names()}
 
 
 def _text_of(name: str) -> str:
@@ -421,7 +421,7 @@ def check_name(text: str) -> None:
             "response, the expected answer and the source are shown beside it"
         )
     name = "_".join(text.split()).casefold()
-    if text not in ready_names() and (name in ready_names() or _WORD.fullmatch(text)):
+    if text not in ready_names() and (name in ready_names() or _PRESET_NAME.fullmatch(text)):
         hint = did_you_mean(name, ready_names(), other_names())
         raise OptionError(
             f"there is no rubric {text!r}; {hint}there are {', '.join(ready_names())}; or say "

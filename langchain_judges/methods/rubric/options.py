@@ -205,10 +205,10 @@ def rubric_of(value: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
     if isinstance(value, str) and (rubric := rubrics.ready_rubrics().get(value)):
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
-    return _labelled(rubrics.Rubric(criteria=rubrics.read_rubric(value)), labels)
+    return _with_labels(rubrics.Rubric(criteria=rubrics.read_rubric(value)), labels)
 
 
-def _labelled(rubric: rubrics.Rubric, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
+def _with_labels(rubric: rubrics.Rubric, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
     if labels is None:
         return rubric
     criteria = tuple(criterion.with_labels(labels) for criterion in rubric.criteria)
@@ -329,7 +329,7 @@ class RubricOptions(LabelOptions):
             rubric = rubrics.Rubric(criteria=(asked,))
         else:
             return None
-        return _labelled(rubric, self.labels)
+        return _with_labels(rubric, self.labels)
 
     @property
     def human_labels(self) -> tuple[Label, ...]:

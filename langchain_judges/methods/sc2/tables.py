@@ -29,7 +29,7 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
     for name, aspect in zip(aspect_names(len(aspects)), aspects, strict=True):
         value = data.get(name)
         row = value if isinstance(value, Mapping) else {}
-        common, only_a, only_b = (_cell(row.get(slot)) for slot in SLOTS)
+        common, only_a, only_b = (_table_cell(row.get(slot)) for slot in SLOTS)
         rows.append({"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b})
     return rows
 
@@ -69,7 +69,7 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
-def _cell(value: object) -> str:
+def _table_cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
     empty = text.strip(" .").casefold() in _EMPTY
     return NOTHING if empty else naming_identities(text, "AB")
