@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from langchain_judges.cli import app
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.report.joined_rows import join
 from langchain_judges.report.labelling import (
     AnswerFile,
     LabelFile,
@@ -167,7 +168,8 @@ def test_verdicts_are_doubtful_that_flip_fail_or_contradict():
     one[3]["verdict"]["preference"] = None
     two = run_of(["A", "tie", "A"])
     names = ["sure", "flipped", "judges disagree", "not judged"]
-    assert doubts(data, [one, two]) == names
+    judged = ({r.place: r.verdict for r in join(run, data).rows} for run in (one, two))
+    assert doubts(data, judged) == names
 
 
 def test_half_of_the_rows_to_label_are_doubtful_and_the_rest_are_by_chance():

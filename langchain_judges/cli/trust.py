@@ -382,12 +382,14 @@ def _tell_first(
     beside: Path,
 ) -> None:
     """Write the rows to label first where more labels would settle an answer, and say so."""
+    from langchain_judges.report.joined_rows import join
+
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
     if still_open := [each for each in uses if each.word == "not yet"]:
         number = min([each.labels for each in still_open if each.labels], default=FIRST)
         write_first(
             lambda places: {place: rows[place] for place in places},
-            doubts(rows, runs),
+            doubts(rows, ({r.place: r.verdict for r in join(run, rows).rows} for run in runs)),
             number,
             beside,
         )

@@ -48,21 +48,22 @@ def doubt_of(verdict: Mapping[str, Any]) -> str:
 
 
 def doubts(
-    rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
+    rows: Sequence[Mapping[str, object]], judged: Iterable[Mapping[int, Mapping[str, Any]]]
 ) -> list[str]:
-    """Why the verdicts on each row are doubtful; `""` for a row that has a label."""
-    # Loaded on use: help needs nothing of it.
-    from langchain_judges.report.joined_rows import join
+    """Why the verdicts on each row are doubtful; `""` for a row that has a label.
 
-    judged: list[list[Mapping[str, Any]]] = [[] for _ in rows]
-    for run in runs:
-        for judgment in join(run, rows).rows:
-            judged[judgment.place].append(judgment.verdict)
-    return [doubt_among(row, own) for row, own in zip(rows, judged, strict=True)]
+    Args:
+        rows: The rows.
+        judged: Of each judge its verdicts by the place of their row.
+    """
+    runs = list(judged)
+    return [
+        _doubt_among(row, [run[place] for run in runs if place in run])
+        for place, row in enumerate(rows)
+    ]
 
 
-def doubt_among(row: Mapping[str, object], verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """Why the verdicts on a row are doubtful; `""` for a row that has a label."""
+def _doubt_among(row: Mapping[str, object], verdicts: Sequence[Mapping[str, Any]]) -> str:
     if is_labelled(row):
         return ""
     answers = {decision(verdict) for verdict in verdicts}

@@ -42,11 +42,7 @@ class LabelDesk:
 
     def doubts(self) -> list[str]:
         """Doubt about each row; empty for a row that has a label."""
-        runs = self.found.verdicts().values()
-        return [
-            labelling.doubt_among(row, [run[place] for run in runs if place in run])
-            for place, row in enumerate(self.found.rows)
-        ]
+        return labelling.doubts(self.found.rows, self.found.verdicts().values())
 
     def order(self) -> list[int]:
         """Half of the first rows are doubtful; those that people labelled come last."""
