@@ -72,53 +72,62 @@ class Pair(TypedDict):
     """Two texts to compare, and the task they answer.
 
     LangChain messages are accepted too, single or in a list, and stored as dictionaries.
+
+    Attributes:
+        input: The task: an article, query or question; or the chat messages both sides share.
+        output_a: The candidate; a list holds this side's own messages, and the last one is
+            judged.
+        output_b: The baseline, in the same form as `output_a`.
+        reference: A known good answer, if there is one.
+        id: Kept and returned.
+        variables: Further fields of the row that a prompt of the caller's own names.
     """
 
     input: str | Messages
-    """The task: an article, query or question; or the chat messages both sides share."""
     output_a: str | Messages
-    """The candidate; a list holds this side's own messages, and the last one is judged."""
     output_b: str | Messages
-    """The baseline, in the same form as `output_a`."""
     reference: NotRequired[str | None]
-    """A known good answer, if there is one."""
     id: NotRequired[str]
-    """Kept and returned."""
     variables: NotRequired[dict[str, Any]]
-    """Further fields of the row that a prompt of the caller's own names."""
 
 
 class Row(Pair):
-    """A pair with annotations, which are kept in outputs and never shown to a model."""
+    """A pair with annotations, which are kept in outputs and never shown to a model.
+
+    Attributes:
+        systems: Who wrote A and B, in this order.
+        human_votes: The preference of each person, by identity.
+        task_kind: Kind of its texts, such as `summary`; for judges with `task="auto"`.
+    """
 
     label: NotRequired[Any]
     group: NotRequired[str]
     category: NotRequired[str]
     systems: NotRequired[Any]
-    """Who wrote A and B, in this order."""
     turn: NotRequired[int]
     human_votes: NotRequired[list[str]]
-    """The preference of each person, by identity."""
     task_kind: NotRequired[str]
-    """Kind of its texts, such as `summary`; for judges with `task="auto"`."""
 
 
 class Item(TypedDict):
-    """One text to label, with an expected answer or a source; messages as in `Pair`."""
+    """One text to label, with an expected answer or a source; messages as in `Pair`.
+
+    Attributes:
+        rubric: Criteria for this item alone, in place of the judge's, as `rubric=` has them.
+        media: Images, audio and files of the source, whose marks are in it.
+        variables: Further fields of the row that a prompt of the caller's own names.
+    """
 
     input: str | Messages
     output: str | Messages
     expected: NotRequired[str | list[str]]
     source: NotRequired[str]
     rubric: NotRequired[str | list[Any] | dict[str, Any]]
-    """Criteria for this item alone, in place of the judge's, as `rubric=` has them."""
     media: NotRequired[list[dict[str, Any]]]
-    """Images, audio and files of the source, whose marks are in it."""
     family: NotRequired[str]
     group: NotRequired[str]
     id: NotRequired[str]
     variables: NotRequired[dict[str, Any]]
-    """Further fields of the row that a prompt of the caller's own names."""
 
 
 class Role(TypedDict):
@@ -141,33 +150,44 @@ class Vote(TypedDict):
 
 
 class Failure(TypedDict):
-    """One thing that went wrong, even if there is a verdict."""
+    """One thing that went wrong, even if there is a verdict.
+
+    Attributes:
+        step: The graph's node, such as `solve`.
+        unit: Part of the step's work, such as `Clarity (A first)`.
+    """
 
     step: str
-    """The graph's node, such as `solve`."""
     unit: str
-    """Part of the step's work, such as `Clarity (A first)`."""
     reason: FailureReason
     detail: str
 
 
 class StepUsage(TypedDict):
-    """Cost of one step."""
+    """Cost of one step.
+
+    Attributes:
+        calls: Replies received, repairs included.
+        cached_tokens: The part of `input_tokens` that the provider read from its prompt cache.
+        retries: Attempts that brought no reply.
+        cached_calls: Answers taken from a cache of ours instead of a call.
+    """
 
     calls: int
-    """Replies received, repairs included."""
     input_tokens: int
     cached_tokens: int
-    """The part of `input_tokens` that the provider read from its prompt cache."""
     output_tokens: int
     retries: int
-    """Attempts that brought no reply."""
     cached_calls: int
-    """Answers taken from a cache of ours instead of a call."""
 
 
 class Usage(TypedDict):
-    """The cost of a judgment, in total and by step."""
+    """The cost of a judgment, in total and by step.
+
+    Attributes:
+        asked_without: Settings that requests lacked because the model refused them, such as
+            `temperature`; left out where they lacked nothing.
+    """
 
     calls: int
     input_tokens: int
@@ -175,49 +195,54 @@ class Usage(TypedDict):
     output_tokens: int
     by_step: dict[str, StepUsage]
     asked_without: NotRequired[list[str]]
-    """Settings that requests lacked because the model refused them, such as `temperature`; left
-    out where they lacked nothing."""
 
 
 class Verdict(TypedDict):
-    """The verdict of a judge of pairs, and its cost."""
+    """The verdict of a judge of pairs, and its cost.
+
+    Attributes:
+        preference: None: not judged, see `failures`.
+        score: How far A is preferred, in [0, 1]: 1 = A, 0.5 = even, 0 = B.
+        scores: `{"A": …, "B": …}` in the method's own units, as its paper defines them.
+        flipped: Whether the two orders disagreed; None where only one order was asked.
+        rationale: For people: short, says what decided.
+        lookups: Lookups of a judge with tools; see `LabelVerdict`.
+    """
 
     preference: Preference | None
-    """None: not judged, see `failures`."""
     score: float | None
-    """How far A is preferred, in [0, 1]: 1 = A, 0.5 = even, 0 = B."""
     scores: dict[str, float] | None
-    """`{"A": …, "B": …}` in the method's own units, as its paper defines them."""
     confidence: float | None
     confidence_source: ConfidenceSource
     flipped: bool | None
-    """Whether the two orders disagreed; None where only one order was asked."""
     rationale: str
-    """For people: short, says what decided."""
     failures: list[Failure]
     usage: Usage
     lookups: NotRequired[list[dict[str, Any]]]
-    """Lookups of a judge with tools; see `LabelVerdict`."""
 
 
 class LabelVerdict(TypedDict):
-    """The verdict of a judge of one text, and its cost."""
+    """The verdict of a judge of one text, and its cost.
+
+    Attributes:
+        label: None: not judged, see `failures`.
+        score: From 0, the lowest label, to 1, the highest: the mean of the labels by
+            probability where there are log-probabilities, else where the label stands; words
+            are evenly spaced.
+        recalled: Ids of the remembered examples that were shown.
+        lookups: Lookups of a judge with tools: `{"tool", "arguments", "status", "characters",
+            "text"}`, of each result the beginning.
+    """
 
     label: Label | None
-    """None: not judged, see `failures`."""
     score: float | None
-    """From 0, the lowest label, to 1, the highest: the mean of the labels by probability where
-    there are log-probabilities, else where the label stands; words are evenly spaced."""
     confidence: float | None
     confidence_source: ConfidenceSource
     rationale: str
     failures: list[Failure]
     usage: Usage
     recalled: list[str]
-    """Ids of the remembered examples that were shown."""
     lookups: NotRequired[list[dict[str, Any]]]
-    """Lookups of a judge with tools: `{"tool", "arguments", "status", "characters",
-    "text"}`, of each result the beginning."""
 
 
 def no_usage() -> Usage:

@@ -87,14 +87,17 @@ AlphaLevel = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class ChanceCorrected(Findings):
-    """Agreement of several people beyond chance; 1 is perfect."""
+    """Agreement of several people beyond chance; 1 is perfect.
+
+    Attributes:
+        alpha: Krippendorff's α.
+        fleiss: Fleiss' κ, of categories.
+        ac1: Gwet's AC1, of categories; it stays high where nearly all labels are the same one.
+    """
 
     alpha: Result
-    """Krippendorff's α."""
     fleiss: Result
-    """Fleiss' κ, of categories."""
     ac1: Result
-    """Gwet's AC1, of categories; it stays high where nearly all labels are the same one."""
 
 
 def people_beyond_chance(
@@ -183,18 +186,23 @@ def _beyond_chance(
 
 @dataclass(frozen=True)
 class BesidePeople(Findings):
-    """Comparison of a judge with one more person."""
+    """Comparison of a judge with one more person.
+
+    Attributes:
+        judge: Share of the items on which it agrees with a person.
+        people: The same of another person, on the same votes.
+        lead: `judge` − `people`, with its paired interval; 0 for a judge exchangeable with
+            people.
+        winning_rate: ω of the alternative annotator test, with the places in the lists as
+            annotators.
+        n: Items with two votes.
+    """
 
     judge: Result
-    """Share of the items on which it agrees with a person."""
     people: Result
-    """The same of another person, on the same votes."""
     lead: Result
-    """`judge` − `people`, with its paired interval; 0 for a judge exchangeable with people."""
     winning_rate: Result
-    """ω of the alternative annotator test, with the places in the lists as annotators."""
     n: int
-    """Items with two votes."""
     n_failed: dict[str, int]
 
 
@@ -271,31 +279,37 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class Annotator(Findings):
-    """Comparison of the judge with one annotator."""
+    """Comparison of the judge with one annotator.
+
+    Attributes:
+        advantage: Share of items on which the judge is at least as close to the others, ρ_j.
+        rival: The same share of the annotator.
+        p: One-sided p of the t-test that the judge falls short by ε or more.
+        rejected: Whether that is rejected, after Benjamini & Yekutieli.
+    """
 
     advantage: Result
-    """Share of items on which the judge is at least as close to the others, ρ_j."""
     rival: float
-    """The same share of the annotator."""
     p: float
-    """One-sided p of the t-test that the judge falls short by ε or more."""
     rejected: bool
-    """Whether that is rejected, after Benjamini & Yekutieli."""
 
 
 @dataclass(frozen=True)
 class AltTest(Findings):
-    """May the judge stand in for an annotator?"""
+    """May the judge stand in for an annotator?
+
+    Attributes:
+        winning_rate: ω: the share of annotators that the judge may replace.
+        advantage: ρ: the mean probability that the judge is at least as good as an annotator.
+        passed: ω ≥ 0.5; None if no annotator has enough items.
+        n: Annotators that were tested.
+    """
 
     winning_rate: Result
-    """ω: the share of annotators that the judge may replace."""
     advantage: Result
-    """ρ: the mean probability that the judge is at least as good as an annotator."""
     passed: bool | None
-    """ω ≥ 0.5; None if no annotator has enough items."""
     annotators: Mapping[Hashable, Annotator]
     n: int
-    """Annotators that were tested."""
     n_failed: dict[str, int]
 
 

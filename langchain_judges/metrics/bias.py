@@ -24,17 +24,22 @@ from langchain_judges.metrics.result import Findings, Result
 
 @dataclass(frozen=True)
 class PositionBias(Findings):
-    """Position bias: how far verdicts depend on the slot in which a text was shown."""
+    """Position bias: how far verdicts depend on the slot in which a text was shown.
+
+    Attributes:
+        flip_rate: The share of items whose verdict differs between the orders, into or out of a
+            tie too: "PB" of Saha et al. 2023.
+        toward_first: The share of items on which whatever stood in the first slot won, in both
+            orders.
+        toward_second: The share of items on which whatever stood in the second slot won.
+        first_slot_rate: The share of all winners, of either order, that stood first; 0.5 is no
+            bias.
+    """
 
     flip_rate: Result
-    """The share of items whose verdict differs between the orders, into or out of a tie
-    too: "PB" of Saha et al. 2023."""
     toward_first: Result
-    """The share of items on which whatever stood in the first slot won, in both orders."""
     toward_second: Result
-    """The share of items on which whatever stood in the second slot won."""
     first_slot_rate: Result
-    """The share of all winners, of either order, that stood first; 0.5 is no bias."""
 
 
 def position_bias(

@@ -67,30 +67,38 @@ def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> flo
 
 
 class Bin(NamedTuple):
-    """Answers of like confidence."""
+    """Answers of like confidence.
+
+    Attributes:
+        confidence: Their mean confidence.
+        agreement: How often they are right.
+    """
 
     confidence: float
-    """Their mean confidence."""
     agreement: Result
-    """How often they are right."""
 
 
 @dataclass(frozen=True)
 class Calibration(Findings):
-    """Whether a judge is right as often as it says it is."""
+    """Whether a judge is right as often as it says it is.
+
+    Attributes:
+        ece: Mean distance of confidence and agreement over the bins, weighed by their items;
+            items that are right by chance move it up, so that it is above 0 even where all is
+            well.
+        ece_by_chance: The distance that 95 in 100 judges stay below who are right exactly as
+            often as they say, on as many items; NaN without items.
+        brier: Mean squared distance of the confidence from 1 where right and 0 where wrong.
+        auc: How often a right answer has more confidence than a wrong one; ½ where that is
+            chance.
+        bins: Of about as many items each, least confident first.
+    """
 
     ece: Result
-    """Mean distance of confidence and agreement over the bins, weighed by their items; items
-    that are right by chance move it up, so that it is above 0 even where all is well."""
     ece_by_chance: float
-    """The distance that 95 in 100 judges stay below who are right exactly as often as they
-    say, on as many items; NaN without items."""
     brier: Result
-    """Mean squared distance of the confidence from 1 where right and 0 where wrong."""
     auc: Result
-    """How often a right answer has more confidence than a wrong one; ½ where that is chance."""
     bins: list[Bin]
-    """Of about as many items each, least confident first."""
     n: int
     n_failed: dict[str, int]
 

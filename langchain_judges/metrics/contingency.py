@@ -258,15 +258,18 @@ def classes_of(values: Iterable[T]) -> list[T]:
 
 @dataclass(frozen=True)
 class Confusion(Findings):
-    """Counts of the judge's labels by people's."""
+    """Counts of the judge's labels by people's.
+
+    Attributes:
+        counts: A row for each class of the labels, a column for each class of the judge.
+        not_judged: Failed judgments by class of the label.
+        n: Judged and labelled items, the sum of `counts`.
+    """
 
     classes: list[Label]
     counts: list[list[int]]
-    """A row for each class of the labels, a column for each class of the judge."""
     not_judged: list[int]
-    """Failed judgments by class of the label."""
     n: int
-    """Judged and labelled items, the sum of `counts`."""
     n_failed: dict[str, int]
 
 

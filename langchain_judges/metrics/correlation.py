@@ -165,13 +165,16 @@ def _within_groups(
 
 
 class Williams(NamedTuple):
-    """Williams' test: Student's t on `df` degrees of freedom, and its one-sided p."""
+    """Williams' test: Student's t on `df` degrees of freedom, and its one-sided p.
+
+    Attributes:
+        reason: Why t and p are NaN; None if they are not.
+    """
 
     t: float
     p: float
     df: int
     reason: str | None = None
-    """Why t and p are NaN; None if they are not."""
 
 
 def williams_test(r12: float, r13: float, r23: float, n: int) -> Williams:

@@ -41,18 +41,24 @@ GroupKeys = Iterable[Hashable] | None
 
 
 class IntervalOptions(TypedDict, total=False):
-    """Arguments shared by all metrics with an interval."""
+    """Arguments shared by all metrics with an interval.
+
+    Attributes:
+        confidence: The level of the interval.
+    """
 
     groups: GroupKeys
     confidence: float
-    """The level of the interval."""
 
 
 class DrawnOptions(IntervalOptions, total=False):
-    """Arguments of metrics with a bootstrap interval."""
+    """Arguments of metrics with a bootstrap interval.
+
+    Attributes:
+        seed: Of the draws.
+    """
 
     seed: int
-    """Of the draws."""
 
 
 T = TypeVar("T")
@@ -208,14 +214,17 @@ def average_ranks(column: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Cases:
-    """The items on which nothing is missing, and why the others are left out."""
+    """The items on which nothing is missing, and why the others are left out.
+
+    Attributes:
+        indices: Positions of these items in what was given.
+        size: Number of items given.
+    """
 
     columns: list[list[Label]]
     indices: Ints
-    """Positions of these items in what was given."""
     failed: Counter[str]
     size: int
-    """Number of items given."""
 
     @property
     def n(self) -> int:

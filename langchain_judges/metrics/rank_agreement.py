@@ -110,14 +110,17 @@ def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class SystemPair(Findings):
-    """Two systems, the first ahead by people."""
+    """Two systems, the first ahead by people.
+
+    Attributes:
+        judge: How far the first is ahead by the judge, in the units of the points.
+        people: How far by people.
+    """
 
     first: str
     second: str
     judge: Result
-    """How far the first is ahead by the judge, in the units of the points."""
     people: Result
-    """How far by people."""
 
     @property
     def matches(self) -> bool | None:
@@ -129,15 +132,18 @@ class SystemPair(Findings):
 
 @dataclass(frozen=True)
 class SystemOrder(Findings):
-    """The systems by the judge and by people, and which of them can be told apart."""
+    """The systems by the judge and by people, and which of them can be told apart.
+
+    Attributes:
+        judge: The mean points of each system by the judge, the best first.
+        pairs: Every two systems; intervals hold for all of them at once.
+        neighbours: Those that follow each other by people.
+    """
 
     judge: dict[str, float]
-    """The mean points of each system by the judge, the best first."""
     people: dict[str, float]
     pairs: list[SystemPair]
-    """Every two systems; intervals hold for all of them at once."""
     neighbours: list[SystemPair]
-    """Those that follow each other by people."""
     n: int
 
 

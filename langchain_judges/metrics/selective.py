@@ -47,21 +47,24 @@ def _check_chance(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Threshold(Findings):
-    """From which confidence on a judge's verdicts are taken."""
+    """From which confidence on a judge's verdicts are taken.
+
+    Attributes:
+        value: Take verdicts of at least this confidence; infinite: take none.
+        bound: The upper bound of the disagreement at that confidence, at most α; None for none.
+        coverage: The share of the calibration items whose verdict is taken.
+        agreement: Agreement of the accepted verdicts with people, on the calibration items.
+        needed: Where nothing is taken, how many labels would let every verdict be taken every
+            other time, if it goes on as here; None: none would.
+    """
 
     value: float
-    """Take verdicts of at least this confidence; infinite: take none."""
     bound: float | None
-    """The upper bound of the disagreement at that confidence, at most α; None for none."""
     coverage: Result
-    """The share of the calibration items whose verdict is taken."""
     agreement: Result
-    """Agreement of the accepted verdicts with people, on the calibration items."""
     n: int
     n_failed: dict[str, int]
     needed: int | None = None
-    """Where nothing is taken, how many labels would let every verdict be taken every other
-    time, if it goes on as here; None: none would."""
 
 
 def selective_threshold(
@@ -178,18 +181,21 @@ def _usable(
 
 @dataclass(frozen=True)
 class CascadeFindings(Findings):
-    """Judges from the cheapest to the dearest, each with its threshold."""
+    """Judges from the cheapest to the dearest, each with its threshold.
+
+    Attributes:
+        coverage: The share of the calibration items that some judge decides.
+        agreement: Agreement of the deciding judge with people.
+        shares: The share of the items that each judge decides.
+        cost: The mean cost of an item relative to always asking the last judge; None without
+            `costs`.
+    """
 
     thresholds: list[Threshold]
     coverage: Result
-    """The share of the calibration items that some judge decides."""
     agreement: Result
-    """Agreement of the deciding judge with people."""
     shares: list[float]
-    """The share of the items that each judge decides."""
     cost: float | None
-    """The mean cost of an item relative to always asking the last judge; None without
-    `costs`."""
 
     def decide(
         self, verdicts: Sequence[tuple[Label | None, float | None]]

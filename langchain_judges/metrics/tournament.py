@@ -20,14 +20,17 @@ _DRAWS, _POWER, _MOST_MORE = 50, 0.8, 4096
 
 @dataclass(frozen=True)
 class Tournament:
-    """Strengths of systems after some comparisons, and how likely their order is wrong."""
+    """Strengths of systems after some comparisons, and how likely their order is wrong.
+
+    Attributes:
+        strengths: log π of each system; their mean is 0. A lead of 1 gives odds of e.
+        errors: Standard error of each strength.
+        doubt: (systems, systems): the probability that two systems are in the other order.
+    """
 
     strengths: Floats
-    """log π of each system; their mean is 0. A lead of 1 gives odds of e."""
     errors: Floats
-    """Standard error of each strength."""
     doubt: Floats
-    """(systems, systems): the probability that two systems are in the other order."""
 
     @property
     def order(self) -> list[int]:

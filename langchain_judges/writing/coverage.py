@@ -42,8 +42,8 @@ class Counting(TypedDict):
 
 class _Word(NamedTuple):
     text: str
+    # Characters between this word and the one before; None if they separate them.
     joint: str | None
-    """Characters between this word and the one before; None if they separate them."""
 
 
 ENGLISH = "english"
