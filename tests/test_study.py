@@ -230,8 +230,8 @@ def test_every_arm_of_a_study_asks_as_its_paper_does_and_draws_by_the_rounds_see
     paper, tmp_path, letter_encoder
 ):
     given = file_of(voted_pairs(), tmp_path)
-    own: dict[str, Any] = {"extra": {"self": "gpt-4"}, "rows": given, "seed": 7, "dry": True}
-    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, **own)
+    more: dict[str, Any] = {"extra": {"self": "gpt-4"}, "rows": given, "seed": 7, "dry": True}
+    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, **more)
     judged = 0
     for name, own in PAPERS[paper].items():
         for part in own.parts:

@@ -90,8 +90,10 @@ class Arm:
             return self.make(bench, part)
         methods = WRITERS if self.method in WRITERS else METHODS
         load = load_writer if self.method in WRITERS else load_judge
-        seeded = {"seed": bench.seed} if "seed" in methods[self.method].defaults() else {}
-        return load(self.method, bench.model, **seeded, **self.options)
+        own = dict(self.options)
+        if "seed" in methods[self.method].defaults():
+            own["seed"] = bench.seed
+        return load(self.method, bench.model, **own)
 
 
 @dataclass(frozen=True)
