@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import create_model
 
 from langchain_judges import (
+    JudgeMiddleware,
     as_evaluator,
+    best_of,
     create_bsm_judge,
     create_drpe_judge,
     create_relative_judge,
@@ -29,6 +32,7 @@ from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
+from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -502,3 +506,42 @@ def test_data_that_contain_themselves_are_refused(make, field):
     _, row = judge_many(judge, [ITEM, {**ITEM, field: endless}])
     assert "contain themselves" in row["verdict"]["failures"][0]["detail"]
     assert len(model.prompts) == 1
+
+
+# ---- the instructions of an agent are sent on every path
+
+LED: list[Any] = [
+    {"role": "system", "content": "You are a pirate."},
+    {"role": "user", "content": "Where is it?"},
+]
+WORK: list[Any] = [{"role": "assistant", "content": "Arr, in Kyiv."}]
+
+
+@for_each("path", ["invoke", *PATHS, ".jsonl", ".json", "command.jsonl"])
+@for_each("place", ["input", "output"])
+def test_the_instructions_of_an_agent_are_sent_on_every_path(path, place, tmp_path):
+    row = {"input": LED, "output": WORK} if place == "input" else {"output": [*LED, *WORK]}
+    [prompt] = asked(path, row, tmp_path, "helpfulness").prompts
+    parts = ["You are a pirate.", "Where is it?", "Arr, in Kyiv."]
+    assert [prompt.count(each) for each in parts] == [1, 1, 1]
+    assert sorted(map(prompt.index, parts)) == [*map(prompt.index, parts)]
+
+
+@for_each("path", ["middleware", "best_of", "tool", "example"])
+def test_the_instructions_of_an_agent_are_sent_by_what_stands_in_an_agent(path):
+    judge, model = judge_and_model("helpfulness")
+    if path == "middleware":
+        writer = FakeChatModel(replies=["Arr, in Kyiv."] * 2)
+        create_agent(writer, middleware=[JudgeMiddleware(judge)]).invoke({"messages": LED})
+    elif path == "best_of":
+        judge = create_relative_judge(model)
+        writer = FakeChatModel(replies=["Arr, in Kyiv.", "Arr, in Oslo."])
+        best_of(2, judge, writer).invoke(LED)
+    elif path == "tool":
+        judge_tool(judge).invoke({"input": "You are a pirate.\nWhere is it?", "output": "Arr."})
+    else:
+        run: Any = a_run({"messages": WORK})
+        example: Any = SimpleNamespace(inputs={"messages": LED}, outputs=None)
+        as_evaluator(judge).evaluate_run(run, example)
+    assert model.prompts[0].count("You are a pirate.") == 1
+    assert model.prompts[0].index("You are a pirate.") < model.prompts[0].index("Where is it?")

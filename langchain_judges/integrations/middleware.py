@@ -59,9 +59,8 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     """The agent's task, without its drafts and the judge's reasons."""
     until = messages[: _beginning(messages)] or messages[:-1]
     rejected = drafts_in(until)
-    request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
     try:
-        return task_in(request)
+        return task_in([m for m in until if str(m.id) not in rejected])
     except InputError:
         return NO_TASK
 

@@ -63,7 +63,11 @@ _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
 
 def understood(
-    names: Sequence[str], columns: Columns | None, takes: str, *, whole: bool = True
+    names: Sequence[str],
+    columns: Columns | None,
+    takes: str,
+    *,
+    needed: Sequence[str] = ("input", "output", "output_a", "output_b"),
 ) -> dict[str, str | Sequence[str]]:
     """The columns of a table by field: those named, and those with a usual name.
 
@@ -73,7 +77,7 @@ def understood(
         names: The table's columns.
         columns: Field → column, as a person named them.
         takes: `"pair"` or `"item"`.
-        whole: Whether every field that is needed must be there.
+        needed: Fields that must be there, of those that rows need.
 
     Raises:
         InputError: A field that is needed has no column; the message names what is there, and
@@ -91,7 +95,7 @@ def understood(
         known = (name for name in (field, *NAMES[field]) if name in plain)
         if name := next((name for name in known if plain[name] not in taken), None):
             found[field] = plain.pop(name)
-        elif whole and field in _NEEDED[takes]:
+        elif field in needed and field in _NEEDED[takes]:
             raise _not_found(field, names, takes)
     return found
 
@@ -128,7 +132,7 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
 
 @lru_cache(256)  # the rows of a run have the same names
 def _columns(names: Sequence[str], takes: str) -> Columns:
-    return understood(names, None, takes, whole=False)
+    return understood(names, None, takes, needed=())
 
 
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.

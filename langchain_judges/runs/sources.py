@@ -24,7 +24,7 @@ from langchain_judges.rows.checks import (
     number_in,
     read_label,
 )
-from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import nearest_file, read_table
 from langchain_judges.rows.lookup import (
     FIELDS,
@@ -388,11 +388,17 @@ class Records:
             if is_table:
                 mapped(first, columns)
             if takes in ("pair", "item") and "concepts" not in first:
-                columns = understood(names, columns, takes)
+                columns = understood(names, columns, takes, needed=_needed(first))
         except InputError as exc:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
         return TableForm(columns) if columns or is_table or self.source.is_file else None
+
+
+def _needed(first: Mapping[str, object]) -> Sequence[str]:
+    """Fields that need a column: the task may stand at the beginning of the work."""
+    outputs = ("output", "output_a", "output_b")
+    return outputs if any(map(asked_in, first.values())) else ("input", *outputs)
 
 
 def _as_it_is(record: SourceRecord, _: int) -> dict[str, Any]:
@@ -417,7 +423,7 @@ def kind_of_columns(
     first = next((each for each in records if isinstance(each, Mapping)), {})
     for kind in kinds:
         with suppress(InputError):
-            understood(list(map(str, first)), columns, kind)
+            understood(list(map(str, first)), columns, kind, needed=_needed(first))
             return kind
     return None
 
