@@ -489,6 +489,18 @@ def test_proposals_of_an_audit_are_decided_with_mode_and_note(tmp_path):
     }
 
 
+def test_an_audit_of_many_labels_has_a_key_for_each(tmp_path):
+    labels = [f"class {n}" for n in range(25)]
+    request = {"proposals": [proposal("a")], "labels": labels, "modes": []}
+    with closing(AnswerFile(tmp_path / "r.jsonl", lambda each: each["id"])) as file:
+        desk = ProposalDesk(request, file)
+        [question] = desk.questions(0)
+        keys = {words: key for key, words in question["keys"].items()}
+        desk.say(0, "", "", keys["the label is class 24"], "")
+        assert file.answers["a"]["label"] == "class 24"
+        assert len(keys) == 3 + 25
+
+
 def test_a_notebook_shows_a_run_or_a_report_in_a_frame_or_prints_an_address(tmp_path):
     data, run = pairs_and_run()
     html = view(run, data)._repr_html_()
