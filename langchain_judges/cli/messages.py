@@ -145,10 +145,11 @@ def ctrl_c_as_exit(*places: Path | None) -> Iterator[None]:
     from langchain_judges.asking.effects import stoppable
 
     try:
-        with stoppable(SIGNALS, partial(begin_to_stop, *places), leave_at_once):
+        leave = partial(leave_stopped, *places)
+        with stoppable(SIGNALS, partial(begin_to_stop, leave), leave_at_once):
             yield
     except KeyboardInterrupt:
-        _leave_stopped(*places)
+        leave()
 
 
 def tell_stopped(*, saved: bool) -> None:
@@ -157,22 +158,19 @@ def tell_stopped(*, saved: bool) -> None:
     say(f"Stopped; {promise}." if saved else "Stopped before anything was saved, as by -o.")
 
 
-def begin_to_stop(*places: Path | None) -> None:
-    """Say so, and see to it that no reply minutes away keeps the process alive.
-
-    Args:
-        *places: As for `is_saved`.
-    """
+def begin_to_stop(leave: Callable[[], object]) -> None:
+    """Say so, and `leave` where a reply is still minutes away when a run must have ended."""
     # Loaded here: help needs nothing of it.
     from langchain_judges.asking.ask import GRACE
 
     say("Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.")
-    late = threading.Timer(GRACE + _LATE, _leave_stopped, places)
+    late = threading.Timer(GRACE + _LATE, leave)
     late.daemon = True
     late.start()
 
 
-def _leave_stopped(*places: Path | None) -> NoReturn:
+def leave_stopped(*places: Path | None) -> NoReturn:
+    """End the process, and say what becomes of a run that Ctrl-C ended."""
     tell_stopped(saved=is_saved(*places))
     sys.stdout.flush()
     os._exit(INTERRUPTED)  # threads cannot be ended
@@ -284,7 +282,7 @@ def run_rows(
     run = ajudge_many(worker, rows, **options)
 
     def stop() -> None:
-        begin_to_stop(*(options.get(name) for name in ("out", "records")))
+        begin_to_stop(partial(leave_stopped, options.get("out"), options.get("records")))
         run.stop()
 
     signalled = StopSignal(stop, leave_at_once)

@@ -99,7 +99,7 @@ def watch(
 
     def stopping() -> None:
         stop.set()
-        begin_to_stop()
+        begin_to_stop(leave_at_once)
 
     with refusals_as_exits():
         since, again = span(sample.since, "--since"), every and span(every, "--every")
