@@ -156,3 +156,13 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
 def test_labels_of_which_none_is_shared_are_refused(judge, people):
     with pytest.raises(InputError, match=r"no label in common.*(0|bad).*polite, rude"):
         trust_columns(table(judge, people), "gpt", "ann0")
+
+
+def test_an_evaluator_may_be_called_as_a_field_of_the_rows_is():
+    def label(outputs):
+        return 1
+
+    rows = [{"input": "q", "output": f"t{i}", "label": i % 2} for i in range(40)]
+    found = trust_evaluator(label, rows, confidence=0.9)
+    assert (found.name, found["agreement.label.wrong"]) == ("label", 0.5)
+    assert found.sample.confidence == 0.9

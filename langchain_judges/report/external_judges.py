@@ -113,6 +113,7 @@ def trust_evaluator(
     if inspect.iscoroutinefunction(evaluator):
         raise InputError("the evaluator must not be asynchronous: wrap it in `asyncio.run`")
     own = name or str(getattr(evaluator, "__name__", type(evaluator).__name__))
+    column = f"answer of {own}"  # which may be called as a field of the rows is
     table = rows_in(rows, "rows")
     wanted, reasons, judged = _parameters(evaluator, table), list[str](), []
     for row in table:
@@ -121,10 +122,10 @@ def trust_evaluator(
             score = _score_in(evaluator(**{key: row.get(wanted[key], row) for key in wanted}))
         except Exception as exc:  # noqa: BLE001 - other people's code, whatever it raises
             reasons.append(f"{type(exc).__name__}: {exc}")
-        judged.append({**row, own: score})
+        judged.append({**row, column: score})
     if len(reasons) == len(table):
         raise InputError(f"the evaluator failed on every row; first {reasons[0]}")
-    return cast("TrustReport", trust_columns(judged, own, label, **options))
+    return cast("TrustReport", trust_columns(judged, column, label, name=own, **options))
 
 
 # What evaluators call the fields of a row.

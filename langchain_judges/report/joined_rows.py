@@ -145,8 +145,9 @@ class JudgedRow:
     @cached_property
     def choices(self) -> list[Label]:
         """Right answer: of a pair the label, of a single text each that most people give."""
-        whole = kind_of_verdict(self.verdict) == "pair" and self.label is not None
-        return [self.label] if whole else self.modes
+        if kind_of_verdict(self.verdict) == "pair" and (label := self.label) is not None:
+            return [label]
+        return self.modes
 
     @property
     def is_divided(self) -> bool:
