@@ -361,8 +361,9 @@ def test_the_next_labels_are_those_of_the_nearest_answer():
 
 def test_what_labels_do_not_change_is_said_beside_what_they_settle():
     found = report.trust(run_of(["A", "B"] * 6), data_of(["A", "B"] * 6))
-    words = {"averages": "yes", "person": "no", "ordering": "no"}
-    found.uses.update({use: replace(found.uses[use], word=word) for use, word in words.items()})
+    found.uses["averages"] = replace(found.uses["averages"], word="yes")
+    found.uses["person"] = replace(found.uses["person"], word="no")
+    found.uses["ordering"] = replace(found.uses["ordering"], word="no")
     assert next_step(found).text == (
         "Label 28 new rows like these; that is likely to settle single verdicts; still no: in "
         "place of a person and putting systems in order."
