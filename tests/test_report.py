@@ -101,7 +101,7 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     # Of six verdicts four are right, one is A against a tie, and one is missing.
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
-    halves = "5 half wrong (only one side says tie; counted as half)"
+    halves = "5 half wrong (only one side says tie; half of each counts, but no agreement)"
     assert f"Of 30: {halves}, 5 not judged (counted as wrong)." in numbers.sentence
     assert numbers.n_disagreements == 5
 

@@ -98,13 +98,14 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
 def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
     server = serve()
     arguments = ("--model", "fake", "--base-url", server.url)
-    before = labelled.read_bytes()
-    page = tmp_path / "page.html"
-    for written in (("-o", labelled), ("-o", page, "-o", labelled)):
-        result = invoke("trust", labelled, *arguments, *written)
+    rows, page = tmp_path / "pairs.json", tmp_path / "page.html"
+    rows.write_text(f"[{','.join(labelled.read_text().splitlines())}]")
+    before = rows.read_bytes()
+    for written in (("-o", rows), ("-o", page, "-o", rows)):
+        result = invoke("trust", rows, *arguments, *written)
         assert (result.exit_code, server.calls) == (2, [])
         assert "is read by this command" in result.stderr
-    assert labelled.read_bytes() == before
+    assert rows.read_bytes() == before
 
 
 def test_strict_minds_failures(serve, labelled, tmp_path):
@@ -325,7 +326,7 @@ def test_two_columns_of_labels_are_refused_where_a_model_judges(labelled, tmp_pa
     twice = ("--column", "label=ann", "--column", "label=bob", "--model", "m")
     result = invoke("trust", labelled, *twice, "-o", tmp_path / "r.html")
     assert result.exit_code == 2
-    assert "--column names 'label' twice" in result.stderr
+    assert "--column reads 'label' from ann, bob" in result.stderr
 
 
 @for_each("bar", [("--min-agreement", "0.5"), ("--max-wrong", "0.6"), ("--max-wrong", "0.4")])

@@ -151,7 +151,10 @@ def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
     run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
     answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
     assert answer.number.result == 0.25
-    assert "Of 200: 100 half wrong (only one side says tie; counted as half)" in answer.text
+    assert (
+        "Of 200: 100 half wrong (only one side says tie; half of each counts, but no agreement)"
+        in answer.text
+    )
 
 
 def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():
@@ -342,7 +345,8 @@ def test_the_costliest_mistakes_are_of_as_many_as_the_answer_counts():
         for row, own in zip(texts_of([None] * 60), votes, strict=True)
     ]
     found = report.trust(items_of([5] * 60), data)
-    counts = "30 wrong by more than 1.0, 10 partly wrong (people differ; counted in part)"
+    part = "10 partly wrong (right for some people only; counted in part)"
+    counts = f"30 wrong by more than 1.0, {part}"
     assert f"Of 60: {counts}. " in found.sentence
     assert found.n_disagreements == 40
     assert f"10 of 40: {counts}; first" in found.to_html()

@@ -140,10 +140,10 @@ class TrustPolicy:
         points = f"{NO_BREAK}%", f"{NO_BREAK}points"
         return (
             f"Good enough means: averages within {margin.replace(*points)} of people's "
-            f"(ratings: {margin} of their range) and moving with them; at most {wrong} of "
-            f"single verdicts wrong; at most {below.replace(*points)} below another person; "
-            f"{settled} of neighbouring systems clearly in people's order, or the same one of "
-            f"two texts ahead in {order}."
+            f"(ratings: {margin} of their range) and rising where theirs rise; at most {wrong} "
+            f"of single verdicts wrong; at most {below.replace(*points)} below another person; "
+            f"{settled} of systems next to each other clearly in people's order (ratings "
+            f"without systems: of two texts, {order} clearly in people's order)."
         )
 
 

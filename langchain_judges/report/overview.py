@@ -90,7 +90,7 @@ def overview(report: Measured) -> list[Line]:
     same = " (the same rating)" if report.sample.rated else ""
     titles = {
         "agreement.people": f"People among themselves{same}",
-        "agreement.alpha": "People beyond chance (α: 0 is chance, 1 is full agreement)",
+        "agreement.alpha": "People beyond chance (α: reliable from 0.8, weak below 0.67)",
     }
     wrong = {
         "bias.flips": "Flips when the texts swap places",
@@ -102,7 +102,7 @@ def overview(report: Measured) -> list[Line]:
     top, slot = report.headline, numbers.get("bias.first_slot_rate")
     what = f": {top.title}" if report.sample.by_criteria else ""
     if top.unit == "number" and not what:
-        what = " (rank correlation; 1 is the same order)"
+        what = " (rank correlation: 0 is none, 1 the same order)"
     if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
         wrong.pop("bias.first_slot_rate")
     return [

@@ -292,7 +292,7 @@ class Sample:
     @property
     def in_groups(self) -> str:
         """In how many groups the rows are, where groups are counted."""
-        return f" in {len({*self.groups}):,} groups" if self.groups else ""
+        return f" in {len({*self.groups}):,} groups (column group)" if self.groups else ""
 
     @property
     def note(self) -> str:

@@ -68,9 +68,9 @@ def mistakes_text(sample: Sample) -> str:
     """How many of the judged rows are wrong, and how many in part."""
     wrong = sum(miss == 1 for miss in sample.misses) - _lost(sample)
     half = len(sample.mistakes) - wrong
-    part = "half wrong (only one side says tie; counted as half)"
+    part = "half wrong (only one side says tie; half of each counts, but no agreement)"
     if not sample.pairs:
-        part = "partly wrong (people differ; counted in part)"
+        part = "partly wrong (right for some people only; counted in part)"
     far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
     parts = {f"{wrong:,} wrong{far}": wrong or not half, f"{half:,} {part}": half}
     return ", ".join(text for text, there in parts.items() if there)

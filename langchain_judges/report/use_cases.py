@@ -191,7 +191,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         step = 10 if scale == 1 else rounded(scale / 10, 1)
         unit = f"{NO_BREAK}points" if scale == 1 else ""
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
-        mix += f"; where people's is {step}{unit} higher, the judge's is about {moved} higher"
+        mix += f"; {step}{unit} more by people show as about {moved} more by the judge"
     return (
         f"{what} is {mine} by the judge and {right} by {sample.whom}, "
         f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. For {mix}"
