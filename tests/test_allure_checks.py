@@ -40,7 +40,7 @@ def item(output, *expected, **more):
 )
 def test_a_match_doubts_the_label_that_it_contradicts(check, response, expected, right):
     for label in (0, 1):
-        doubt = check.doubt(item(response, expected), label)
+        doubt = check.doubt(item(response, expected), label, COARSE)
         assert (doubt is None) == (label == right)
         if doubt:
             assert doubt.label == int(right)
@@ -49,10 +49,10 @@ def test_a_match_doubts_the_label_that_it_contradicts(check, response, expected,
 
 def test_any_expected_answer_will_do_and_without_one_nothing_is_doubted():
     check = normalised_sequence()
-    assert check.doubt(item("1, 5, 7", "1, 3, 7", "1, 5, 7"), 1) is None
-    assert check.doubt(item("1, 4, 7", "1, 3, 7", "1, 5, 7"), 1).label == 0
-    assert exact().doubt({"input": "x", "output": "y"}, 0) is None
-    assert numeric().doubt(item("7", "no number here"), 1) is None
+    assert check.doubt(item("1, 5, 7", "1, 3, 7", "1, 5, 7"), 1, COARSE) is None
+    assert check.doubt(item("1, 4, 7", "1, 3, 7", "1, 5, 7"), 1, COARSE).label == 0
+    assert exact().doubt({"input": "x", "output": "y"}, 0, COARSE) is None
+    assert numeric().doubt(item("7", "no number here"), 1, COARSE) is None
 
 
 FINE, COARSE = (1, 2, 3, 4, 5), (0, 1)

@@ -170,7 +170,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
     An unusable reply is kept as a draft before its repair is asked for, so that a run that is
     killed between them asks for the repair alone.
     """
-    question, variables = asking.question, asking.variables
+    question = asking.question
     kept = draft.find() or {"repairs": [], "cost": asking.cost}
     repairs, asking.cost = kept["repairs"], kept["cost"]
     while True:
@@ -180,16 +180,15 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = _read_reply(sent, message, question, question.reply_schema, variables)
+        data, problem = _read_reply(asking, sent, message, question.reply_schema)
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
-                repairs.append(
-                    [message.text.strip() or "(no text)", _repair(question, problem)]
-                )
+                said = message.text.strip() or "(no text)"
+                repairs.append([said, _repair(question, problem)])
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 continue
             if question.partial:
-                data, _ = _read_reply(sent, message, question, question.partial, variables)
+                data, _ = _read_reply(asking, sent, message, question.partial)
         if data is None:
             return asking.reply(None, problem)
         reply = asking.reply(data, None)
@@ -200,15 +199,12 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
 
 
 def _read_reply(
-    sent: Sent,
-    message: AIMessage,
-    question: Question,
-    shape: type[BaseModel],
-    variables: Mapping[str, object],
+    asking: Asking, sent: Sent, message: AIMessage, shape: type[BaseModel]
 ) -> reading.Reading:
     if sent.request.rung == "calls":
         return reading.read_calls(message, shape)
-    return reading.read(message, shape, question.parse, sent.request.tool, _material(variables))
+    material = _material(asking.variables)
+    return reading.read(message, shape, asking.question.parse, sent.request.tool, material)
 
 
 def _material(variables: Mapping[str, object]) -> Iterator[str]:

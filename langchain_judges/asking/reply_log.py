@@ -29,7 +29,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langchain_judges.asking.effects import Effect, SingleFlight, Step, running_config
 from langchain_judges.errors import OutputError
-from langchain_judges.rows.files import check_database
+from langchain_judges.rows.files import check_database, set_aside
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -168,8 +168,8 @@ class ReplyStore:
                 yield found, json.loads(text)
                 continue
             _LOG.warning("A damaged reply in %s is asked for again.", self.path)
-            set_aside = "UPDATE OR REPLACE replies SET scope = 'damaged'"
-            self._change(f"{set_aside} WHERE scope = ? AND checksum = ?", (scope, checksum))
+            damaged = "UPDATE OR REPLACE replies SET scope = 'damaged'"
+            self._change(f"{damaged} WHERE scope = ? AND checksum = ?", (scope, checksum))
 
     def _rows(self, query: str, *values: str | None) -> list[Any]:
         try:
@@ -201,8 +201,7 @@ class ReplyStore:
 
     def _replaced(self, path: Path, error: sqlite3.DatabaseError) -> sqlite3.Connection:
         """Begin a new file in place of a damaged one."""
-        names = (Path(f"{path}.damaged{n or ''}") for n in itertools.count())
-        aside = path.rename(next(each for each in names if not each.exists()))
+        aside = set_aside(path)
         for end in _SIDE_FILES:
             Path(f"{path}{end}").unlink(missing_ok=True)
         _LOG.warning(

@@ -42,14 +42,14 @@ from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller, cut_failures
+from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.fences import MATERIAL_RULE
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
-from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Row, Verdict
+from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Row, Usage, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
@@ -113,6 +113,21 @@ def _blank_state(state: type, source: type) -> Mapping[str, Any]:
 def _blank(hint: Any) -> object:
     kind = get_origin(hint) or hint
     return kind() if kind in (list, dict) else None
+
+
+class StepState(TypedDict, total=False):
+    """What the state of every judge holds beside its row and verdict; plain JSON.
+
+    Attributes:
+        shown: What the memory recalled, in the order in which it is shown; only with a memory.
+        recalled: Which examples were shown; only with a memory.
+        usage: What was asked so far cost.
+    """
+
+    shown: list[Example]
+    recalled: RecallReport
+    failures: list[Failure]
+    usage: Usage
 
 
 # State keys that every run of a judge with a memory sets, and no run of another.

@@ -125,10 +125,9 @@ class Combination(JudgeOptions):
         size = max(len(models), len(methods))
         each_model = models if len(models) == size else list(models) * size
         each_method = methods if len(methods) == size else methods * size
-        specs: list[dict[str, Any]] = [
-            dict(each) if isinstance(each, Mapping) else {"method": each}
-            for each in each_method
-        ]
-        for spec in specs:
-            spec["options"] = {**shared, **(spec.get("options") or {})}
-        return [{**spec, "model": model} for spec, model in zip(specs, each_model, strict=True)]
+        specs: list[dict[str, Any]] = []
+        for method, model in zip(each_method, each_model, strict=True):
+            spec: Any = method if isinstance(method, Mapping) else {"method": method}
+            own = {**shared, **(spec.get("options") or {})}
+            specs.append({**spec, "options": own, "model": model})
+        return specs

@@ -9,21 +9,11 @@ from typing import Any, cast
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.reading import Problem
-from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import RecallReport
-from langchain_judges.methods.context import RowSteps
+from langchain_judges.methods.context import RowSteps, StepState
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
-from langchain_judges.verdict import (
-    Failure,
-    Item,
-    Label,
-    LabelVerdict,
-    Usage,
-    no_usage,
-    not_labelled,
-)
+from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
 
 # Added where the item has an expected answer.
 EXPECTED = """
@@ -52,18 +42,9 @@ WHOLE_ITEM = """<request-{fence}>
 SAME = "\nThe request is the source as well."
 
 
-class ItemState(Item, total=False):
-    """The state of every judge of one text; every value is plain JSON.
+class ItemState(Item, StepState, total=False):
+    """The state of every judge of one text; every value is plain JSON."""
 
-    Attributes:
-        shown: What the memory recalled, in the order in which it is shown; only with a memory.
-        usage: What was asked so far cost.
-    """
-
-    shown: list[Example]
-    recalled: RecallReport
-    failures: list[Failure]
-    usage: Usage
     verdict: LabelVerdict | None
 
 

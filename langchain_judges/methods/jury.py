@@ -125,11 +125,8 @@ class Ballots:
         A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
         the texts are equal.
         """
-        agreeing = [
-            each
-            for each in self.saying(answer)
-            if not (answer == "tie" and each.get("flipped"))
-        ]
+        said = self.saying(answer)
+        agreeing = [each for each in said if answer != "tie" or not each.get("flipped")]
         return self.weight_of(agreeing) / self.weight_of(self.opinions)
 
     @property
@@ -302,21 +299,16 @@ class JurySteps:
 
 def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     """The judge."""
-    return _jury(options.without_shared(), ensemble.read_members(options, members))
-
-
-def _jury(options: Jury, members: tuple[ensemble.Member, ...]) -> ensemble.CombinedGraph:
-    options.check_size(len(members))
-    kind = ensemble.kind_of_members(members)
-    steps = JurySteps(
-        options, members, kind, _weights(options.weights, members), _grades(members)
-    )
+    jurors, options = ensemble.read_members(options, members), options.without_shared()
+    options.check_size(len(jurors))
+    kind, weights = ensemble.kind_of_members(jurors), _weights(options.weights, jurors)
+    steps = JurySteps(options, jurors, kind, weights, _grades(jurors))
     by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
     if options.combine in by_number and not (kind == "item" and steps.grades):
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
-    return ensemble.compiled(options, members, kind, (JuryState, ItemJuryState), steps.ask)
+    return ensemble.compiled(options, jurors, kind, (JuryState, ItemJuryState), steps.ask)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

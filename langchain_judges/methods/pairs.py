@@ -16,9 +16,9 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import chat_prompt
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import RecallReport, RememberedPair, block
+from langchain_judges.memory.shown import RememberedPair, block
 from langchain_judges.methods import tasks
-from langchain_judges.methods.context import RowSteps
+from langchain_judges.methods.context import RowSteps, StepState
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
@@ -38,10 +38,8 @@ from langchain_judges.rows.texts import (
 from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
-    Failure,
     Pair,
     Preference,
-    Usage,
     Verdict,
     even_verdict,
     no_usage,
@@ -141,19 +139,9 @@ def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
     return chat_prompt(ALONE, material.replace("response-1", "response"), asked)
 
 
-class PairState(RememberedPair, total=False):
-    """The state of every judge of pairs; every value is plain JSON.
+class PairState(RememberedPair, StepState, total=False):
+    """The state of every judge of pairs; every value is plain JSON."""
 
-    Attributes:
-        shown: What the memory recalled; only with a memory.
-        recalled: Which examples were shown; only with a memory.
-        usage: What was asked so far cost.
-    """
-
-    shown: list[Example]
-    recalled: RecallReport
-    failures: list[Failure]
-    usage: Usage
     verdict: Verdict | None
 
 
@@ -318,11 +306,17 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
     return cast("ShownPair", pair)
 
 
-def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
+def coin_of(pair: Pair, seed: int, *more: object) -> random.Random:
+    """A coin of a judge's seed and a pair, whichever text is A."""
+    texts = sorted(judged(pair[side]) for side in ("output_a", "output_b"))
+    parts = (seed, texts, transcript(pair["input"]), *more)
+    return random.Random(":".join(map(str, parts)))  # noqa: S311 - a coin, no secret
+
+
+def side_by_coin(pair: Pair, seed: int) -> Literal["A", "B"]:
     """A side by a coin that follows the texts: swapped texts give the same text."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
-    coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311 - a coin, no secret
-    return "A" if coin.choice(sorted([a, b])) == a else "B"
+    return "A" if coin_of(pair, seed).choice(sorted([a, b])) == a else "B"
 
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from statistics import fmean
@@ -223,19 +224,15 @@ def mean_scores(
     for criterion in criteria:
         asked_orders = [criterion["order"]] if "order" in criterion else list(orders)
         planned.setdefault(criterion["name"], []).extend(asked_orders)
+    scored = defaultdict[tuple[str, Order], list[dict[str, float]]](list)
+    for line in subscores:
+        scored[line["criterion"], line["order"]].append(line["scores"])
     cells: dict[tuple[str, Order], dict[str, float]] = {}
     for name, orders_of_criterion in planned.items():
-        samples = {
-            order: [
-                s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
-            ]
-            for order in orders_of_criterion
-        }
+        samples = {order: scored[name, order] for order in orders_of_criterion}
         if all(samples.values()):
-            for order, scores in samples.items():
-                cells[name, order] = {
-                    side: fmean(score[side] for score in scores) for side in ("A", "B")
-                }
+            for order, own in samples.items():
+                cells[name, order] = {s: fmean(scores[s] for scores in own) for s in ("A", "B")}
     return cells
 
 

@@ -211,7 +211,10 @@ class FakeModelServer:
         fields = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in fields}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        call = self._arrive(json.loads(raw) if raw else {}, headers)
+        call = ServerCall(len(self.calls), json.loads(raw) if raw else {}, headers)
+        self.calls.append(call)
+        self.waiting += 1
+        self.peak = max(self.peak, self.waiting)
         try:
             answer = self._answer(call)
             await asyncio.sleep(answer.delay)
@@ -224,13 +227,6 @@ class FakeModelServer:
         writer.write(_encoded(answer))
         await writer.drain()
         return True
-
-    def _arrive(self, body: dict[str, Any], headers: dict[str, str]) -> ServerCall:
-        call = ServerCall(len(self.calls), body, headers)
-        self.calls.append(call)
-        self.waiting += 1
-        self.peak = max(self.peak, self.waiting)
-        return call
 
     def _answer(self, call: ServerCall) -> ServerReply:
         try:

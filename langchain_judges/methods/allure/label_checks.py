@@ -75,12 +75,13 @@ class Check:
 
     Attributes:
         name: Its name in reports.
+        doubt: Why a label looks wrong for an item; None if it does not, or nobody can say.
         needs: The fields of an item without all of which it says nothing; empty: it is a
             function of the caller's.
     """
 
     name: str
-    rule: CheckRule
+    doubt: CheckRule
     needs: tuple[str, ...] = ()
 
     def require(self, items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
@@ -97,21 +98,9 @@ class Check:
             raise InputError(f"the check {self.name!r} reads {fields}, which no item has")
         for item in items:
             try:
-                self.rule(item, labels[0], labels)
+                self.doubt(item, labels[0], labels)
             except InputError as exc:
                 raise InputError(f"{item['id']}: {exc}") from exc
-
-    def doubt(
-        self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
-    ) -> Doubt | None:
-        """Why `label` looks wrong for `item`; None if it does not, or nobody can say.
-
-        Args:
-            item: An `Item`, with what people know of it.
-            label: What the judge said.
-            labels: What the judge may say: the first is the worst, the last the best.
-        """
-        return self.rule(item, label, labels)
 
 
 # A check, the name of one, or a function from item and label; see `checks.resolve_check`.

@@ -96,7 +96,7 @@ def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> O
     label = most[0] if len(most) == 1 else "tie"
     if label == "tie" and form.coin and len(options.order_list) == 1:
         # The method forbids ties; swapped texts mirror the verdict.
-        label = side_by_coin(pair, f"{form.seed}:")
+        label = side_by_coin(pair, form.seed)
     score = fmean(POINTS[said] for said in counts.elements())
     return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 

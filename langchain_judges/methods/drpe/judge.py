@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -18,7 +17,7 @@ from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.pairs import ShownPair, pair_of
+from langchain_judges.methods.pairs import ShownPair, coin_of, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, Role, not_judged, why_not
@@ -60,8 +59,7 @@ class VoteSteps(RoleSteps):
         if not self.options.poll.batch:
             return [[i] for i in everyone]
         # The same for both orders, whichever text is A.
-        coin = random.Random(f"{self.chance(pair)}:{sample}")  # noqa: S311 - no secret
-        coin.shuffle(everyone)
+        coin_of(pair, self.options.seed, sample).shuffle(everyone)
         return [everyone] if everyone else []
 
     async def _votes(
@@ -138,7 +136,9 @@ class VoteSteps(RoleSteps):
             for order in self.orders(pair_of(state))
         }
         account.fail([*unweighed, *tally.divided(by_order)])
-        least, valid = len(roles) // 2 + 1, tally.fewest_valid(by_order)
+        # In the order in which the fewest roles prefer a text.
+        counts = [sum(v["preference"] is not None for v in own) for own in by_order.values()]
+        least, valid = len(roles) // 2 + 1, min(counts)
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             if not account.failures:

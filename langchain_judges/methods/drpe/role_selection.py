@@ -37,7 +37,7 @@ from langchain_judges.methods.pairs import (
 from langchain_judges.methods.tasks import Task, choose_task, is_open
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
-from langchain_judges.rows.texts import judged, shown, shown_task, transcript
+from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Failure, Pair, Role
 
 
@@ -49,9 +49,7 @@ def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
         parts = {kind: data.get("readers", [])}
         if kind == "merged":
             parts = {"coarse": data.get("general", []), "fine": data.get("familiarity", [])}
-        readers += [
-            {**each, "kind": source} for source, named in parts.items() for each in named
-        ]
+        readers += [{**one, "kind": source} for source, named in parts.items() for one in named]
     return readers
 
 
@@ -70,12 +68,7 @@ class RoleSteps(PairSteps):
         options = self.options
         if options.orders != "none" or options.poll.first == "reference":
             return options.order_list
-        return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
-
-    def chance(self, pair: Pair) -> str:
-        """The seed of coins: that of the judge and the pair, whichever text is A."""
-        a, b = judged(pair["output_a"]), judged(pair["output_b"])
-        return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
+        return ("AB",) if side_by_coin(pair, options.seed) == "A" else ("BA",)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -121,9 +114,8 @@ class RoleSteps(PairSteps):
         if self.options.generates:
             replies = await self._replies(self._context(state), pair, account)
             # Readers beyond those that were asked for would be votes that nobody counted on.
-            proposed = first_of_each_kind(
-                distinct_roles(_proposals(replies)), self.panel.readers
-            )
+            distinct = distinct_roles(_proposals(replies))
+            proposed = first_of_each_kind(distinct, self.panel.readers)
         kinds = ((reply.data or {}).get("wanted") for reply in replies.values())
         if wanted := next(filter(None, kinds), None):
             pair["task_kind"] = wanted

@@ -99,13 +99,6 @@ def role_votes(
     return [_vote(i, role, ballots, sampled) for i, role in enumerate(roles)]
 
 
-def fewest_valid(by_order: Mapping[Order, Sequence[Vote]]) -> int:
-    """The number of roles that prefer a text, in the order in which the fewest do."""
-    return min(
-        sum(vote["preference"] is not None for vote in votes) for votes in by_order.values()
-    )
-
-
 def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: bool) -> Vote:
     role_ballots = [ballot for ballot in ballots if ballot["position"] == position]
     lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in role_ballots)
@@ -113,16 +106,15 @@ def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: boo
     agreeing = [ballot for ballot in role_ballots if preference in {ballot["preference"], None}]
     sampled = sampled and preference is not None
     confidences = [b["confidence"] for b in agreeing if b["confidence"] is not None]
+    confidence = fmean(confidences) if confidences else None
+    if sampled:
+        confidence = len(agreeing) / len(role_ballots)
     tokens = [b["tokens"] for b in agreeing if b["tokens"] is not None]
     return {
         "role": role["type"],
         "preference": preference,
         "reason": agreeing[0]["reason"] if agreeing else "",
-        "confidence": len(agreeing) / len(role_ballots)
-        if sampled
-        else fmean(confidences)
-        if confidences
-        else None,
+        "confidence": confidence,
         "confidence_source": "samples" if sampled else "logprobs" if confidences else "none",
         "tokens": sum(tokens) if tokens else None,
     }
@@ -144,10 +136,9 @@ def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
 def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
     """A failure for every role whose samples in an order are even."""
     detail = "as many samples for A as for B ({order}): the role has no vote"
+    problems = {o: Problem("missing", detail.format(order=ORDER_NAMES[o])) for o in by_order}
     return [
-        Problem("missing", detail.format(order=ORDER_NAMES[order])).failure(
-            "vote", vote["role"]
-        )
+        problems[order].failure("vote", vote["role"])
         for order, votes in by_order.items()
         for vote in votes
         if vote["preference"] is None and vote["reason"]

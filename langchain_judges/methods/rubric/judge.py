@@ -87,12 +87,8 @@ class LabelSteps(claims.RubricSteps):
 
     def lookup_variables(self, state: items.ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
-        item = items.item_of(state)
-        criteria = texts.listed_criteria(self.criteria(item))
-        return {
-            "material": items.WHOLE_ITEM.format(**items.prompt_variables(item)),
-            "judgment": f"by\n{criteria}",
-        }
+        criteria = texts.listed_criteria(self.criteria(items.item_of(state)))
+        return {**super().lookup_variables(state), "judgment": f"by\n{criteria}"}
 
     @property
     def _asks_each(self) -> bool:

@@ -155,11 +155,8 @@ def parts_probabilities(
         part = data.get(unit) if unit else data
         # Of a reply that is saved in part.
         reported = str(part.get("label")) if isinstance(part, Mapping) else ""
-        at = (
-            _start_of(letters.text, spans, reported, unit)
-            if reported in map(str, names)
-            else -1
-        )
+        is_known = reported in map(str, names)
+        at = _start_of(letters.text, spans, reported, unit) if is_known else -1
         if at >= 0 and (token := letters.token_at(at)):
             found[unit] = _probabilities(token, reported, list(map(str, names)))
     return found
@@ -301,9 +298,8 @@ def total_verdict(
     confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
     known = [each for each in confidences if each is not None]
     confidence = prod(known) if len(known) == len(confidences) else None
-    return label_verdict(
-        account, _rationale(total, subscores, broken), total, total, confidence
-    )
+    why = _rationale(total, subscores, broken)
+    return label_verdict(account, why, total, total, confidence)
 
 
 def _rationale(

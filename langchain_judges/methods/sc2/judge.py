@@ -288,19 +288,12 @@ class SC2Steps(PairSteps):
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""
-        return shown_examples(
-            [
-                (
-                    example,
-                    f"{cells.in_prompt(example['rows'])}\n" if tables else "",
-                    {
-                        "comparison": example["comparison"],
-                        "preferred": example["preferred"],
-                    },
-                )
-                for example in self.options.worked
-            ]
-        )
+        shots = []
+        for example in self.options.worked:
+            table = f"{cells.in_prompt(example['rows'])}\n" if tables else ""
+            reply = {"comparison": example["comparison"], "preferred": example["preferred"]}
+            shots.append((example, table, reply))
+        return shown_examples(shots)
 
 
 def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.ComparisonTable:
