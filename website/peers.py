@@ -34,14 +34,14 @@ PEERS = {
     ),
     "ragas": ("RAG and LLM apps", "https://docs.ragas.io"),
 }
-# The folder of its package on GitHub, at the tag of a version.
+# The folder of its package on GitHub, at the tag that its release workflow gives a version.
 SOURCES = {
     "autorubric": "delip/autorubric/blob/v{}/src/autorubric",
-    "deepeval": "confident-ai/deepeval/blob/v{}/deepeval",
+    "deepeval": "confident-ai/deepeval/blob/python-v{}/deepeval",
     "evaluatorq": "orq-ai/evaluatorq/blob/v{}/src/evaluatorq",
     "inspect_ai": "UKGovernmentBEIS/inspect_ai/blob/{}/src/inspect_ai",
     "mlflow": "mlflow/mlflow/blob/v{}/mlflow",
-    "openevals": "langchain-ai/openevals/blob/py=={}/python/openevals",
+    "openevals": "langchain-ai/openevals/blob/openevals=={}/python/openevals",
     "ragas": "vibrantlabsai/ragas/blob/v{}/src/ragas",
 }
 # What is looked for in the names of functions and classes.
