@@ -156,7 +156,7 @@ def test_the_most_calls_are_told_before_a_run(capsys):
     said = capsys.readouterr()
     told = " ".join((said.out + said.err).split())
     assert "at most 2 calls (1 for each item)" in told
-    assert "Each item without room in the model's context takes up to 4 more." in told
+    assert "searched, by up to 4 calls more for each item" in told
     own = {"rubric": "Is it right?", "tools": ["tests.test_lookups:price"]}
     assert estimate_calls({**spec, "options": own}).calls == 5
 
