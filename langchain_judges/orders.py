@@ -63,7 +63,7 @@ def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
     return "A" if (slot == "1") == (order == "AB") else "B"
 
 
-def naming_identities(text: str, order: Order, noun: str = "response") -> str:
+def naming_ab(text: str, order: Order, noun: str = "response") -> str:
     """A remark on an order with its texts by identity: response 1 as response A.
 
     Args:
@@ -76,7 +76,7 @@ def naming_identities(text: str, order: Order, noun: str = "response") -> str:
 
 
 def naming_slots(text: str, order: Order, noun: str = "response") -> str:
-    """A text of `naming_identities` with the slots of an order again."""
+    """A text of `naming_ab` with the slots of an order again."""
     return naming(text, by_identity(order, "1", "2"), noun)
 
 

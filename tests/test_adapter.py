@@ -137,7 +137,7 @@ def test_what_a_profile_says_a_model_refuses_is_not_tried():
     adapter = ModelAdapter(resolve_model("openai:o3", api_key="x"))
     request = adapter.request(scores_shape((1, 5), False), adapter.sampling(False, None))
     assert "temperature" not in request.settings
-    assert adapter.dropped_settings(request, seed=False, logprobs=True) >= {
+    assert adapter.asked_without(request, seed=False, logprobs=True) >= {
         "temperature",
         "logprobs",
     }

@@ -6,7 +6,7 @@ from langchain_judges.orders import (
     SlotOrTie,
     combine,
     disagree,
-    naming_identities,
+    naming_ab,
     naming_slots,
 )
 from tests.cases import for_each
@@ -69,7 +69,7 @@ def test_what_is_no_label_is_refused(text):
 )
 def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):
     text = "Response 1 cites it; response 2's steps differ. Responses 1 and 2 end."
-    assert naming_identities(text, order) == named
+    assert naming_ab(text, order) == named
     assert naming_slots(named, order) == text
 
 
@@ -83,5 +83,5 @@ def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):
     ],
 )
 def test_words_that_may_mean_something_else_stay(said):
-    assert naming_identities(said, "BA") == said
-    assert naming_identities("passage 2 says", "BA", "passage") == "passage A says"
+    assert naming_ab(said, "BA") == said
+    assert naming_ab("passage 2 says", "BA", "passage") == "passage A says"

@@ -50,9 +50,7 @@ _LOG = logging.getLogger(__name__)
 Rung = Literal["response_format", "structured_output", "tools", "text", "calls"]
 # What a model's profile says of each kind of content.
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
-_AS_JSON = (
-    "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
-)
+_JSON = "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 # Seconds beyond a model's time-out, so that a silent server meets that one first.
 SLACK = 5.0
 _TIMEOUT_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
@@ -306,9 +304,7 @@ class ModelAdapter:
         settings = {k: v for k, v in sampling.items() if k not in fields}
         return model.model_copy(update=changes) if changes else model, settings
 
-    def dropped_settings(
-        self, request: ReplyRequest, *, seed: bool, logprobs: bool
-    ) -> set[str]:
+    def asked_without(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Settings that a request should have carried, had the model not refused them before.
 
         Args:
@@ -359,7 +355,7 @@ class ModelAdapter:
         rung, name = self.rungs[0], shape.__name__
         schema = json_schema(shape, self.text_limit)
         if rung == "text":
-            note = _AS_JSON.format(schema=json.dumps(schema))
+            note = _JSON.format(schema=json.dumps(schema))
             return ReplyRequest(model, settings, rung, None, note, sent)
         if rung == "response_format":
             form = {"name": name, "strict": True, "schema": schema}

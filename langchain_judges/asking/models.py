@@ -128,7 +128,7 @@ def resolve_model(
 
         return local_model(model.partition(":")[2] or None)
     access = {} if api_key is None else {"api_key": api_key}
-    return _named_model(model, base_url, {**(settings or {}), **access, "timeout": timeout})
+    return _by_name(model, base_url, {**(settings or {}), **access, "timeout": timeout})
 
 
 def plain_model(value: Any) -> Any:
@@ -227,9 +227,7 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
     return resolve_model(name, api_key=key, **options)
 
 
-def _named_model(
-    model: str, base_url: str | None, settings: Mapping[str, Any]
-) -> BaseChatModel:
+def _by_name(model: str, base_url: str | None, settings: Mapping[str, Any]) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     # `ask()` retries by its own rule, so the provider's library must not.

@@ -55,9 +55,7 @@ _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGN
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Characters of a reply that are read; no shape has room for so many.
 _MOST_CHARACTERS = 100_000
-_LABEL_ERRORS = {
-    *("enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error")
-}
+_OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error"}
 
 
 _PROMPT_KEYS = {"system", "prompt"}
@@ -207,8 +205,8 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
         return shape.model_validate(plain, strict=True, extra="forbid").model_dump(), None
     except ValidationError as exc:
         errors = exc.errors(include_url=False, include_context=False)
-    worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])
-    reason: FailureReason = "invalid_label" if worst["type"] in _LABEL_ERRORS else "unparsable"
+    worst = next((e for e in errors if e["type"] not in _OF_LABEL), errors[0])
+    reason: FailureReason = "invalid_label" if worst["type"] in _OF_LABEL else "unparsable"
     place = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")
@@ -424,11 +422,9 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
             f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
         )
     try:
-        made = (
-            prompt if isinstance(prompt, ChatPromptTemplate) else kind.from_messages(messages)
-        )
-        made.pretty_repr()  # formats it
-        if odd := [name for name in made.input_variables if _NO_NAME.search(name)]:
+        own = prompt if isinstance(prompt, ChatPromptTemplate) else kind.from_messages(messages)
+        own.pretty_repr()  # formats it
+        if odd := [name for name in own.input_variables if _NO_NAME.search(name)]:
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
         which = "" if step == ONLY else f" of {step!r}"
@@ -436,4 +432,4 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
             f"`prompts`: the prompt{which} is no template: {exc}; a brace that is a part of "
             "the text is written twice, {{ or }}"
         ) from exc
-    return made
+    return own

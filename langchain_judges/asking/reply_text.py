@@ -161,9 +161,7 @@ def _decoded(text: str) -> str:
     plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
     # Letter by letter: some become eighteen, and none that is asked for comes of several.
     odd = {ord(each): unicodedata.normalize("NFKC", each) for each in {*plain} - _ASCII}
-    return plain.translate(
-        {each: letters for each, letters in odd.items() if letters.isascii()}
-    )
+    return plain.translate({each: form for each, form in odd.items() if form.isascii()})
 
 
 class LabelForms(NamedTuple):
@@ -283,9 +281,7 @@ class Spelling:
                 first, last = self._place(start), self._place(end)
                 begin = bisect_right(self.edges, first) - 1
                 numbers.update(range(begin, bisect_left(self.edges, last)))
-        known = [
-            each for number in numbers if (each := _logprob(self.tokens[number])) is not None
-        ]
+        known = [each for n in numbers if (each := _logprob(self.tokens[n])) is not None]
         if not numbers or len(known) < len(numbers):
             return None
         return Confidence(math.exp(math.fsum(known) / len(known)), len(known))
@@ -297,9 +293,8 @@ class Spelling:
         before = self.pieces[number][: place - self.edges[number]].decode(errors="replace")
         token = self.tokens[number]
         try:
-            offered = [
-                (str(each["token"]), _logprob(each)) for each in token.get("top_logprobs") or ()
-            ]
+            listed = token.get("top_logprobs") or ()
+            offered = [(str(each["token"]), _logprob(each)) for each in listed]
         except (AttributeError, KeyError, TypeError):
             return None
         logprob = _logprob(token)

@@ -156,7 +156,7 @@ async def _reply_or_error(
         return exc
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
-    asking.dropped_settings |= adapter.dropped_settings(request, seed=seed, logprobs=logprobs)
+    asking.dropped_settings |= adapter.asked_without(request, seed=seed, logprobs=logprobs)
     if row_cost and row_cost.replies:
         row_cost.replies.keep_request(asking.unit, _conversation([*prompt, message]))
     return message

@@ -124,9 +124,7 @@ class StoredExamples:
         return self._snapshot
 
     def _records(self, found: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Record]:
-        return [
-            Record.read(id, fields) for id, fields in found if fields.get("memory") == self.name
-        ]
+        return [Record.read(id, own) for id, own in found if own.get("memory") == self.name]
 
     async def refresh(self) -> None:
         """Read what other processes have written to the store."""
@@ -165,12 +163,10 @@ class StoredExamples:
                 self._changed(snapshot, [], keys)
             return len({record.id for record in records})
 
-    def _changed(
-        self, before: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]
-    ) -> None:
+    def _changed(self, old: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]) -> None:
         """Take over a change; a `FaissStore` tells of it by itself."""
         if not isinstance(self.store, FaissStore):
-            self._snapshot = before.with_changes(new, gone)
+            self._snapshot = old.with_changes(new, gone)
 
     async def seen(self) -> tuple[MemorySnapshot, Sequence[Record]]:
         """Snapshot that this thread or task sees, and those records that the store has not."""
@@ -180,9 +176,7 @@ class StoredExamples:
         if stored is view.base:
             return view.snapshot, view.records
         records = view.snapshot.records
-        return view.snapshot, [
-            each for key, each in records.items() if key not in stored.records
-        ]
+        return view.snapshot, [each for k, each in records.items() if k not in stored.records]
 
     async def pinned(self) -> View:
         """View of this thread or task, which stays."""

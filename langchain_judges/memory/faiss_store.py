@@ -375,6 +375,4 @@ class FaissStore(VectorStore):
     def _documents(self, keys: Sequence[int]) -> list[Document]:
         """Documents that may be changed."""
         rows = json.loads(json.dumps([self._index.rows[key] for key in keys]))
-        return [
-            Document(id=id, page_content=text, metadata=metadata) for id, metadata, text in rows
-        ]
+        return [Document(id=id, page_content=text, metadata=own) for id, own, text in rows]

@@ -81,9 +81,8 @@ def _shown(example: Example, order: Order | None, noun: str) -> str:
         for name, text in _parts(example, order, noun)
         if text
     )
-    return WORDS["example"].format(
-        fence=token, parts=parts, lesson=_lesson(example, order, noun)
-    )
+    lesson = _lesson(example, order, noun)
+    return WORDS["example"].format(fence=token, parts=parts, lesson=lesson)
 
 
 def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, str]]:
@@ -100,9 +99,7 @@ def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, 
 
 
 def _lesson(example: Example, order: Order | None, noun: str) -> str:
-    corrected, wrong = (
-        _label_words(example[side], order, noun) for side in ("corrected", "wrong")
-    )
+    corrected, wrong = (_words(example[side], order, noun) for side in ("corrected", "wrong"))
     if example["wrong"] is None:
         return WORDS["right"].format(corrected=corrected)
     if example["wrong"] == example["corrected"]:
@@ -119,7 +116,7 @@ def _meaning(example: Example) -> str:
     return (example.get("mode_meaning") or MEANINGS.get(str(example["mode"]), "")).strip()
 
 
-def _label_words(label: Label | None, order: Order | None, noun: str) -> str:
+def _words(label: Label | None, order: Order | None, noun: str) -> str:
     """A label in the prompt's words: a preference names the slot of the text."""
     if order is None or label not in ("A", "B"):
         return f"{label}"

@@ -89,10 +89,8 @@ class Record:
     def document(self, memory: str) -> Document:
         """The document of the store that holds the record."""
         # Only texts and numbers: some stores accept nothing else as metadata.
-        metadata = {name: getattr(self, name) for name in _STORED}
-        return Document(
-            id=self.key, page_content=self.text, metadata={"memory": memory, **metadata}
-        )
+        metadata = {"memory": memory, **{name: getattr(self, name) for name in _STORED}}
+        return Document(id=self.key, page_content=self.text, metadata=metadata)
 
     @cached_property
     def fields(self) -> ExampleFields:

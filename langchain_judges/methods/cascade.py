@@ -205,9 +205,8 @@ def cascade_of(
     places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated)
-    return ensemble.compiled(
-        options, members, kind, (CascadeState, ItemCascadeState), steps.ask
-    )
+    states = CascadeState, ItemCascadeState
+    return ensemble.compiled(options, members, kind, states, steps.ask)
 
 
 create_cascade = factory(Cascade, build, "create_cascade", "members")

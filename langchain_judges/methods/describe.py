@@ -156,9 +156,8 @@ def estimate_calls(spec: Mapping[str, object]) -> CallEstimate:
     """
     judge = checked_spec(spec)
     method, model = judge["method"], judge["model"]
-    options = options_of(
-        METHODS | COMBINATIONS, method, judge.get("preset"), judge.get("options") or {}
-    )
+    preset, given = judge.get("preset"), judge.get("options") or {}
+    options = options_of(METHODS | COMBINATIONS, method, preset, given)
     if method not in COMBINATIONS:
         judge_options = cast("JudgeOptions", options)
         model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model

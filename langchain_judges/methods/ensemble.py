@@ -45,9 +45,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     Raises:
         OptionError: They do not judge the same.
     """
-    return describe.one_kind(
-        [(member.name, describe.kind_of(member.judge)) for member in members]
-    )
+    return describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:
@@ -198,10 +196,8 @@ class CombinedGraph(JudgeGraph):
     @property
     def memory(self) -> Any:
         """The memory of its members; None where they have several."""
-        memories = {
-            id(each): each for m in self.members if (each := describe.memory_of(m.judge))
-        }
-        return next(iter(memories.values())) if len(memories) == 1 else None
+        found = {id(each): each for m in self.members if (each := describe.memory_of(m.judge))}
+        return next(iter(found.values())) if len(found) == 1 else None
 
 
 def compiled(

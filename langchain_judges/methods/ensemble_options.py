@@ -108,10 +108,7 @@ class Combination(JudgeOptions):
         if names := [*self.shared(), *(["methods"] if self.methods else [])]:
             quoted = ", ".join(f"`{name}`" for name in names)
             raise OptionError(f"{quoted} cannot change a ready judge: give it to each member")
-        return [
-            {"method": "relative", "model": each} if _is_model(each) else each
-            for each in members
-        ]
+        return [{"method": "relative", "model": m} if _is_model(m) else m for m in members]
 
     def _specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
         default = self.default_methods if len(models) == 1 else ("relative",)

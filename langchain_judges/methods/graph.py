@@ -288,9 +288,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             max_concurrency: Threads of a synchronous run.
             **fields: As `__init__` takes them.
         """
-        compiled = graph.compile(
-            checkpointer=options.checkpointer, name=options.name or options.label
-        )
+        name = options.name or options.label
+        compiled = graph.compile(checkpointer=options.checkpointer, name=name)
         judge = cls(**vars(compiled), options=options, **fields)
         return judge.with_config(metadata=metadata, max_concurrency=max_concurrency)
 

@@ -112,9 +112,7 @@ def label_verdict(
 
 def item_of(state: Mapping[str, object]) -> Item:
     """The part of an item that a judge may see, without what people know of it."""
-    return cast(
-        "Item", {field: state[field] for field in Item.__annotations__ if field in state}
-    )
+    return cast("Item", {name: state[name] for name in Item.__annotations__ if name in state})
 
 
 def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:

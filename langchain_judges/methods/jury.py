@@ -284,10 +284,8 @@ class JurySteps:
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         least = self.options.min_valid or len(self.members) // 2 + 1
         ballots = Ballots(opinions, self.weights, self.options.combine, least)
-        return {
-            "members": opinions,
-            "verdict": verdict_of(ballots, self.kind, self.grades, account),
-        }
+        decided = verdict_of(ballots, self.kind, self.grades, account)
+        return {"members": opinions, "verdict": decided}
 
     async def _asked(
         self, member: ensemble.Member, row: Mapping[str, object], account: Account

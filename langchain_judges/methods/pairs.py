@@ -265,7 +265,7 @@ def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
     }
 
 
-def plan_words(max_criteria: int, wording: Wording = "own") -> str:
+def how_many(max_criteria: int, wording: Wording = "own") -> str:
     """The number of criteria in the words that ask for a plan."""
     several = f"1 to {max_criteria} criteria, the fewest that suffice,"
     if wording == "paper":
@@ -313,7 +313,7 @@ def coin_of(pair: Pair, seed: int, *more: object) -> random.Random:
     return random.Random(":".join(map(str, parts)))  # noqa: S311 - a coin, no secret
 
 
-def side_by_coin(pair: Pair, seed: int) -> Literal["A", "B"]:
+def coin_side(pair: Pair, seed: int) -> Literal["A", "B"]:
     """A side by a coin that follows the texts: swapped texts give the same text."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
     return "A" if coin_of(pair, seed).choice(sorted([a, b])) == a else "B"

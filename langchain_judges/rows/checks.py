@@ -161,10 +161,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"])
     'there are no tool calls in the output; it holds: text'
     """
-    task, work = (
-        _turns_of(item.get("input"), "user"),
-        _turns_of(item.get("output"), "assistant"),
-    )
+    task = _turns_of(item.get("input"), "user")
+    work = _turns_of(item.get("output"), "assistant")
     said = [each["role"] for each in (*task, *work)]
     there = {name for name in ("expected", "source") if item.get(name)}
     there |= {str(kind_of_block(block)) for block in media_in(item)}

@@ -148,11 +148,9 @@ def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     used = {*columns_in(columns)}
     if missing := next((each for each in sorted(used) if each not in record), None):
         several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
-        hint = (
-            "name several in a list, or repeat --column; "
-            if several
-            else did_you_mean(missing, record)
-        )
+        hint = did_you_mean(missing, record)
+        if several:
+            hint = "name several in a list, or repeat --column; "
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
@@ -295,10 +293,8 @@ def follow(value: object, field: Field, path: str) -> object:
         elif isinstance(at, Sequence) and not isinstance(at, str) and _place(step, len(at)):
             at = at[int(step)]
         else:
-            in_path = "" if step == path else f" of {path!r}"
-            raise InputError(
-                f"`{field}`: expected the key {step!r}{in_path}, got {keys_in(at)}"
-            )
+            whole = "" if step == path else f" of {path!r}"
+            raise InputError(f"`{field}`: expected the key {step!r}{whole}, got {keys_in(at)}")
     return at
 
 

@@ -138,9 +138,7 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
         known = [plain_data(each) for each in waiting]
-        values = [
-            each.get("value", each) if isinstance(each, Mapping) else each for each in known
-        ]
+        values = [one.get("value", one) if isinstance(one, Mapping) else one for one in known]
         words = "; ".join(v if isinstance(v, str) else as_json(v) for v in values)
         record.append(ended(f"It was interrupted and waits: {words}"))
     return [*record, *_ending(messages, state.get("messages"))]
@@ -157,10 +155,8 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
             said = messages[place]
             text: Message = {"role": said["role"], "content": said["content"]}
             kept = [text] if plain(said["content"]).strip() else []
-            after = [
-                m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]
-            ]
-            return [*messages[:place], *kept, *after]
+            rest = [m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]]
+            return [*messages[:place], *kept, *rest]
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
         try:
             same = as_json(json.loads(plain(messages[-1]["content"]))) == as_json(response)

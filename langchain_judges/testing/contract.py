@@ -277,11 +277,9 @@ class _Contract(SentPrompts):
                 continue  # It asks in no such order.
             ordered = sorted(prompts)
             for lost in ordered[:: len(ordered) // 6 + 1]:
-                self._one_failure(script, lost, (best, prompts), rule)
+                self._lost_one(script, lost, (best, prompts), rule)
 
-    def _one_failure(
-        self, script: Script, lost: str, whole: Any, rule: Mapping[str, Any]
-    ) -> None:
+    def _lost_one(self, script: Script, lost: str, whole: Any, rule: Mapping[str, Any]) -> None:
         """Check what becomes of a judgment of which one call fails."""
         verdict, prompts = self.judged(
             lambda prompt: _NOTHING_USABLE if prompt == lost else script(prompt),

@@ -51,11 +51,8 @@ def touched(items: Sequence[Item], families: set[str | None], everywhere: bool) 
     """
     if not families:
         return []
-    return [
-        item
-        for item in items
-        if everywhere or not item.get("family") or item["family"] in families
-    ]
+    fitting = {None, "", *families}
+    return [item for item in items if everywhere or item.get("family") in fitting]
 
 
 # What a verdict of another runnable may leave out.
@@ -211,10 +208,8 @@ class Admission:
             _, others = trial.parted([id])
             version = key_of(state["tried_with"], others)
             with self.memory.trial(others):
-                verdicts = [
-                    await self.audited.verdict(item, version, "leave_out") for item in shown
-                ]
-            return by_id(shown, verdicts)
+                own = [await self.audited.verdict(item, version, "leave_out") for item in shown]
+            return by_id(shown, own)
 
         verdicts = await gather(list(map(without, trial.ids)), self.options.max_concurrency)
         return dict(zip(trial.ids, verdicts, strict=True))

@@ -192,15 +192,13 @@ def judge_to_audit(
     """
     if not is_memory(memory):
         raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
-    judge_options = {
-        name: getattr(options, name) for name in ("instructions", "temperature", "cache")
-    }
+    given = {name: getattr(options, name) for name in ("instructions", "temperature", "cache")}
     judge = plain_model(judge)
     if isinstance(judge, str | BaseChatModel):
         labels = (0, 1) if options.labels is None else options.labels
-        judge_options["repairs"] = options.repairs
-        judge = create_allure_judge(judge, memory=memory, labels=labels, **judge_options)
-    elif late := [option for option, value in judge_options.items() if value is not None]:
+        given["repairs"] = options.repairs
+        judge = create_allure_judge(judge, memory=memory, labels=labels, **given)
+    elif late := [option for option, value in given.items() if value is not None]:
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
     inner = unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):

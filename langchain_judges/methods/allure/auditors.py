@@ -53,10 +53,8 @@ def standard_of(judge: object) -> Standard:
         criteria = options.rubric_of(item).criteria
         if len(criteria) != 1:
             return ""
-        criterion = criterion_words(criteria[0])
-        return str(texts.WORDS["standard"]).format(
-            criterion=criterion, labels=label_words(criteria[0])
-        )
+        criterion, labels = criterion_words(criteria[0]), label_words(criteria[0])
+        return str(texts.WORDS["standard"]).format(criterion=criterion, labels=labels)
 
     return standard
 
@@ -144,10 +142,8 @@ async def _by_function(
         return await answer if inspect.isawaitable(answer) else answer
 
     answers: dict[str, object] = {}
-    for proposal in proposals:
-        answers[proposal["id"]] = await Effect(
-            partial(function, proposal), partial(later, proposal)
-        )
+    for each in proposals:
+        answers[each["id"]] = await Effect(partial(function, each), partial(later, each))
     decisions, problems = read_answers(answers, proposals, labels, name)
     if problems:
         raise InputError(f"the auditor {name}: {problems[0]}")

@@ -109,20 +109,14 @@ def cases_of(
         labels: The judge's labels; a true grade between them counts as the nearest.
     """
     return [
-        (
-            group_of(item, number),
-            nearest(item["label"], labels),
-            verdicts[str(item["id"])]["label"],
-        )
-        for number, item in enumerate(items)
+        (group_of(item, n), nearest(item["label"], labels), verdicts[str(item["id"])]["label"])
+        for n, item in enumerate(items)
     ]
 
 
 def balanced_accuracy(cases: Sequence[Case]) -> float:
     """The mean recall of the true labels that occur; NaN without cases."""
-    of_label = [
-        [c for c in cases if c[1] == truth] for truth in {truth for _, truth, _ in cases}
-    ]
+    of_label = [[c for c in cases if c[1] == truth] for truth in {c[1] for c in cases}]
     return fmean(map(accuracy, of_label)) if of_label else math.nan
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
@@ -211,19 +212,14 @@ def normalised_sequence(ignore: Collection[str] = ()) -> Check:
     Args:
         ignore: Words left out on both sides, in lower case, such as articles.
     """
-    left_out = frozenset(ignore)
-    return by_match(
-        "normalised_sequence",
-        lambda a, b: answer_words(a, left_out) == answer_words(b, left_out),
-    )
+    words = partial(answer_words, left_out=frozenset(ignore))
+    return by_match("normalised_sequence", lambda a, b: words(a) == words(b))
 
 
 def word_set(ignore: Collection[str] = ()) -> Check:
     """The check that compares the words after the last "answer:", in any order."""
-    left_out = frozenset(ignore)
-    return by_match(
-        "set", lambda a, b: set(answer_words(a, left_out)) == set(answer_words(b, left_out))
-    )
+    words = partial(answer_words, left_out=frozenset(ignore))
+    return by_match("set", lambda a, b: set(words(a)) == set(words(b)))
 
 
 def numeric(tolerance: float = 1e-9) -> Check:
@@ -257,9 +253,7 @@ def pattern(expression: str | None = None) -> Check:
         OptionError: The expression cannot be compiled.
     """
     if expression is None:
-        return by_match(
-            "pattern", lambda response, expected: bool(compiled(expected).search(response))
-        )
+        return by_match("pattern", lambda text, answer: bool(compiled(answer).search(text)))
     regex = compiled(expression)
     why = f"the response {{}} {expression!r}"
     return by_right("pattern", lambda item: bool(regex.search(judged(item["output"]))), why)

@@ -169,9 +169,7 @@ class AuditOptions(GraphOptions):
         "human"
     )
     modes: Annotated[
-        Sequence[str] | None,
-        NotSerialisable(),
-        Rule("a list of failure modes"),
+        Sequence[str] | None, NotSerialisable(), Rule("a list of failure modes")
     ] = None
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
     max_rounds: Annotated[int, Ge(1)] = 5

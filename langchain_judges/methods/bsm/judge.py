@@ -22,18 +22,12 @@ from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,
     examples_in,
+    how_many,
     pair_of,
-    plan_words,
     scale_words,
 )
 from langchain_judges.options import factory
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    by_identity,
-    naming_identities,
-    preferred_slot,
-)
+from langchain_judges.orders import ORDER_NAMES, Order, by_identity, naming_ab, preferred_slot
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
 from langchain_judges.verdict import Pair, not_judged, why_not
@@ -120,7 +114,7 @@ class BSMSteps(PairSteps):
             "fence_request": fence(request),
             "request": request,
             **self.frame(pair_of(state), lessons and lessons + texts.WORDS["lessons"]),
-            "count": plan_words(options.max_criteria, options.wording),
+            "count": how_many(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
         return await ask(question, variables, account, unit=unit, order=order)
@@ -162,12 +156,10 @@ class BSMSteps(PairSteps):
             "reply": texts.WORDS["explained_first" if options.explain_first else "explained"],
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
         }
-        several = options.samples > 1
+        question, several = self._solve_question, options.samples > 1
         unit = f"{name} ({ORDER_NAMES[order]}{f', sample {sample + 1}' if several else ''})"
         seed = sample_seed(options.seed, sample) if several else None
-        reply = await ask(
-            self._solve_question, variables, account, unit=unit, order=order, seed=seed
-        )
+        reply = await ask(question, variables, account, unit=unit, order=order, seed=seed)
         if not reply.data:
             return None
         subscore: shared.PlanScore = {
@@ -175,7 +167,7 @@ class BSMSteps(PairSteps):
             "order": order,
             "sample": sample,
             "scores": by_identity(order, reply.data["score_1"], reply.data["score_2"]),
-            "explanation": naming_identities(reply.data["explanation"], order),
+            "explanation": naming_ab(reply.data["explanation"], order),
         }
         emit("subscore", "solve", subscore)
         return subscore
@@ -234,7 +226,7 @@ class BSMSteps(PairSteps):
         return {
             **totals,
             "preference": preferred_slot(order, reply.data["preference"]),
-            "explanation": naming_identities(reply.data["explanation"], order),
+            "explanation": naming_ab(reply.data["explanation"], order),
         }
 
     def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:

@@ -81,13 +81,10 @@ def _totals_reason(
     for at, cell in cells.items():
         leads[at[0]] = round(leads.get(at[0], 0.0) + cell["A"] - cell["B"], 2)
     for side, sign in (("A", 1), ("B", -1)):
-        winners = sorted(
-            (-sign * lead, name) for name, lead in leads.items() if sign * lead > 0
-        )
+        winners = sorted((-sign * own, name) for name, own in leads.items() if sign * own > 0)
         if winners:
-            parts.append(
-                f"For {side}: " + ", ".join(f"{n} +{-lead:g}" for lead, n in winners) + "."
-            )
+            named = ", ".join(f"{name} +{-lead:g}" for lead, name in winners)
+            parts.append(f"For {side}: {named}.")
     if not any(leads.values()):
         parts.append("No criterion tells them apart.")
     reasons = [r["explanation"] for r in by_order.values() if r["explanation"]]

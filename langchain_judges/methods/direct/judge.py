@@ -19,13 +19,7 @@ from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct import replies, tally
 from langchain_judges.methods.direct.prompts import render_shots
-from langchain_judges.methods.pairs import (
-    PairSteps,
-    ShownPair,
-    pair_of,
-    plan_words,
-    scale_words,
-)
+from langchain_judges.methods.pairs import PairSteps, ShownPair, how_many, pair_of, scale_words
 from langchain_judges.methods.tasks import choose_task, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
@@ -59,11 +53,10 @@ class BaselineSteps(PairSteps):
         form = self.form
         scores, several = form.reads == "scores", form.samples > 1
         one_label = not scores and not several
+        shape = LABELS.get(form.reads) or shared.scores_shape(form.scale, form.explain_first)
         return self.context.question(
             "judge",
-            shared.scores_shape(form.scale, form.explain_first)
-            if scores
-            else LABELS[form.reads],
+            shape,
             sampled=several,
             shares_material=several,
             # The name of a sample is the whole name of its run.
@@ -81,7 +74,7 @@ class BaselineSteps(PairSteps):
     async def plan(self, state: replies.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", shared.plan_shape(self.form.max_criteria))
-        count = {"count": plan_words(self.form.max_criteria, self.options.wording)}
+        count = {"count": how_many(self.form.max_criteria, self.options.wording)}
         reply = await ask(question, {**self.request(pair_of(state)), **count}, account)
         plan = shared.distinct_criteria(reply.data["criteria"]) if reply.data else []
         criteria = plan[: self.form.max_criteria]
@@ -148,10 +141,8 @@ class BaselineSteps(PairSteps):
         """Take the majority of each order, then combine the orders."""
         options, pair = self.options, pair_of(state)
         if not options.weighs_choice:
-            return {
-                "ballots": ballots,
-                "verdict": tally.decide(options, pair, ballots, account),
-            }
+            verdict = tally.decide(options, pair, ballots, account)
+            return {"ballots": ballots, "verdict": verdict}
         return {"ballots": ballots, **self._weighed(state, ballots, account)}
 
     def _weighed(

@@ -100,10 +100,8 @@ class AboutATask(Baseline):
 def _lines(criteria: Sequence[str] | Mapping[str, str] | None) -> Sequence[str] | None:
     if criteria is None:
         return None
-    pairs = (
-        criteria.items() if isinstance(criteria, Mapping) else [(each, "") for each in criteria]
-    )
-    lines = [f"{name}: {text}" if text else name for name, text in pairs]
+    asked = criteria if isinstance(criteria, Mapping) else dict.fromkeys(criteria, "")
+    lines = [f"{name}: {text}" if text else name for name, text in asked.items()]
     if isinstance(criteria, str) or not lines or not all(line.strip() for line in lines):
         raise ValueError("no criteria")
     return lines

@@ -13,7 +13,7 @@ from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
-from langchain_judges.orders import Order, by_identity, naming_identities
+from langchain_judges.orders import Order, by_identity, naming_ab
 from langchain_judges.verdict import Failure, Preference
 
 
@@ -93,7 +93,7 @@ def read_sheet(
         scale: Lowest and highest score.
     """
     lines, failures = list[PlanScore](), list[Failure]()
-    explanation = naming_identities(str(data.get("explanation") or ""), order)
+    explanation = naming_ab(str(data.get("explanation") or ""), order)
     for position, criterion in enumerate(plan):
         scores, problem = check(data.get(line_name(position)), line_shape(scale))
         if problem:

@@ -10,13 +10,13 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.pairs import OrderAnswer, order_verdict, side_by_coin
+from langchain_judges.methods.pairs import OrderAnswer, coin_side, order_verdict
 from langchain_judges.methods.replies import PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
     by_identity,
-    naming_identities,
+    naming_ab,
     prefer,
     preferred_slot,
 )
@@ -32,7 +32,7 @@ def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> Dire
         "sample": sample,
         "preference": None,
         "scores": None,
-        "explanation": naming_identities(data["explanation"], order, options.noun),
+        "explanation": naming_ab(data["explanation"], order, options.noun),
         "probability": reply.measured.get("label"),
         "confidence": reply.measured.get("joint"),
     }
@@ -96,7 +96,7 @@ def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> O
     label = most[0] if len(most) == 1 else "tie"
     if label == "tie" and form.coin and len(options.order_list) == 1:
         # The method forbids ties; swapped texts mirror the verdict.
-        label = side_by_coin(pair, form.seed)
+        label = coin_side(pair, form.seed)
     score = fmean(POINTS[said] for said in counts.elements())
     return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 
@@ -122,6 +122,4 @@ def weights(ballots: Sequence[DirectBallot]) -> dict[str, float]:
         (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])
         for ballot in ballots
     ]
-    return {
-        side: fmean(p if side == label else 0.0 for label, p in weights) for side in ("A", "B")
-    }
+    return {s: fmean(p if s == label else 0.0 for label, p in weights) for s in ("A", "B")}

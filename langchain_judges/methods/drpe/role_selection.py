@@ -27,13 +27,7 @@ from langchain_judges.methods.drpe.roles import (
     first_of_each_kind,
     kmeans_medoids,
 )
-from langchain_judges.methods.pairs import (
-    PairState,
-    PairSteps,
-    ShownPair,
-    pair_of,
-    side_by_coin,
-)
+from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.methods.tasks import Task, choose_task, is_open
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
@@ -68,7 +62,7 @@ class RoleSteps(PairSteps):
         options = self.options
         if options.orders != "none" or options.poll.first == "reference":
             return options.order_list
-        return ("AB",) if side_by_coin(pair, options.seed) == "A" else ("BA",)
+        return ("AB",) if coin_side(pair, options.seed) == "A" else ("BA",)
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -144,9 +138,7 @@ class RoleSteps(PairSteps):
         data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
-    async def _replies(
-        self, text: str, pair: ShownPair, account: Account
-    ) -> Mapping[str, Reply]:
+    async def _replies(self, text: str, pair: ShownPair, account: Account) -> dict[str, Reply]:
         """Ask for readers of both kinds; rows of the same text share the replies.
 
         Where nobody says what the texts are, the model that reads the request does.

@@ -11,13 +11,7 @@ from langchain_judges.asking.reading import Problem, check
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import Call, RoleBallot, RoleVote, unit_names
 from langchain_judges.methods.pairs import OrderAnswer, order_verdict
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    naming_identities,
-    prefer,
-    preferred_slot,
-)
+from langchain_judges.orders import ORDER_NAMES, Order, naming_ab, prefer, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Preference, Role, Verdict, Vote
 
 
@@ -53,7 +47,7 @@ def read_ballots(
                 "order": call.order,
                 "sample": call.sample,
                 "preference": preferred_slot(call.order, vote["vote"]),
-                "reason": naming_identities(vote["reason"], call.order),
+                "reason": naming_ab(vote["reason"], call.order),
                 "confidence": float(measured[0]) if measured else None,
                 "confidence_source": "logprobs" if measured else "none",
                 "tokens": int(measured[1]) if measured else None,

@@ -162,9 +162,7 @@ class ClaimSteps(RubricSteps):
         response = ""
         if self._compares(item):
             rules = f"{WORDS['agrees']} {WORDS['covered']}"
-            response = WORDS["response"].format(
-                fence=fields["fence"], response=fields["response"]
-            )
+            response = WORDS["response"].format(**fields)
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
         fields["source"] += findings(state.get("lookups") or [])

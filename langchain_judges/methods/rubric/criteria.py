@@ -180,11 +180,8 @@ class Criterion(Options):
     def _check(self) -> Criterion:
         if self.scale and self.labels:
             raise OptionError(f"{self.name!r}: give `labels` or `scale`, not both")
-        off_scale = [number for number in self.anchors if number not in self.names]
-        if off_scale:
-            raise OptionError(
-                f"{self.name!r}: `anchors` has {off_scale[0]!r}, not on its scale"
-            )
+        if odd := [number for number in self.anchors if number not in self.names]:
+            raise OptionError(f"{self.name!r}: `anchors` has {odd[0]!r}, not on its scale")
         if self.least is not None and (self.scale or self.labels):
             self.position(self.least)
         return self
@@ -266,11 +263,9 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
         raise OptionError(f"`rubric` must be a text, a list or a mapping, got {rubric!r}")
     criteria = tuple(map(_read_criterion, rubric))
     names = [criterion.name.casefold() for criterion in criteria]
-    duplicates = [name for name in names if names.count(name) > 1]
-    if not criteria or duplicates:
-        fault = (
-            f"two criteria are named {duplicates[0]!r}" if duplicates else "it has no criterion"
-        )
+    twice = [name for name in names if names.count(name) > 1]
+    if not criteria or twice:
+        fault = f"two criteria are named {twice[0]!r}" if twice else "it has no criterion"
         raise OptionError(f"`rubric`: {fault}")
     return criteria
 

@@ -144,13 +144,12 @@ class LabelSteps(claims.RubricSteps):
         ask_words = texts.WORDS["ask"][self.options.explain].format(
             each=" by each criterion" if several else ""
         )
+        note = texts.WORDS["labelled"] if examples and not lessons else ""
         return {
             **fields,
             "of_row": item.get("variables") or {},
             **self._criteria_words(criteria),
-            "steps": self._steps(
-                item, texts.WORDS["labelled"] if examples and not lessons else ""
-            ),
+            "steps": self._steps(item, note),
             "ask": ask_words + (texts.WORDS["abstain"] if self.options.abstain else ""),
             "instructions": instructions_block(self.options.instructions),
             "shared": corrections,
@@ -167,9 +166,7 @@ class LabelSteps(claims.RubricSteps):
         item = items.item_of(state)
         criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in found}
-        subscores = [
-            by_name.get(each.name) or replies.subscore(each, None, {}) for each in criteria
-        ]
+        subscores = [by_name.get(c.name) or replies.subscore(c, None, {}) for c in criteria]
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
             verdict = replies.one_verdict(subscores[0], account)
@@ -212,9 +209,8 @@ class LabelSteps(claims.RubricSteps):
         if self._asks_each and self._is_whole(item):
             prompt = "each"
         reads["parse"] = partial(replies.parse_label, labels=names)
-        return self.context.question(
-            "evaluate", replies.label_shape(names, explain), prompt, **reads
-        )
+        shape = replies.label_shape(names, explain)
+        return self.context.question("evaluate", shape, prompt, **reads)
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
         """The answers to a criterion: its labels, and that nobody can tell."""
@@ -249,9 +245,8 @@ class LabelSteps(claims.RubricSteps):
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Each example as the two turns it would have been."""
-        prompt = self.context.prompts[
-            "example" if "task" in self.options.shown else "answer_example"
-        ]
+        name = "example" if "task" in self.options.shown else "answer_example"
+        prompt = self.context.prompts[name]
         ask_words = texts.WORDS["ask"]["none"].format(each="")
         return [
             turn

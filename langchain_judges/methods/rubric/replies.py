@@ -199,11 +199,9 @@ def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
     if not token.startswith(before):
         return None
     part = re.match(r"[\w.+-]*", token[len(before) :].lstrip(' "'))
-    beginning = part[0].casefold() if part else ""
-    exact = [name for name in names if name.casefold() == beginning]
-    fitting = exact or [
-        name for name in names if beginning and name.casefold().startswith(beginning)
-    ]
+    begin = part[0].casefold() if part else ""
+    exact = [name for name in names if name.casefold() == begin]
+    fitting = exact or [name for name in names if begin and name.casefold().startswith(begin)]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -20,13 +20,7 @@ from langchain_judges.methods.sc2 import tables as cells
 from langchain_judges.methods.sc2.aspects import by_frequency, distinct_phrases
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.options import factory
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    naming,
-    naming_identities,
-    preferred_slot,
-)
+from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
 from langchain_judges.rows.fences import digest, fence
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair
@@ -56,12 +50,8 @@ class SC2Steps(PairSteps):
     @cached_property
     def _aspects_question(self) -> Question:
         shape = replies.aspects_shape(self.options.n_aspects)
-        return self.context.question(
-            "aspects",
-            shape,
-            sampled=True,
-            shares_material=self.options.proposals > 1,
-        )
+        shares = self.options.proposals > 1
+        return self.context.question("aspects", shape, sampled=True, shares_material=shares)
 
     async def _proposed(
         self, pair: ShownPair, number: int, account: Account
@@ -107,9 +97,8 @@ class SC2Steps(PairSteps):
         self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
     ) -> replies.ComparisonTable:
         """One table: a row for each aspect, of what is shared and what is not."""
-        whole, part = replies.table_shapes(
-            len(aspects), self.context.adapters["table"].text_limit
-        )
+        limit = self.context.adapters["table"].text_limit
+        whole, part = replies.table_shapes(len(aspects), limit)
         variables = {
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
@@ -228,9 +217,7 @@ class SC2Steps(PairSteps):
         """Ask in every order which text is preferred, and combine the orders."""
         options, pair = self.options, pair_of(state)
         table = state["table"]
-        steps = [
-            self._preferred(pair, table, order, account.part()) for order in options.order_list
-        ]
+        steps = [self._preferred(pair, table, o, account.part()) for o in options.order_list]
         choices = [each for each in await gather(steps) if each]
         mode, bracket = options.inference, state["bracket"]
         how = tally.search_sentence(table, options.samples, mode, bracket)
@@ -264,7 +251,7 @@ class SC2Steps(PairSteps):
             "order": order,
             "preference": preferred_slot(order, reply.data["preferred"]),
             "probability": reply.measured.get("label"),
-            "comparison": naming_identities(reply.data["comparison"], order),
+            "comparison": naming_ab(reply.data["comparison"], order),
         }
         emit("choice", "preference", choice)
         return choice

@@ -184,10 +184,9 @@ async def _learn(
         reply_schema=merged_shape(options.n),
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
+    named = [*(merged.data or {}).values(), *phrases]
     learned: aspects.AspectSet = {
-        "aspects": aspects.distinct_phrases(
-            [*(merged.data or {}).values(), *phrases], options.n
-        ),
+        "aspects": aspects.distinct_phrases(named, options.n),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
@@ -223,11 +222,9 @@ async def _named(
     return replies, phrases, failures
 
 
-async def _read(
-    question: Question, number: int, passage: Passage, options: LearnOptions
-) -> Reply:
+async def _read(question: Question, number: int, part: Passage, options: LearnOptions) -> Reply:
     """Ask for the aspects of one text."""
-    request, text = passage
+    request, text = part
     token = fence(request, text)
     context = texts_of.WORDS["context"].format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
 from langchain_judges.methods.sc2.replies import TableRow, aspect_names
-from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
+from langchain_judges.orders import Order, in_slots, naming_ab, naming_slots
 
 # What a cell holds that has nothing to say.
 NOTHING = "none"
@@ -72,7 +72,7 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
 def _table_cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
     empty = text.strip(" .").casefold() in _EMPTY
-    return NOTHING if empty else naming_identities(text, "AB")
+    return NOTHING if empty else naming_ab(text, "AB")
 
 
 def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A", "B")) -> str:
