@@ -16,7 +16,7 @@ Preference = Literal["A", "B", "tie"]
 """The better text, by identity and never by the slot it was shown in."""
 
 # Preference for A as a number.
-POINTS: Mapping[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 # Beginning of a rationale.
 PREFERENCE_WORDS: Mapping[Preference, str] = {
     "A": "A is better",

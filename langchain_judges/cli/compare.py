@@ -231,11 +231,7 @@ def _duel(
 
 
 def _order(
-    judge: JudgeGraph,
-    rows: RowFile,
-    names: Sequence[str],
-    run: RunFlags,
-    output: PlaceFlags,
+    judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
 ) -> None:
     """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
     from langchain_judges.report.compared_systems import Order

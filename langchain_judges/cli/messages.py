@@ -227,12 +227,7 @@ def leave_with(
 
 
 def leave(
-    causes: Counter[str],
-    rows: int,
-    *,
-    spent: bool,
-    failed: bool,
-    interrupted: bool = False,
+    causes: Counter[str], rows: int, *, spent: bool, failed: bool, interrupted: bool = False
 ) -> None:
     """Say which rows could not be judged and why, and exit with the matching code if not 0.
 

@@ -157,8 +157,7 @@ def send_feedback(
 
 
 Reference = Annotated[
-    str | Callable[[Any], str | None] | None,
-    Rule("a text or a function of the agent's state"),
+    str | Callable[[Any], str | None] | None, Rule("a text or a function of the agent's state")
 ]
 
 

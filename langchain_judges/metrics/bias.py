@@ -43,9 +43,7 @@ class PositionBias(Findings):
 
 
 def position_bias(
-    first: Judgments,
-    second: Judgments,
-    **options: Unpack[IntervalOptions],
+    first: Judgments, second: Judgments, **options: Unpack[IntervalOptions]
 ) -> PositionBias:
     """Measure how far verdicts hang on the slot a text was shown in.
 

@@ -174,9 +174,9 @@ def _with_confidence(
     return sorted(items, key=lambda item: item[0]), cases.failed
 
 
-def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> float:
+def _ece_by_chance(chances: Floats, ends: Sequence[int]) -> float:
     """The 95th percentile of the distance where each answer is right as it says."""
-    hits = np.random.default_rng(0).random((draws, len(chances))) < chances
+    hits = np.random.default_rng(0).random((400, len(chances))) < chances
     gaps = np.add.reduceat(hits - chances, ends[:-1], axis=1)
     return float(np.quantile(np.abs(gaps).sum(axis=1) / len(chances), 0.95))
 

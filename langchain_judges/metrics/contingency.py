@@ -8,7 +8,7 @@ what could have made the counts: a Dirichlet distribution, with a little given t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from typing_extensions import Unpack
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
     Cases,
@@ -299,19 +299,3 @@ def confusion(
         n=sum(value is not None for value, _ in pairs),
         n_failed=dict(+failed),
     )
-
-
-def draws(groups: Ints, resamples: int, seed: int) -> Iterator[Floats]:
-    """Yield blocks (resamples in the block, groups): how often each group is drawn."""
-    if resamples < 1:
-        raise OptionError(f"`resamples` must be at least 1, got {resamples!r}")
-    rng = np.random.default_rng(seed)
-    count = int(groups.max()) + 1
-    # 250,000 counts are 2 MB, so that a block stays in the cache.
-    step = max(1, 250_000 // len(groups))
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        indices = rng.integers(0, count, (size, count))
-        indices += np.arange(0, size * count, count)[:, None]
-        counts = np.bincount(indices.ravel(), minlength=size * count)
-        yield counts.reshape(size, count).astype(float)

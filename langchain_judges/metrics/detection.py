@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -104,10 +104,7 @@ def _share_of_class(
 
 
 def f1(
-    judge: Judgments,
-    labels: RightLabels,
-    positive: Label = 1,
-    **options: Unpack[DrawnOptions],
+    judge: Judgments, labels: RightLabels, positive: Label = 1, **options: Unpack[DrawnOptions]
 ) -> Result:
     """The harmonic mean of precision and recall, with its interval.
 
@@ -223,7 +220,8 @@ def auc(
     """
     check_confidence(confidence)
     cases = match(scores, labels, "score")
-    x, y = as_floats(cases.columns[0]), _are_positive(cases.columns[1], positive)
+    x = as_floats(cases.columns[0])
+    y = np.asarray([label == positive for label in cases.columns[1]], dtype=bool)
     if not y.any() or y.all():
         return cases.undefined("one of the two classes is absent")
     value = _area(x, y)
@@ -244,10 +242,6 @@ def auc(
             return result(no_interval="a group holds nearly all of a class")
         se, freedom = max(se, clustered), max(2, min(freedom, blocks - 1, told - 1))
     return result(interval=share_interval(value, se, rare, freedom, confidence), se=se)
-
-
-def _are_positive(labels: Iterable[Label], positive: Label) -> Flags:
-    return np.asarray([label == positive for label in labels], dtype=bool)
 
 
 def _area(scores: Floats, positive: Flags) -> float:

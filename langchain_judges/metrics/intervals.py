@@ -134,17 +134,14 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
     return Result(p, n=n, n_failed=cases.failed, interval=interval, se=error)
 
 
-def _clustered_se(values: Floats, groups: Ints) -> float:
-    residuals = np.bincount(groups, values - values.mean())
-    return float(np.sqrt((residuals**2).sum()) / len(values))
-
-
 def standard_error(values: Floats, groups: Ints) -> float:
     """The clustered error, unbiased where groups are few; s / √n of items alone."""
     units = int(groups.max()) + 1
     if units < 2:
         return math.nan
-    return _clustered_se(values, groups) * math.sqrt(units / (units - 1))
+    residuals = np.bincount(groups, values - values.mean())
+    clustered = float(np.sqrt((residuals**2).sum()) / len(values))
+    return clustered * math.sqrt(units / (units - 1))
 
 
 def _telling_groups(scores: Floats, groups: Ints) -> int:

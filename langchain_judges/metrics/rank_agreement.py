@@ -32,11 +32,7 @@ from langchain_judges.metrics.result import Findings, Interval, Result
 
 
 def concordance(
-    judge: Judgments,
-    human: RightLabels,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Share of the text pairs that people rate apart which the judge orders the same way.
 
@@ -125,7 +121,7 @@ class SystemPair(Findings):
     @property
     def matches(self) -> bool | None:
         """Whether the judge has the same system ahead; None while either is not settled."""
-        if not (_settled(self.judge) and _settled(self.people)):
+        if not (settled(self.judge) and settled(self.people)):
             return None
         return bool((self.judge > 0) == (self.people > 0))
 
@@ -147,7 +143,8 @@ class SystemOrder(Findings):
     n: int
 
 
-def _settled(gap: Result) -> bool:
+def settled(gap: Result) -> bool:
+    """Whether the interval of a lead leaves out 0."""
     return gap.interval is not None and not gap.interval.covers(0.0)
 
 

@@ -315,10 +315,10 @@ def percent_text(value: float) -> str:
     return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
 
 
-def with_range(number: Number, digits: int = 1) -> str:
+def with_range(number: Number) -> str:
     """A number with its range, or why it has none."""
-    value = value_text(number, digits).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
-    span = range_text(number, digits) or number.result.no_interval
+    value = value_text(number).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
+    span = range_text(number) or number.result.no_interval
     return f"{value} ({span})" if span else value
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.metrics.inputs import one_of
 from langchain_judges.orders import OrderRule, combine
-from langchain_judges.report.joined_rows import POINTS, rows_in
+from langchain_judges.report.joined_rows import rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, compare, trust
 from langchain_judges.rows.checks import SIDES, read_label
-from langchain_judges.verdict import Label, no_usage
+from langchain_judges.verdict import POINTS, Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
 

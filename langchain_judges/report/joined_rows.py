@@ -27,7 +27,7 @@ from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.run_row import content_key, judged_row
 from langchain_judges.runs.sources import TABLES, source_of
 from langchain_judges.runs.tables import records_of
-from langchain_judges.verdict import Label, Preference, decision
+from langchain_judges.verdict import POINTS, Label, Preference, decision
 
 VerdictRows = list[dict[str, Any]]
 
@@ -86,9 +86,6 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
         raise InputError(f"{path} has no verdict")
     return judges
 
-
-# How far an answer prefers A.
-POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 # A row of a run: its verdict, and the method's own results under names of its own.
 VerdictRow = Mapping[str, Any]

@@ -11,9 +11,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.joined_rows import POINTS, JudgedRow, preference_points
+from langchain_judges.report.joined_rows import JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
-from langchain_judges.verdict import Label, Preference
+from langchain_judges.verdict import POINTS, Label, Preference
 
 
 class MetricSettings(TypedDict):

@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair
+from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair, settled
 from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
     NO_BREAK,
@@ -331,7 +331,9 @@ def _open_by(pair: SystemPair) -> str:
     if pair.matches is not None:
         return "the same way" if pair.matches else "turned round"
     names = {"people": pair.people, "the judge": pair.judge}
-    return f"not clear by {' and '.join(name for name, gap in names.items() if _is_open(gap))}"
+    return (
+        f"not clear by {' and '.join(name for name, gap in names.items() if not settled(gap))}"
+    )
 
 
 def _system_order(sample: Sample) -> SystemOrder:
@@ -348,7 +350,3 @@ def _system_order(sample: Sample) -> SystemOrder:
     ]
     rows = [[column[i] for i in named] for column in (names, *columns)]
     return metrics.system_order(*rows, **sample.settings_of(named))
-
-
-def _is_open(gap: Result) -> bool:
-    return gap.interval is None or gap.interval.covers(0.0)

@@ -131,10 +131,7 @@ class XlsxFile(TableFile):
         self._failures: list[tuple[object, ...]] = []
 
     def add(
-        self,
-        own: Mapping[str, object],
-        result: ResultRow,
-        systems: Sequence[str] | None = None,
+        self, own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None = None
     ) -> None:
         """Take a row."""
         super().add(own, result, systems)

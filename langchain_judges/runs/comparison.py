@@ -19,6 +19,7 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
 from langchain_judges.runs.sources import Records, Source
+from langchain_judges.verdict import POINTS
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # Rounds in which each system meets neighbours, before pairs are chosen by uncertainty.
 FIRST_ROUNDS = 2
-_SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
 def joined(
@@ -280,7 +280,7 @@ class _Contest:
         self.comparisons += len(pairs)
         self.not_judged += answers.count(None)
         return [
-            (pair, _SHARES[answer] if order == pair else 1 - _SHARES[answer])
+            (pair, POINTS[answer] if order == pair else 1 - POINTS[answer])
             for pair, order, answer in zip(pairs, orders, answers, strict=True)
             if answer is not None
         ]

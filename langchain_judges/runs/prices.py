@@ -123,7 +123,7 @@ class Prices:
         provider, name = _provider_and_name(model)
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
-    def cost(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
+    def cost(self, model: _Model, paid: TokenUsage) -> float | None:
         """The cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.of(paid)
@@ -194,13 +194,7 @@ class Estimate:
     dollars: float | None
 
 
-def estimate(
-    judge: object,
-    *,
-    n: int,
-    size: int,
-    prices: Prices | None = None,
-) -> Estimate:
+def estimate(judge: object, *, n: int, size: int, prices: Prices | None = None) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 
     Texts count four bytes a token; the whole may be off by half or double. Where a row is long
@@ -226,8 +220,7 @@ def estimate(
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
         cached_tokens += usage.cached_tokens
-        price = prices.of(model) if prices else None
-        costs.append(None if price is None else price.of(usage))
+        costs.append(prices.cost(model, usage) if prices else None)
     known = [cost for cost in costs if cost is not None]
     dollars = sum(known) if costs and len(known) == len(costs) else None
     return Estimate(input_tokens, cached_tokens, replies, dollars)

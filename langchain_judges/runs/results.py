@@ -34,6 +34,7 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 _LOG = logging.getLogger(__name__)
 # The beginning of every row: a line without it is not a result.
 _FIRST = b'{"index": 0, "key": "'
+# A damaged line of ours still begins so, with a key.
 _OWN_LINE = re.compile(rb'\{"index": \d+, "key": "[0-9a-f]{32}", "kind": "')
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
@@ -106,11 +107,6 @@ def changed_line(path: Path) -> int | None:
             if _CHECKED.search(line, max(0, len(line) - 40)) and not _is_sound(line):
                 return number
     return None
-
-
-def _is_ours(line: bytes) -> bool:
-    """Whether a damaged line begins as ours do, with a key."""
-    return _OWN_LINE.match(line) is not None
 
 
 def _is_begun(line: bytes) -> bool:
@@ -332,7 +328,7 @@ class Results:
         """
         if not damaged:
             return
-        if not self._places and not any(map(_is_ours, damaged.values())):
+        if not self._places and not any(map(_OWN_LINE.match, damaged.values())):
             raise OutputError(
                 f"{self.path}, line {min(damaged)}: not a result of a judge; name another "
                 "file for the results."

@@ -120,10 +120,6 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     return decision(outcome_of(result)) is not None
 
 
-# Texts of a pair or an item that a judge is given.
-JUDGED = READ
-
-
 def content_key(row: Mapping[str, object]) -> dict[str, str]:
     """A short hash of each text of a row: they tell what a verdict is of.
 
@@ -131,7 +127,7 @@ def content_key(row: Mapping[str, object]) -> dict[str, str]:
     """
     return {
         field: digest_of(row[field]).hex()[:12]
-        for field in JUDGED
+        for field in READ
         if row.get(field) not in (None, "")
     }
 

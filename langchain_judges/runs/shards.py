@@ -113,10 +113,7 @@ class Merged(NamedTuple):
     parts: int
 
 
-def merge(
-    source: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-) -> Merged:
+def merge(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Merged:
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
     Args:

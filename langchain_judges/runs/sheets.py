@@ -132,10 +132,7 @@ class TableFile:
         path.touch()  # one that cannot be written is found before anything is paid
 
     def add(
-        self,
-        own: Mapping[str, object],
-        result: ResultRow,
-        systems: Sequence[str] | None = None,
+        self, own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None = None
     ) -> None:
         """Take a row: the user's own cells, and the judge's of a result of `judge_many`."""
         judged = named_cells((), judged_cells(result, systems))

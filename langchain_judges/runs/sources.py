@@ -36,8 +36,8 @@ from langchain_judges.rows.lookup import (
 )
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.spreadsheets import sheet_in
-from langchain_judges.rows.texts import Text
-from langchain_judges.runs.run_row import JUDGED, RunRow, digest_of
+from langchain_judges.rows.texts import READ, Text
+from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _CRITERION = "label."
 # Rows of a DataFrame that are turned into records at a time.
 _RECORDS_AT_ONCE = 1_000
 # What a prompt may follow from.
-_SHOWN_FIELDS = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
+_SHOWN_FIELDS = (*READ, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ class Records:
             raise InputError(f"a row must be an object, got {type(record).__name__}")
         if self._read is None:
             if (form := self.form_of(record)) is None:
-                self._read = _as_it_is
+                self._read = lambda row, _: plain_row(row)
             else:
                 self._read = form.cell_row if self.source.is_table else form.row
         row = self._read(record, index)
@@ -399,10 +399,6 @@ def _needed(first: Mapping[str, object]) -> Sequence[str]:
     """Fields that need a column: the task may stand at the beginning of the work."""
     outputs = ("output", "output_a", "output_b")
     return outputs if any(map(asked_in, first.values())) else ("input", *outputs)
-
-
-def _as_it_is(record: SourceRecord, _: int) -> dict[str, Any]:
-    return plain_row(record)
 
 
 def kind_of_columns(

@@ -129,10 +129,7 @@ class Criteria:
             if prompts:
                 yield "prompts", prompts
         yield from ((name, f"{number:,}") for name, number in self._spent.items())
-        yield (
-            "dollars",
-            "no prices were named" if self._cost is None else f"{self._cost:.4f}",
-        )
+        yield ("dollars", "no prices were named" if self._cost is None else f"{self._cost:.4f}")
 
     def markdown(self) -> str:
         """The counts as Markdown."""

@@ -11,13 +11,14 @@ from pathlib import Path
 from langchain_judges.errors import OutputError
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.files import writing
+from langchain_judges.rows.texts import READ
 from langchain_judges.runs.book import XlsxFile
 from langchain_judges.runs.results import line_of, locked_folder, read_receipt, write_receipt
-from langchain_judges.runs.run_row import JUDGED, ResultRow
+from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.sheets import ParquetFile, TableFile
 
 _RECEIPT = "table"
-_KNOWN = ("id", *JUDGED, *ANNOTATIONS)
+_KNOWN = ("id", *READ, *ANNOTATIONS)
 # What writes a table, by the ending of its name.
 FORMS: dict[str, type[TableFile]] = {
     ".csv": TableFile,
