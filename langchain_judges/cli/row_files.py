@@ -189,12 +189,9 @@ def _cut_for_terminal(text: str, row: int, most: int | None) -> list[str]:
     return ["A judge is asked:", text[:most], *([cut] if most and len(text) > most else [])]
 
 
-_SHOWN_CHARACTERS = 60
-
-
 def _shortened(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return shorten(text, _SHOWN_CHARACTERS, placeholder=" …")
+    return shorten(text, 60, placeholder=" …")
 
 
 def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = False) -> RowFile:

@@ -14,18 +14,11 @@ from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.runs.tables import FORMS, TableOut, records_of
+from langchain_judges.runs.tables import TableOut, records_of, table_path
 
 Place = str | os.PathLike[str]
 # A path keeps one of the two slashes; a drive of Windows has one letter.
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}(?=[^/])")
-
-
-def _table_of(out: Place, raw: bool) -> TableOut:
-    if Path(out).suffix not in FORMS:
-        forms = ", ".join(sorted(FORMS))
-        raise OptionError(f"`out` must end in {forms}, got {Path(out).name!r}")
-    return TableOut(Path(out), raw=raw)
 
 
 def replies_beside(results: Path) -> Path:
@@ -87,7 +80,7 @@ class RunFiles:
             if _URL.match(place):
                 raise OptionError(f"`out` and `records` are files, on any disk, got {place!r}")
         self._keeps_requests = keep_requests
-        self._table = _table_of(out, raw) if out is not None else None
+        self._table = TableOut(table_path(out), raw=raw) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
         self._shard = shard

@@ -18,7 +18,7 @@ from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.results import read_receipt, row_in, write_receipt
 from langchain_judges.runs.run_row import ResultRow, digest_of, judged_row
-from langchain_judges.runs.tables import FORMS, records_of, write_results
+from langchain_judges.runs.tables import records_of, table_path, write_results
 
 _PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
@@ -129,9 +129,7 @@ def merge(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Merged
         OptionError: The suffix of `out` is none of these.
         MissingExtraError: Parquet needs the extra `hub`.
     """
-    if Path(out).suffix not in FORMS:
-        raise OptionError(f"`out` must end in {', '.join(FORMS)}, got {Path(out).name!r}")
-    place, target = Path(source), Path(out)
+    place, target = Path(source), table_path(out)
     if not place.exists():
         raise OutputError(f"There is no {place}.")
     parts, mark = _run_parts(place) if place.is_dir() else ([records_of(place)], None)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from langchain_judges.errors import OutputError
+from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.files import writing
 from langchain_judges.rows.texts import READ
@@ -28,6 +28,17 @@ FORMS: dict[str, type[TableFile]] = {
     ".tsv": TableFile,
     ".xlsx": XlsxFile,
 }
+
+
+def table_path(out: str | os.PathLike[str]) -> Path:
+    """The path of a table.
+
+    Raises:
+        OptionError: Its ending names no form.
+    """
+    if Path(out).suffix not in FORMS:
+        raise OptionError(f"`out` must end in {', '.join(FORMS)}, got {Path(out).name!r}")
+    return Path(out)
 
 
 def write_results(path: Path, results: Iterable[ResultRow]) -> None:
