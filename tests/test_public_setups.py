@@ -2,15 +2,18 @@
 
 The forms are those of needle-in-a-haystack, deepagents' evals, a RAG comparison with openevals,
 open_deep_research, agents-from-scratch, langsmith-starter-kit (mail and finance), the
-agent-lifecycle workshop and customer-support-agent-evals; their code is not copied.
+agent-lifecycle workshop, customer-support-agent-evals and a workshop on the evaluation of a RAG
+on internal analyses of shares; their code is not copied.
 """
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import langchain_classic.evaluation
 import openevals.llm
+import openevals.prompts
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
@@ -20,6 +23,7 @@ from langchain_core.messages import (
 from langchain_openai import ChatOpenAI
 from langgraph.types import Interrupt
 from pydantic import SecretStr
+from typing_extensions import TypedDict
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
 from langchain_judges.compat import agentevals, langchain
@@ -114,6 +118,97 @@ def test_a_rag_comparison_has_the_same_four_numbers_behind_one_import():
             sent = [json.dumps(call.body) for call in server.calls]
         assert ["Revenue: 12.4 (2025)" in each for each in sent] == [False, True, True, False]
     assert told[0] == told[1] == dict(zip(METRICS, (0.25, 1.0, 0.0, 0.5), strict=True))
+
+
+# A RAG on analyses of shares: its documents are LangChain's, each grader has a form of its own.
+FINANCE: dict[str, Any] = {
+    "inputs": {"question": "What was the revenue of 2025?"},
+    "outputs": {
+        "answer": "It was 12.4 million.",
+        "documents": [Document("Revenue: 12.4\nin millions"), Document("Staff: 80")],
+    },
+    "reference_outputs": {"answer": "12.4 million in 2025"},
+}
+GRADERS = {
+    "correctness": "QUESTION: {question}\nTRUE ANSWER: {expected}\nANSWER: {answer}",
+    "groundedness": "FACTS: {facts}\nANSWER: {answer}",
+    "relevance": "QUESTION: {question}\nANSWER: {answer}",
+    "retrieval_relevance": "FACTS: {facts}\nQUESTION: {question}",
+}
+
+
+class Grade(TypedDict):
+    """A grade."""
+
+    explanation: Annotated[str, ..., "The reasons for it"]
+    met: Annotated[bool, ..., "True if all criteria are met"]
+
+
+def finance_grades(create_llm_as_judge, model, inputs, outputs, reference_outputs):
+    """What each grader says of one row."""
+    texts = {
+        "question": inputs["question"],
+        "answer": outputs["answer"],
+        "expected": reference_outputs["answer"],
+        "facts": "\n\n".join(each.page_content for each in outputs["documents"]),
+    }
+    grades = {}
+    for key, prompt in GRADERS.items():
+        judge = create_llm_as_judge(
+            prompt=prompt, system=f"Grade {key}.", judge=model, output_schema=Grade
+        )
+        grades[key] = judge(**{name: texts[name] for name in texts if f"{{{name}}}" in prompt})
+    return grades
+
+
+def test_graders_of_a_finance_rag_say_the_same_in_their_own_form_behind_one_import():
+    replies = [{"explanation": f"no. {n}", "met": n % 2 == 0} for n in range(4)]
+    facts, told = ("Revenue: 12.4\nin millions\n\nStaff: 80", "12.4 million in 2025"), []
+    for room in (openevals.llm, ours):
+        with FakeModelServer(replies) as server:
+            told.append(finance_grades(room.create_llm_as_judge, model_at(server), **FINANCE))
+            sent = [
+                "\n".join(m["content"] for m in call.body["messages"]) for call in server.calls
+            ]
+            forms = [call.body["response_format"]["json_schema"] for call in server.calls]
+        assert all(f"Grade {key}." in text for key, text in zip(GRADERS, sent, strict=True))
+        shown = [[text in each for text in facts] for each in sent]
+        assert shown == [[False, True], [True, False], [False, False], [True, False]]
+        fields = forms[0]["schema"]["properties"]
+        assert [each["type"] for each in fields.values()] == ["string", "boolean"]
+        assert fields["met"]["description"] == "True if all criteria are met"
+    assert told[0] == told[1] == dict(zip(GRADERS, replies, strict=True))
+
+
+@for_each("name", ["CORRECTNESS", "CONCISENESS"])
+def test_a_published_prompt_shows_a_finance_row_as_the_same_json_behind_one_import(name):
+    prompt = getattr(openevals.prompts, f"{name}_PROMPT")
+    row, told = {**FINANCE, "outputs": {"answer": "It was 12.4 million."}}, []
+    for room in (openevals.llm, ours):
+        with FakeModelServer([{"reasoning": "so", "score": True}]) as server:
+            judge = room.create_llm_as_judge(
+                prompt=prompt, judge=model_at(server), feedback_key=name.lower()
+            )
+            told.append(judge(**row))
+            sent = server.calls[0].body["messages"][-1]["content"]
+        assert '{"question": "What was the revenue of 2025?"}' in sent
+        assert '{"answer": "It was 12.4 million."}' in sent
+        assert ('{"answer": "12.4 million in 2025"}' in sent) == (
+            "{reference_outputs}" in prompt
+        )
+    assert told[0] == told[1]
+    assert (told[0]["key"], told[0]["score"]) == (name.lower(), True)
+
+
+def test_documents_in_what_a_rag_returns_are_shown_as_data_where_openevals_stops():
+    asks = {"prompt": "Is {outputs} in {context}?"}
+    with pytest.raises(TypeError, match="Document is not JSON serializable"):
+        openevals.llm.create_llm_as_judge(judge=FakeChatModel(replies=["1"]), **asks)(**FINANCE)
+    model = FakeChatModel(replies=[{"reasoning": "so", "score": True}])
+    judge = ours.create_llm_as_judge(judge=model, **asks)
+    assert judge(**FINANCE, context=FINANCE["outputs"]["documents"])["score"] is True
+    assert model.prompts[0].count('"page_content": "Revenue: 12.4\\nin millions"') == 2
+    assert "page_content=" not in model.prompts[0]
 
 
 # A research agent: a question of two turns, notes of any length, a report.

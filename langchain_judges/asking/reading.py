@@ -28,6 +28,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from langchain_judges.asking.reply_text import answer_start, is_opening, object_of, too_deep
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -299,7 +300,7 @@ def as_text(value: Any) -> str:
     """A value of a row as a text, messages as OpenAI's."""
     if isinstance(value, str):
         return value
-    return json.dumps(_as_openai(value), default=str, ensure_ascii=False)
+    return as_json(_as_openai(value))
 
 
 def _as_openai(value: Any) -> Any:
