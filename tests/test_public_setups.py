@@ -201,7 +201,7 @@ def test_a_published_prompt_shows_a_finance_row_as_the_same_json_behind_one_impo
 
 
 def test_documents_in_what_a_rag_returns_are_shown_as_data_where_openevals_stops():
-    asks = {"prompt": "Is {outputs} in {context}?"}
+    asks: Any = {"prompt": "Is {outputs} in {context}?"}
     with pytest.raises(TypeError, match="Document is not JSON serializable"):
         openevals.llm.create_llm_as_judge(judge=FakeChatModel(replies=["1"]), **asks)(**FINANCE)
     model = FakeChatModel(replies=[{"reasoning": "so", "score": True}])

@@ -12,10 +12,9 @@ from langchain_judges import metrics, report
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.report.compared_runs import Contest
-from langchain_judges.report.joined_rows import POINTS
 from langchain_judges.report.overview import overview
 from langchain_judges.report.terminal import verdict_panel
-from langchain_judges.verdict import Preference, no_usage
+from langchain_judges.verdict import POINTS, Preference, no_usage
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of, verdict
 from tests.test_report_uses import seen

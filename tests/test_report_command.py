@@ -357,3 +357,20 @@ def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replac
     assert result.exit_code == 4
     assert "failed: change since" in result.stderr
     assert json.loads(last.read_text())["drift"]["worse"] is True
+
+
+def test_what_no_person_answered_is_left_out_and_the_next_step_names_the_table(tmp_path):
+    table = tmp_path / "rows.csv"
+    cells = (f"q{n},a,b,{'A' if n else ''},B\n" for n in range(12))
+    table.write_text("input,output_a,output_b,best,gpt\n" + "".join(cells))
+    arguments = ("--judge", "gpt", "--column", "label=best", "-o", tmp_path / "r.md")
+    said = invoke("trust", table, *arguments)
+    page = (tmp_path / "r.md").read_text()
+    assert "11 rows; 1 row without a label, left out" in page
+    assert said.exit_code == 0
+    assert ".verdicts" not in page
+    table.write_text(table.read_text().replace(",A,B", ",,B"))
+    assert invoke("trust", table, *arguments).exit_code == 0
+    page = (tmp_path / "r.md").read_text()
+    assert f"langchain-judges label {table}" in page
+    assert "--verdicts" not in page

@@ -163,7 +163,11 @@ def begin_to_stop(leave: Callable[[], object]) -> None:
     # Loaded here: help needs nothing of it.
     from langchain_judges.asking.ask import GRACE
 
-    say("Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.")
+    text = "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
+    # The signal may have come amid another message, whose stream takes no second one here.
+    told = threading.Thread(target=say, args=(text,), daemon=True)
+    told.start()
+    told.join(0.5)
     late = threading.Timer(GRACE + _LATE, leave)
     late.daemon = True
     late.start()

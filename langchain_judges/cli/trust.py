@@ -189,7 +189,7 @@ def trust(
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
         for each in answer.shown()[0]:
-            names = _names(path, results, report.records or report.paths[0])
+            names = _names(path, results, report.records or report.paths[0], judge.judge)
             named = table.column or []
             if len(people := _people(named)) > 1:
                 named = [f"human_votes={name}" for name in people]
@@ -217,8 +217,12 @@ def _people(columns: Sequence[str] | None) -> list[str]:
     return [column.strip() for field, _, column in named if field.strip() == "label"]
 
 
-def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
-    """Names of the rows and the verdicts in messages."""
+def _names(
+    path: Path | None, results: Sequence[Path], beside: Path, columns: object
+) -> tuple[str, str]:
+    """Names of the rows and the verdicts in messages; none of verdicts that are columns."""
+    if columns:
+        return str(path), ""
     verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
     return str(path or verdicts), str(verdicts)
 

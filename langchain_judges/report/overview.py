@@ -121,6 +121,8 @@ def _table_lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
     return [_table_line(titles[key], number, report.sample) for key, number in found.items()]
 
 
+# What a row lacks that no judge could give it.
+_LACKS = {"fewer_than_two_votes": "without two answers", "no_label": "without a label"}
 # What a number counts, where it does not count rows.
 _COUNTED = {
     "agreement.votes.wrong": "answer of people",
@@ -136,12 +138,11 @@ def _table_line(title: str, number: Number, sample: Sample) -> Line:
     one, *of = _COUNTED.get(number.key, "row").split(" ", 1)
     rows = " ".join([counted(result.n, one), *of])
     rows += "" if number.key == "failures.abstained.labelled" else sample.in_groups
-    if out := sum(result.n_failed.values()):
-        why = (
-            "without two answers" if "fewer_than_two_votes" in result.n_failed else "not judged"
-        )
-        as_wrong = number.key.endswith(".wrong")
-        rows += f"; {out:,} rows {why}, {'counted as wrong' if as_wrong else 'left out'}"
+    for reason, out in result.n_failed.items():
+        why = _LACKS.get(reason, "not judged")
+        as_wrong = reason not in _LACKS and number.key.endswith(".wrong")
+        ending = "counted as wrong" if as_wrong else "left out"
+        rows += f"; {counted(out, 'row')} {why}, {ending}"
     return Line(title, "", with_range(number), rows)
 
 
@@ -218,7 +219,7 @@ def _lost_rows(report: Measured) -> NextStep | None:
     most = max(reasons, key=lambda number: number.result)
     why = f", most by `{most.key.rpartition('.')[2]}`"
     return NextStep(
-        f"Mend what is not judged, {percent_text(lost)} of rows{why}; then judge them again.",
+        f"Fix what is not judged, {percent_text(lost)} of rows{why}; then judge them again.",
         _trust(report, "--model", "MODEL"),
     )
 
@@ -228,7 +229,8 @@ def _label_counts(report: Measured, number: int) -> NextStep:
     free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
-    source = shlex.join([rows, "--verdicts", verdicts]) if free else "NEW-ROWS.jsonl"
+    judged = ["--verdicts", verdicts] if verdicts else []
+    source = shlex.join([rows, *judged]) if free else "NEW-ROWS.jsonl"
     which = f"{counted(number, 'new row')} like these"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
