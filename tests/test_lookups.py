@@ -354,6 +354,19 @@ def test_a_tool_without_a_call_for_threads_is_called_in_a_loop_of_its_own():
         assert [each["text"] for each in verdict["lookups"]] == ["bread costs 7 euros"]
 
 
+def test_a_function_that_is_not_written_yet_is_called_once():
+    asked = []
+
+    def price(item: str) -> str:
+        """Look up the price of an item."""
+        asked.append(item)
+        raise NotImplementedError("soon")
+
+    judge = rubric(wants(("price", {"item": "bread"})), tools=[price])
+    (lookup,) = judge.invoke(ITEM)["verdict"]["lookups"]
+    assert (lookup["status"], asked) == ("error", ["bread"])
+
+
 class ItemV1(BaseModelV1):
     item: str
 

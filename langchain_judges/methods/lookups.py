@@ -430,8 +430,10 @@ def _call_of(tool: BaseTool, request: Any) -> Effect:
     """A call of a tool; one for event loops only, as MCP's are, gets a loop of its own."""
 
     def now() -> object:
-        if getattr(tool, "func", tool) is not None:
-            with suppress(NotImplementedError):
+        if getattr(tool, "func", None) is not None:
+            return tool.invoke(request)  # whatever it raises: it is called once
+        if not hasattr(tool, "func"):
+            with suppress(NotImplementedError):  # so says a class that has `_arun` alone
                 return tool.invoke(request)
         return asyncio.run(tool.ainvoke(request))
 
