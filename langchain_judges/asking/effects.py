@@ -373,9 +373,10 @@ class StopSignal:
 
     def give(self) -> None:
         """Stop all requests."""
-        if told := self._second if self.came else self._first:
+        told = self._second if self.came else self._first
+        self._came.set()  # before anybody is told: whoever reads it relies on it
+        if told:
             told()
-        self._came.set()
 
     def wait(self, seconds: float) -> None:
         """Wait in this thread, until a signal comes at the latest."""
