@@ -2,19 +2,22 @@
 
 Classes of replies, cells and files are drawn by hypothesis; recorded replies are changed by
 seeds; runs are killed at every write, and by every signal. The exit code is 1 if anything
-failed. `--quick` takes about a minute and starts no server.
+failed. `--quick` takes about a minute and starts no server. A line is printed as soon as a part
+of a class is done; names of classes, such as `deaths_at_writes`, are all that is tried.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +29,13 @@ from langchain_judges.verdict import no_usage
 from tests.attacks import evidence, mutations, replies, writes
 from tests.attacks.cells import live_cells, live_in
 
-Tries = Iterator[str]
-"""A text for each try: what went wrong, empty where nothing did."""
+Tries = Iterator[tuple[str, str]]
+"""The part of a class that each try is of, and what went wrong; empty: nothing."""
 
 
-def _drawn(strategy: st.SearchStrategy[Any], number: int, check: Callable[[Any], str]) -> Tries:
+def _drawn(
+    part: str, strategy: st.SearchStrategy[Any], number: int, check: Callable[[Any], str]
+) -> Tries:
     """Draw so many values, and yield what is wrong with each."""
     found: list[str] = []
 
@@ -42,7 +47,7 @@ def _drawn(strategy: st.SearchStrategy[Any], number: int, check: Callable[[Any],
         found.append(check(value))
 
     tried()
-    yield from found
+    yield from ((part, wrong) for wrong in found)
 
 
 def _no_verdict(one: replies.Try) -> str:
@@ -53,10 +58,8 @@ def _no_verdict(one: replies.Try) -> str:
 def replies_that_are_no_verdict(number: int) -> Tries:
     """Draw from each class its share of what is left: of some there are few."""
     left = number
-    for after, strategy in zip(
-        range(len(replies.TRIES), 0, -1), replies.TRIES.values(), strict=True
-    ):
-        found = [*_drawn(strategy, left // after, _no_verdict)]
+    for done, (part, strategy) in enumerate(replies.TRIES.items()):
+        found = [*_drawn(part, strategy, left // (len(replies.TRIES) - done), _no_verdict)]
         left -= len(found)
         yield from found
 
@@ -64,12 +67,12 @@ def replies_that_are_no_verdict(number: int) -> Tries:
 def recorded_replies_changed(number: int) -> Tries:
     for seed in range(number):
         name, read_as = mutations.outcome(seed)
-        yield f"{seed} ({name})" if read_as == "another" else ""
+        yield "", f"{seed} ({name})" if read_as == "another" else ""
 
 
 def agents_that_forge_steps(number: int) -> Tries:
     for seed in range(number):
-        yield str(wrong) if (wrong := evidence.tried(seed)[1]) else ""
+        yield "", str(wrong) if (wrong := evidence.tried(seed)[1]) else ""
 
 
 def _judged(reason: str) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def cells_of_tables(number: int) -> Tries:
             return repr(live) if (live := [*live_in(out)]) else ""
 
     for suffix in (".csv", ".tsv"):
-        yield from _drawn(rows, number // 2, partial(check, suffix=suffix))
+        yield from _drawn(suffix, rows, number // 2, partial(check, suffix=suffix))
 
 
 def files_damaged(number: int) -> Tries:
@@ -103,22 +106,20 @@ def files_damaged(number: int) -> Tries:
             answer = work(whole)
             copies = (Path(place) / f"copy {n}" for n in range(1_000_000))
             check = partial(files.damage, way, whole, answer, copies)
-            yield from _drawn(st.data(), number // len(files.WAYS), check)
+            yield from _drawn(way, st.data(), number // len(files.WAYS), check)
 
 
 def deaths_at_writes(parts: int | None) -> Tries:
     for entry in writes.ENTRIES:
         for wrong in writes.problems(entry, parts):
-            yield f"{entry}: {wrong}" if wrong else ""
+            yield entry, wrong
 
 
 def runs_ended_by_signals(_: int | None) -> Tries:
     from tests.attacks import matrix
 
-    os.environ["ALSO_IMPORTED"] = "tests.attacks.killed_run openai.resources.chat"
-    for case in matrix.cases([]):
-        problem = matrix.safely(case)
-        yield f"{', '.join(case)}: {problem}" if problem else ""
+    for case, problem in matrix.problems([*matrix.cases([])]):
+        yield case.subject, f"{case.way}, {case.end}: {problem}" if problem else ""
 
 
 CLASSES: dict[Callable[[Any], Tries], tuple[int | None, int | None]] = {
@@ -133,23 +134,33 @@ CLASSES: dict[Callable[[Any], Tries], tuple[int | None, int | None]] = {
 """What is tried, with how many tries at length and quickly; 0 leaves it out."""
 
 
-def main(*, quick: bool) -> int:
-    """Try every class; return how many tries went wrong."""
+def report(tries: Tries, name: str) -> int:
+    """Print each part of a class as it is done, and return how many tries went wrong."""
+    began, total = time.monotonic(), 0
+    for part, found in groupby(tries, itemgetter(0)):
+        counts = Counter[bool]()
+        for _, wrong in found:
+            counts[bool(wrong)] += 1
+            if wrong and counts[True] <= 5:
+                print(f"  {wrong:.300}", flush=True)
+        seconds = time.monotonic() - began
+        of = f"{name}, {part}" if part else name
+        print(f"{of}: {counts[True]} of {counts.total():,} failed, {seconds:.0f} s", flush=True)
+        began, total = time.monotonic(), total + counts[True]
+    return total
+
+
+def main(names: list[str], *, quick: bool) -> int:
+    """Try every class, or those that are named; return how many tries went wrong."""
     total = 0
     for tries, (at_length, quickly) in CLASSES.items():
         number = quickly if quick else at_length
-        if number == 0:
-            continue
-        began, found = time.monotonic(), list(tries(number))
-        wrong = [each for each in found if each]
-        total += len(wrong)
-        name, seconds = tries.__name__.replace("_", " "), time.monotonic() - began
-        print(f"{name}: {len(wrong)} of {len(found):,} failed, {seconds:.0f} s", flush=True)
-        for each in wrong[:5]:
-            print(f"  {each:.300}", flush=True)
+        if number != 0 and (not names or tries.__name__ in names):
+            total += report(tries(number), tries.__name__.replace("_", " "))
     return total
 
 
 if __name__ == "__main__":
     logging.disable()  # what is damaged on purpose is not news
-    sys.exit(bool(main(quick="--quick" in sys.argv[1:])))
+    names = [each for each in sys.argv[1:] if each != "--quick"]
+    sys.exit(bool(main(names, quick="--quick" in sys.argv)))

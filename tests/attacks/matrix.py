@@ -248,21 +248,26 @@ def safely(case: Case) -> str:
         return repr(exc)
 
 
+def problems(tries: list[Case]) -> Iterator[tuple[Case, str]]:
+    """Yield what went wrong in each case, in their order; empty if nothing did."""
+    os.environ["ALSO_IMPORTED"] = "tests.attacks.killed_run openai.resources.chat"
+    with ThreadPoolExecutor(int(os.environ.get("AT_ONCE", "4"))) as pool:
+        yield from zip(tries, pool.map(safely, tries), strict=True)
+
+
 def main(subjects: list[str]) -> None:
     """Try every case and print the table."""
-    os.environ["ALSO_IMPORTED"] = "tests.attacks.killed_run openai.resources.chat"
     every = list(
         cases([each for each in subjects if each != "--every"], every="--every" in subjects)
     )
     counts: dict[tuple[str, str], Counter[str]] = {}
-    with ThreadPoolExecutor(int(os.environ.get("AT_ONCE", "4"))) as pool:
-        for case, problem in zip(every, pool.map(safely, every), strict=True):
-            kind = "audit" if case.subject == "audit" else case.way.partition(",")[0]
-            count = counts.setdefault((case.end, kind), Counter())
-            count.update(cases=1, failed=int(bool(problem)))
-            print("x" if problem else ".", end="", flush=True)
-            if problem:
-                print(f"{', '.join(case)}: {problem}", file=sys.stderr, flush=True)
+    for case, problem in problems(every):
+        kind = "audit" if case.subject == "audit" else case.way.partition(",")[0]
+        count = counts.setdefault((case.end, kind), Counter())
+        count.update(cases=1, failed=int(bool(problem)))
+        print("x" if problem else ".", end="", flush=True)
+        if problem:
+            print(f"{', '.join(case)}: {problem}", file=sys.stderr, flush=True)
     kinds = list(dict.fromkeys(kind for _, kind in counts))
     print(f"| the run ends by | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}")
     for end in ENDS:

@@ -9,6 +9,8 @@ nothing ended. A reply that was on its way to the disk is lost; every other one 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -257,6 +259,8 @@ class Outcome(NamedTuple):
     code: int
     result: Any
     writes: int
+    modules: list[str]
+    """What it had imported: one that is forked from a process that has is sooner done."""
 
 
 def forked(entry: str, folder: Path, at: int | None) -> Outcome:
@@ -266,13 +270,13 @@ def forked(entry: str, folder: Path, at: int | None) -> Outcome:
         try:
             _run(entry, folder, at, write)
         except BaseException as exc:  # noqa: BLE001 - told to the parent
-            _write(write, json.dumps([repr(exc), 0]).encode())
+            _write(write, json.dumps([repr(exc), 0, []]).encode())
         os._exit(1)
     os.close(write)
     with open(read, "rb") as told_by:
         text = told_by.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return Outcome(code, *(json.loads(text) if text else (None, 0)))
+    return Outcome(code, *(json.loads(text) if text else (None, 0, [])))
 
 
 def _run(entry: str, folder: Path, at: int | None, pipe: int) -> None:
@@ -282,7 +286,9 @@ def _run(entry: str, folder: Path, at: int | None, pipe: int) -> None:
     death = Death(folder, at)
     death.watch()
     result = ENTRIES[entry](FakeChatModel(replies=death.asked), folder)
-    _write(pipe, json.dumps([result, death.count], default=str).encode())
+    said = json.dumps([result, death.count, sorted(sys.modules)], default=str)
+    with open(pipe, "w") as file:
+        file.write(said)
     os._exit(0)
 
 
@@ -306,6 +312,9 @@ def problems(entry: str, parts: int | None = None) -> Iterator[str]:
         whole = forked(entry, clean, None)
         assert whole.code == 0, whole
         assert whole.writes, f"{entry} writes nothing down"
+        for name in whole.modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
         for at in range(1, whole.writes + 1, whole.writes // parts or 1 if parts else 1):
             folder = Path(place) / str(at)
             folder.mkdir()
