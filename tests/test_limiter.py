@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import load_judge
-from langchain_judges.asking.effects import Effect, SingleFlight, gather, run
+from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
 from langchain_judges.errors import OverBudget, RunStopped
 from langchain_judges.methods import create_jury
@@ -221,3 +222,33 @@ def test_an_effect_may_run_an_event_loop_of_its_own_in_the_thread():
         return nested, await inner()
 
     assert run(outer()) == ("loop", "thread")
+
+
+def test_a_signal_amid_a_wait_for_signals_finds_no_lock_of_it():
+    # A handler runs between any two lines of the thread that it interrupts: here between all.
+    stop = StopSignal()
+
+    def interrupted(*_: object) -> object:
+        stop.give()
+        return interrupted
+
+    def waiting() -> None:
+        sys.settrace(interrupted)
+        stop.wait(3600)
+
+    waiter = threading.Thread(target=waiting, daemon=True)
+    waiter.start()
+    waiter.join(30)
+    assert stop.came
+    assert not waiter.is_alive()
+
+
+def test_a_signal_wakes_everybody_who_waits_for_one():
+    stop = StopSignal()
+    waiters = [threading.Thread(target=stop.wait, args=(3600,), daemon=True) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    stop.give()
+    for waiter in waiters:
+        waiter.join(30)
+    assert not any(waiter.is_alive() for waiter in waiters)

@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -364,23 +365,28 @@ class StopSignal:
             second: Called at each further one.
         """
         self._first, self._second = first, second
-        self._came = threading.Event()
+        self._has_come = False
+        # Not an event: a handler that sets one waits for its lock, which the thread that it
+        # interrupts may hold. One entry wakes who waits first, and is put back for the next.
+        self._woken: SimpleQueue[None] = SimpleQueue()
 
     @property
     def came(self) -> bool:
         """Whether a signal has come."""
-        return self._came.is_set()
+        return self._has_come
 
     def give(self) -> None:
         """Stop all requests."""
         told = self._second if self.came else self._first
-        self._came.set()  # before anybody is told: whoever reads it relies on it
+        self._has_come = True  # before anybody is told: whoever reads it relies on it
+        self._woken.put(None)
         if told:
             told()
 
     def wait(self, seconds: float) -> None:
         """Wait in this thread, until a signal comes at the latest."""
-        self._came.wait(seconds)
+        with contextlib.suppress(Empty):
+            self._woken.put(self._woken.get(timeout=seconds))
 
 
 class MainThread(StopSignal):

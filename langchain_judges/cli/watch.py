@@ -98,7 +98,8 @@ def watch(
     stop = threading.Event()
 
     def stopping() -> None:
-        stop.set()
+        # Not in this thread, which may have been interrupted while it holds the event's lock.
+        threading.Thread(target=stop.set, daemon=True).start()
         begin_to_stop(leave_at_once)
 
     with refusals_as_exits():
@@ -115,7 +116,7 @@ def watch(
                     if not again:
                         break
         except KeyboardInterrupt:
-            pass
+            stop.set()
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
     if found.stopped:
