@@ -1,6 +1,7 @@
 """Prompts of a caller's own: sent as they are, with fences around what they show."""
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,12 +13,15 @@ from langchain_judges import (
     create_bsm_judge,
     create_relative_judge,
     create_rubric_judge,
+    learn_aspects,
     load_judge,
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods import pair_prompt
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
+from langchain_judges.writing import create_single_prompt_writer
 from tests.cases import for_each
 from tests.fakes import unfenced
 
@@ -88,6 +92,32 @@ def test_braces_that_name_nothing_are_refused_and_their_writing_is_told(create, 
     with pytest.raises(OptionError, match=r"written twice, \{\{ or \}\}"):
         create(FakeChatModel(replies=[]), prompts=prompt)
     create(FakeChatModel(replies=[]), prompts='{outputs} Reply {{"label": 1}}')
+
+
+LONE = {
+    "Rate {request} from 1 to 5}, please.": "the } in 'request} from 1 to 5}, please.'",
+    "Reply {": "the { in",
+    'Reply {"label": 1}': "the { in",
+    "Write {{x}": "the } in",
+    "See {}": "the { in",
+}
+
+
+@for_each("text", LONE)
+def test_which_brace_is_no_variables_is_told_by_all_that_takes_a_text(text):
+    takers = {
+        "solve": create_bsm_judge,
+        "draft": create_single_prompt_writer,
+        "merge": partial(learn_aspects, texts=["A text."]),
+    }
+    for step, create in takers.items():
+        for prompt in (text, {"prompt": text}, {"prompt": "{request}", "system": text}):
+            with pytest.raises(OptionError, match="written twice") as refusal:
+                create(FakeChatModel(replies=[]), prompts={step: prompt})
+            said = f"the prompt of {step!r} is no template: {LONE[text]}"
+            assert said in str(refusal.value)
+    with pytest.raises(OptionError, match="is no variable's; a brace that is a part of the"):
+        pair_prompt(text)
 
 
 @for_each("meant", ["outputs", "inputs", "response", "reference_outputs", "expected"])

@@ -219,9 +219,12 @@ def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
     Args:
         system: The template of the system message.
         *human: The template of the human one, in parts that are joined as they are.
+
+    Raises:
+        OptionError: A brace stands alone, or around what is no name.
     """
     messages = [("system", system), ("human", "".join(human))]
-    return prompts.ChatPromptTemplate.from_messages(messages)
+    return reading.template_of("the prompt", messages)
 
 
 def rendered(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -352,9 +352,11 @@ def placeholders(prompt: ChatPromptTemplate) -> set[str]:
 
 
 # A prompt, and not the path of a file of prompts.
-_TEXT = re.compile(r"[{\n]")
+_TEXT = re.compile(r"[{}\n]")
 # What stands between braces, and names no variable.
 _NO_NAME = re.compile(r"[\"'\n]|^\s*$")
+# Braces that are written twice, and those around a variable.
+_PAIRED = re.compile(r"\{\{|\}\}|\{[^\W\d][^{}\"'\n]*\}")
 
 
 def read_prompts(value: Any) -> Any:
@@ -422,15 +424,46 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
             f"`prompts` must be prompts by step, each a text, a template or a mapping with "
             f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
         )
+    which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
+    own = prompt if isinstance(prompt, ChatPromptTemplate) else None
+    return template_of(which, messages, kind, own)
+
+
+def template_of(
+    which: str,
+    messages: Sequence[Any],
+    kind: type[ChatPromptTemplate] = ChatPromptTemplate,
+    own: ChatPromptTemplate | None = None,
+) -> ChatPromptTemplate:
+    """A template that can be filled.
+
+    Args:
+        which: What it is called in an error.
+        messages: Its messages; texts with their role are f-strings.
+        kind: Its class.
+        own: Itself, where it is made already.
+
+    Raises:
+        OptionError: A brace stands alone, or around what is no name.
+    """
     try:
-        own = prompt if isinstance(prompt, ChatPromptTemplate) else kind.from_messages(messages)
-        own.pretty_repr()  # formats it
-        if odd := [name for name in own.input_variables if _NO_NAME.search(name)]:
+        template = own or kind.from_messages(messages)
+        template.pretty_repr()  # formats it
+        if odd := [name for name in template.input_variables if _NO_NAME.search(name)]:
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
-        which = "" if step == ONLY else f" of {step!r}"
         raise OptionError(
-            f"`prompts`: the prompt{which} is no template: {exc}; a brace that is a part of "
-            "the text is written twice, {{ or }}"
+            f"{which} is no template: {_lone_brace(messages) or exc}; a brace that is a part "
+            "of the text is written twice, {{ or }}"
         ) from exc
-    return own
+    return template
+
+
+def _lone_brace(messages: Sequence[Any]) -> str:
+    """Which brace of messages is no variable's; empty if all are."""
+    for text in (each[1] for each in messages if isinstance(each, tuple)):
+        single = _PAIRED.sub(lambda pair: " " * len(pair[0]), text)
+        if brace := re.search("[{}]", single):
+            around = text[max(0, brace.start() - 20) : brace.end() + 20]
+            return f"the {brace[0]} in {around!r} is no variable's"
+    return ""

@@ -132,6 +132,9 @@ def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
     Args:
         asked: The template of what is asked.
         alone: Whether one text is shown; see `PairSteps.prompt_variables`.
+
+    Raises:
+        OptionError: A brace stands alone, or around what is no name.
     """
     if not alone:
         return chat_prompt(COMPARES, MATERIAL, asked)
