@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import dynamic_prompt
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -19,6 +20,7 @@ from langchain_judges import JudgeMiddleware, best_of, create_bsm_judge, create_
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, FakeToolModel, unfenced
@@ -242,6 +244,83 @@ def test_a_rejected_draft_is_no_part_of_the_work():
     assert [each["answer"] for each in state["judged"]] == ["Hey.", "All good."]
     for text, prompt in zip(("Hey.", "All good."), prompts, strict=True):
         assert f"{DID}\n\n[final-answer]\n{text}" in prompt
+
+
+# ---- the agent's instructions, as its model got them
+
+
+@dynamic_prompt
+def polite(request):
+    return f"{request.system_prompt or 'You are a clerk.'} Be polite."
+
+
+class Second(JudgeMiddleware):
+    """Another judge of the same agent."""
+
+
+def judge_that_sees(model, by):
+    needs = {"needs": "instructions"} if by == "needs" else {}
+    judge = create_rubric_judge(model, rubric="Does it keep to its role?", **needs)
+    return JudgeMiddleware(judge, system=by == "system", max_revisions=0)
+
+
+@KINDS
+@for_each("by", ["system", "needs", None])
+@for_each("place", ["first", "last", None])
+@for_each("prompt", ["You are a pirate.", None])
+async def test_the_judge_is_shown_what_the_agents_model_was_told(kind, by, place, prompt):
+    model = FakeChatModel(replies=fitting_reply)
+    guard = judge_that_sees(model, by)
+    middleware = [guard, *[polite] * bool(place)][:: -1 if place == "first" else 1]
+    writer = FakeChatModel(replies=["Arr."])
+    assistant = create_agent(writer, middleware=middleware, system_prompt=prompt)
+    state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
+    told = [m.text for m in writer.messages[0] if m.type == "system"]
+    assert told == [f"{prompt or 'You are a clerk.'} Be polite."] * bool(place) or [
+        prompt
+    ] * bool(prompt)
+    if by == "needs" and not told:
+        [failure] = state["judged"][0]["verdict"]["failures"]
+        assert (failure["reason"], model.prompts) == ("lacking", [])
+        return
+    [shown] = map(unfenced, model.prompts)
+    assert [f"[system]\n{each}\n\n[turn-1-user]\nWhy?" in shown for each in told] == [
+        by is not None
+    ] * len(told)
+    assert ("[system]" in shown) == bool(by and told)
+    assert set(state) == {"messages", "judged"}
+
+
+def test_instructions_in_the_messages_are_shown_once():
+    model = FakeChatModel(replies=fitting_reply)
+    assistant, _ = agent(judge_that_sees(model, "system").judge, "Arr.", system=True)
+    assistant.invoke({"messages": [("system", "You are a pirate."), ("user", "Why?")]})
+    assert [prompt.count("You are a pirate.") for prompt in model.prompts] == [1]
+
+
+def test_judges_of_one_agent_are_shown_the_same_instructions():
+    model = FakeChatModel(replies=fitting_reply)
+    own = judge_that_sees(model, "system")
+    middleware = [own, Second(own.judge, system=True, max_revisions=0)]
+    writer = FakeChatModel(replies=["Arr."])
+    create_agent(writer, middleware=middleware, system_prompt="Be brief.").invoke(ASKED)
+    assert [prompt.count("Be brief.") for prompt in model.prompts] == [1, 1]
+
+
+def test_a_judge_in_a_deep_agent_is_shown_all_that_its_model_was_told():
+    deepagents = pytest.importorskip(
+        "deepagents", reason="deepagents is installed by .ci/bounds"
+    )
+    model = FakeChatModel(replies=fitting_reply)
+    writer = FakeToolModel(replies=[AIMessage("Arr.")])
+    guard = judge_that_sees(model, "needs")
+    assistant = deepagents.create_deep_agent(
+        writer, middleware=[guard], system_prompt="You are a pirate."
+    )
+    assistant.invoke(ASKED)
+    told = writer.messages[0][0].text
+    assert "You are a pirate." in told
+    assert f"[system]\n{told}\n\n" in unfenced(model.prompts[0])
 
 
 # ---- a judge that fails, and feedback

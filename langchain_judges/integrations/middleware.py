@@ -7,20 +7,36 @@ import re
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, MinLen
 from langchain.agents.middleware import (
     AgentMiddleware,
     AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
     TracePolicy,
     hook_config,
     omit_payload,
 )
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+)
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers.context import register_configure_hook
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 from langsmith.run_helpers import get_current_run_tree
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
@@ -55,12 +71,20 @@ _LOGGER = logging.getLogger(__name__)
 REVISER = "judge"
 
 
-def task_of(messages: Sequence[AnyMessage]) -> PlainText:
-    """The agent's task, without its drafts and the judge's reasons."""
+def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainText:
+    """The agent's task, without its drafts and the judge's reasons.
+
+    Args:
+        messages: Those of the agent's state.
+        system: The agent's instructions, which stand first if the messages lack them.
+    """
     until = messages[: _beginning(messages)] or messages[:-1]
     rejected = drafts_in(until)
+    asked = [m for m in until if str(m.id) not in rejected]
+    if system and not any(m.type == "system" and m.text == system for m in asked):
+        asked = [SystemMessage(system), *asked]
     try:
-        return task_in([m for m in until if str(m.id) not in rejected])
+        return task_in(asked)
     except InputError:
         return NO_TASK
 
@@ -156,6 +180,38 @@ def send_feedback(
     threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
+class _SystemMessage(BaseCallbackHandler):
+    """Keeps the system message of a model's last call, as all middleware have made it."""
+
+    run_inline = True
+    text: str | None = None
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
+    ) -> None:
+        first = messages[0][0]
+        self.text = first.text if first.type == "system" else None
+
+
+_HEARD: ContextVar[_SystemMessage | None] = ContextVar("_HEARD", default=None)
+register_configure_hook(_HEARD, inheritable=True)
+
+
+@contextmanager
+def _heard() -> Iterator[_SystemMessage]:
+    """Listen to the calls of models within."""
+    heard = _SystemMessage()
+    token = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(token)
+
+
+def _with_system(response: ModelResponse, heard: _SystemMessage) -> ExtendedModelResponse:
+    return ExtendedModelResponse(response, Command(update={"system_sent": heard.text}))
+
+
 Reference = Annotated[
     str | Callable[[Any], str | None] | None, Rule("a text or a function of the agent's state")
 ]
@@ -171,10 +227,12 @@ class JudgedState(AgentState[Any]):
         judged: Every answer of this run of the agent, in order.
         rubric: What this run's answers are judged by, in place of the judge's own: a text, or
             a criterion on each line after a dash.
+        system_sent: The agent's instructions, if the judge is shown them.
     """
 
     judged: NotRequired[list[Judged]]
     rubric: NotRequired[str]
+    system_sent: NotRequired[Annotated[str | None, PrivateStateAttr]]
 
 
 # What came of an answer, in the words of deepagents' RubricMiddleware.
@@ -231,6 +289,8 @@ class AnswerOptions(Options):
         max_iterations: The most judged answers, in place of `max_revisions`.
         on_evaluation: Called with the `RubricEvaluation` of each answer.
         keep_drafts: Leave rejected drafts, and the requests to revise them, in the messages.
+        system: Show the agent's instructions before the task: the system message as its model
+            got it. A judge that needs `"instructions"` is shown them without it.
     """
 
     called = "JudgeMiddleware"
@@ -244,6 +304,7 @@ class AnswerOptions(Options):
     max_iterations: Annotated[int, Ge(1)] | None = None
     on_evaluation: Callback = None
     keep_drafts: bool = False
+    system: bool = False
 
     @property
     def revisions(self) -> int:
@@ -292,6 +353,31 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.judge, self.kind, self.options = judge, kind_of(judge), options
         self.key = options.key or feedback_key(judge)
+        own = label_options(judge)
+        self._sees = options.system or (own is not None and "instructions" in own.needed)
+
+    @property
+    def _hears(self) -> bool:
+        """Whether this judge is to listen: of several in an agent, the outermost one."""
+        return self._sees and _HEARD.get() is None
+
+    def wrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
+    ) -> ModelResponse | ExtendedModelResponse:
+        """Keep the agent's instructions, if the judge is shown them, synchronously."""
+        if not self._hears:
+            return handler(request)
+        with _heard() as heard:
+            return _with_system(handler(request), heard)
+
+    async def awrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
+    ) -> ModelResponse | ExtendedModelResponse:
+        """Keep the agent's instructions, if the judge is shown them, asynchronously."""
+        if not self._hears:
+            return await handler(request)
+        with _heard() as heard:
+            return _with_system(await handler(request), heard)
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
@@ -339,7 +425,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """Judge the last message; return the answer with its score, the outcome and its run."""
         answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
         work = work_of(messages) if self.options.trajectory else answer
-        outcome = await self._outcome(state, task_of(messages), work, judge_run)
+        task = task_of(messages, state.get("system_sent"))
+        outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         earlier = state.get("judged") or []

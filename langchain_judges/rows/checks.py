@@ -143,15 +143,16 @@ def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
 
 
 # What a rubric may need of a row.
-Need = Literal["expected", "source", "calls", "image", "audio", "conversation"]
+Need = Literal["expected", "source", "calls", "image", "audio", "conversation", "instructions"]
 _NOTHING = "there is nothing to judge by: the judge needs"
 _NEEDED_REFERENCE: Mapping[Need, str] = {
     "expected": f"{_NOTHING} a reference to compare with (`expected`)",
     "source": f"{_NOTHING} a source to check against (`source`)",
-    "calls": "there are no tool calls",
-    "image": "there is no image",
-    "audio": "there is no audio",
-    "conversation": "there is no conversation of several turns",
+    "calls": "there are no tool calls in the output",
+    "image": "there is no image in the output",
+    "audio": "there is no audio in the output",
+    "conversation": "there is no conversation of several turns in the output",
+    "instructions": "no system message says what the agent was told to do",
 }
 
 
@@ -168,6 +169,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     there |= {str(kind_of_block(block)) for block in media_in(item)}
     if any(each.get("tool_calls") or each["role"] in _OF_TOOLS for each in work):
         there.add("calls")
+    if "system" in said:
+        there.add("instructions")
     # A request and its answer are no conversation yet.
     if {"user", "assistant"} <= {*said} and len([r for r in said if r in _SPEAKERS]) > 2:
         there.add("conversation")
@@ -179,7 +182,7 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
     is_text = isinstance(item.get("output"), str)
     held = "text" if is_text else ", ".join(dict.fromkeys(kinds))
-    return f"{_NEEDED_REFERENCE[missing]} in the output; it holds: {held}"
+    return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}"
 
 
 _SPEAKERS = ("user", "assistant")

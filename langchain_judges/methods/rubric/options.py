@@ -46,7 +46,7 @@ class LabelOptions(LookupOptions):
         best: The better end of the labels, the first or the last of them; default the last.
         needs: What a row must have, besides what a ready rubric needs, or it is not judged
             (`lacking`): `"expected"`, `"source"`, `"calls"` of tools, `"image"`, `"audio"`,
-            `"conversation"`.
+            `"conversation"`, an agent's `"instructions"`.
     """
 
     takes = "item"
@@ -92,10 +92,14 @@ class LabelOptions(LookupOptions):
         return {"evaluate": None}
 
     @property
+    def needed(self) -> rubrics.Needs:
+        """What a row must have, by the rubric or by the caller."""
+        return (*self.own_rubric.needs, *self.needs) if self.own_rubric else self.needs
+
+    @property
     def needs_source(self) -> bool:
         """Whether texts are compared with a source."""
-        own = self.own_rubric.needs if self.own_rubric else ()
-        return "source" in (*own, *self.needs) or self.judges_source
+        return "source" in self.needed or self.judges_source
 
     @property
     def judges_source(self) -> bool:
@@ -178,9 +182,7 @@ class LabelOptions(LookupOptions):
     @property
     def compares(self) -> bool:
         """Whether it compares with a reference where it finds one."""
-        if self.own_rubric is None:
-            return True
-        return "expected" in (*self.own_rubric.needs, *self.needs)
+        return self.own_rubric is None or "expected" in self.needed
 
 
 def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
