@@ -1,6 +1,8 @@
 """Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
 
 import json
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from langchain_judges.metrics.tournament import (
 from langchain_judges.report.compared_systems import Order
 from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
+from langchain_judges.runs.comparison import joined
+from langchain_judges.runs.sources import Source
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.judges import answer_call, labels
@@ -154,3 +158,42 @@ def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     calls = len(server.calls)
     assert CliRunner().invoke(app, list(map(str, words))).stdout == result.stdout
     assert len(server.calls) == calls
+
+
+def test_a_row_without_an_answer_of_a_system_is_left_out_of_the_pairs_of_that_one(
+    tmp_path, serve
+):
+    path, server = tmp_path / "in.jsonl", serve(answer_call)
+    full = {"x": "good x", "y": "bad y", "z": 0}
+    gaps: list[Any] = [{}, {"x": " "}, {"y": None}, {"z": ""}, {"x": "", "z": ""}]
+    rows = [{"question": f"Why {n}?", **full, **gap} for n, gap in enumerate(gaps)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    words = ["compare", path, "--model", "fake", "--base-url", server.url, "--systems"]
+    result = CliRunner().invoke(app, list(map(str, [*words, "x,y,z"])))
+    assert result.exit_code == 0, result.output
+    # 3 pairs of the first row, 1 of each that lacks one answer.
+    assert "6 pairs by relative: at most 12 calls" in result.stderr
+    for name in "xyz":
+        assert f"Of {name} 1 row without an answer left out of its pairs." in result.stderr
+    assert "row 5: there are no two answers to compare: y of x, y, z" in result.stderr
+    asked = Counter(re.search(r"Why \d", call.prompt)[0] for call in server.calls)
+    assert asked == {"Why 0": 6, "Why 1": 2, "Why 2": 2, "Why 3": 2}
+    assert "0 could not be judged" not in result.stderr
+    none = CliRunner().invoke(app, list(map(str, [*words, "x,y,w"])))
+    assert (none.exit_code, "no row has an answer of 'w'" in none.stderr) == (2, True)
+
+
+def test_files_of_systems_are_joined_where_two_have_the_row():
+    files: Any = {"a": "12", "b": "23", "c": "24"}
+    sources = {
+        name: Source([{"id": i, "input": "?", "output": name + i} for i in ids], True)
+        for name, ids in files.items()
+    }
+    table, alone = joined(sources)
+    assert [[row[name] for name in "abc"] for row in table] == [["a2", "b2", "c2"]]
+    assert alone == {"a": 1, "b": 1, "c": 1}
+    table, _ = joined({**sources, "d": sources["a"]})
+    assert [[row[name] for name in "abcd"] for row in table] == [
+        ["a1", None, None, "a1"],
+        ["a2", "b2", "c2", "a2"],
+    ]

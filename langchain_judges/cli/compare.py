@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,7 +32,9 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     named_columns,
 )
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.texts import bytes_of, is_blank, texts_read
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import Summary, counted
 
@@ -196,15 +200,64 @@ def _compare(
     output.table(len(names))
     own = rows.column or [] if len(paths) == 1 else []
     columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
-    source = replace(source.first(rows.max_rows), check=check_labelled_pair)
+    check = partial(_check_answers, names) if names[2:] else check_labelled_pair
+    source = replace(source.first(rows.max_rows), check=check)
     file = RowFile(Path(paths[0]), source, columns, "pair")
     good = checked_rows(file, kept=len(names) == 2)
-    pairs = len(names) * (len(names) - 1) // 2
-    tell_plan(plan, good.number * pairs, good.size * pairs, run)
+    if names[2:]:
+        pairs, size = _pairs_of(good, names)
+        tell_plan(plan, pairs, size, run)
+    else:
+        tell_plan(plan, good.number, good.size, run)
     if run.dry_run:
         return
     answer = _duel if len(names) == 2 else _order
     answer(load_judge(spec), good, names, run, output)
+
+
+def _answers(names: Sequence[str], row: Mapping[str, Any]) -> dict[str, object]:
+    """The answers of systems in a row that are not empty, by system."""
+    found = [row.get(field) for field in ("output_a", "output_b", *names[2:])]
+    return {
+        name: answer
+        for name, answer in zip(names, found, strict=True)
+        if answer not in (None, [], {}) and not (isinstance(answer, str) and is_blank(answer))
+    }
+
+
+def _check_answers(names: Sequence[str], row: Mapping[str, Any]) -> None:
+    """Check a row of several systems by the first two that have an answer.
+
+    Raises:
+        InputError: Fewer have one, or a field cannot be used.
+    """
+    answers = _answers(names, row)
+    if len(answers) < 2:
+        given = ", ".join(answers) or "no system"
+        raise InputError(f"there are no two answers to compare: {given} of {', '.join(names)}")
+    pair = dict(zip(("output_a", "output_b"), answers.values(), strict=False))
+    check_labelled_pair(plain_row({**row, **pair}))
+
+
+def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int]:
+    """Number of pairs of answers and bytes of their texts; what has no answer is said.
+
+    Raises:
+        OptionError: A system has no answer at all.
+    """
+    number, size, answered = 0, 0, dict.fromkeys(names, 0)
+    for row in rows:
+        answers = _answers(names, row)
+        for first, second in combinations(answers.values(), 2):
+            pair = plain_row({**row, "output_a": first, "output_b": second})
+            number, size = number + 1, size + bytes_of(texts_read(pair))
+        answered.update({name: answered[name] + 1 for name in answers})
+    for name, own in answered.items():
+        if not own:
+            raise OptionError(f"--systems: no row has an answer of {name!r}")
+        if lacks := rows.number - own:
+            warn(f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs.")
+    return number, size
 
 
 def _duel(
@@ -238,10 +291,7 @@ def _order(
     from langchain_judges.report.terminal import ranking_table
     from langchain_judges.runs.comparison import rank
 
-    tasks = (
-        {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
-        for record, row in rows.with_records()
-    )
+    tasks = ({**row, "outputs": _answers(names, row)} for row in rows)
     ranking = rank(tasks, judge, records=output.journal, progress=False, **run.options())
     answer, console = Order(ranking), table_console()
     console.print(ranking_table(ranking))

@@ -148,10 +148,6 @@ class RowFile:
         form = Records(self.source, self.columns, self.takes).form_of(record)
         return {name: name for name in record} | dict((form.columns if form else None) or {})
 
-    def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
-        """Yield the good rows, each behind its record."""
-        return ((record, row) for _, record, row in self._good())
-
     def _good(
         self, bad: list[tuple[int, str]] | None = None
     ) -> Iterator[tuple[int, Mapping[str, object], dict[str, object]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -42,24 +43,26 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of all systems: the first system's own fields but its output, and
-        the output of each, or None, under its name; and how many rows of each system have no
-        partner.
+        A row for each input of several systems: the own fields of the first that has it, but
+        its output, and the output of each, or None, under its name; and how many rows of each
+        system have no partner.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
     """
     rows = {name: _by_key(name, source, columns) for name, source in systems.items()}
-    first, *others = rows.values()
-    shared = [key for key in first if all(key in other for other in others)]
+    number = Counter(key for own in rows.values() for key in own)
+    shared = [key for key in number if number[key] > 1]
     if not shared:
         raise InputError(f"no row of {' and '.join(rows)} has the same `id` or `input`")
-    table = [
-        {field: value for field, value in first[key].items() if field != "output"}
-        | {name: own[key].get("output") for name, own in rows.items()}
-        for key in shared
-    ]
-    return table, {name: len(own) - len(shared) for name, own in rows.items()}
+    table: list[dict[str, Any]] = []
+    for key in shared:
+        first = next(own[key] for own in rows.values() if key in own)
+        fields = {field: value for field, value in first.items() if field != "output"}
+        outputs = {name: own.get(key, {}).get("output") for name, own in rows.items()}
+        table.append(fields | outputs)
+    alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
+    return table, alone
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
