@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import openevals.code.llm
 import openevals.llm
@@ -15,7 +16,7 @@ import openevals.trajectory.match
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.prompts.structured import StructuredPrompt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.compat import agentevals as agents
@@ -139,6 +140,50 @@ def test_a_schema_of_the_callers_own_is_returned_as_it_was_filled(schema):
     judge = model({"language": "French"})
     evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema=schema)
     assert evaluate(outputs="Bonjour") == {"language": "French"}
+
+
+class Part(BaseModel):
+    points: Annotated[int, Field(ge=0, le=5)]
+    kind: Literal["style", "fact"]
+
+
+class Nested(BaseModel):
+    parts: list[Part]
+    total: int = Field(alias="Total")
+    note: str = "none"
+
+
+PARTS: dict[str, Any] = {"parts": [{"points": 3, "kind": "fact"}], "Total": 3}
+BY_REFERENCE: dict[str, Any] = {
+    "title": "Nested",
+    "properties": {"parts": {"type": "array", "items": {"$ref": "#/$defs/Part"}}},
+    "required": ["parts"],
+    "$defs": {"Part": Part.model_json_schema()},
+}
+
+
+@for_each(
+    "wrong", [{"points": 9, "kind": "fact"}, {"points": 3, "kind": "size"}, {"points": 3}]
+)
+def test_parts_of_a_nested_schema_are_checked_and_asked_for_once_more(wrong):
+    judge = model({**PARTS, "parts": [wrong]}, PARTS)
+    evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema=Nested)
+    assert evaluate(outputs="x") == Nested.model_validate(PARTS)
+    assert "cannot be used" in judge.prompts[1]
+
+
+def test_a_json_schema_with_references_is_sent_whole_and_what_it_lacks_is_left_out():
+    judge = model({"parts": [{"points": "3", "kind": "fact"}]}, {"parts": PARTS["parts"]})
+    schema = {
+        **BY_REFERENCE,
+        "properties": {**BY_REFERENCE["properties"], "note": {"type": "string"}},
+    }
+    evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema=schema)
+    assert evaluate(outputs="x") == {"parts": PARTS["parts"]}
+    with pytest.raises(OptionError, match="JSON schema of an object"):
+        ours.create_llm_as_judge(
+            prompt="{outputs}", judge=judge, output_schema={"type": "object"}
+        )
 
 
 @pytest.mark.filterwarnings("ignore:.*StructuredPrompt:Warning")

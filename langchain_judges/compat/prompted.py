@@ -21,7 +21,8 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.prompts.structured import StructuredPrompt
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_json_schema
-from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema, create_model
+from langchain_core.utils.json_schema import dereference_refs
+from pydantic import AfterValidator, BaseModel, WithJsonSchema, create_model, model_validator
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
@@ -113,12 +114,11 @@ class OwnPromptJudge:
         if reply.data is None:
             failure = reply.failures[-1]
             raise NotJudgedError(f"not judged ({failure['reason']}): {failure['detail']}")
-        if isinstance(self.output_schema, type) and issubclass(self.output_schema, BaseModel):
-            try:
-                return self.output_schema.model_validate(reply.data)
-            except ValidationError as exc:
-                raise NotJudgedError(f"not judged (invalid_label): {exc}") from exc
-        return reply.data
+        asked = self.shape.model_fields
+        data = {k: v for k, v in reply.data.items() if v is not None or asked[k].is_required()}
+        return (
+            self.output_schema.model_validate(data) if _is_model(self.output_schema) else data
+        )
 
     def _shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The messages that are sent, and the texts in them that others wrote."""
@@ -227,8 +227,12 @@ def _with_rules(messages: list[BaseMessage], rules: Sequence[str]) -> list[BaseM
     return [SystemMessage("\n\n".join(rules)), *messages] if rules else messages
 
 
+def _is_model(schema: object) -> bool:
+    return isinstance(schema, type) and issubclass(schema, BaseModel)
+
+
 def _shape_of(schema: Any) -> type[BaseModel]:
-    """A schema as the shape of a reply.
+    """A schema as the shape of a reply, which is checked by a pydantic model itself too.
 
     Raises:
         OptionError: It is no pydantic model, `TypedDict` or JSON schema of an object.
@@ -236,8 +240,9 @@ def _shape_of(schema: Any) -> type[BaseModel]:
     inner = schema.get("schema", schema) if isinstance(schema, Mapping) else schema
     named = {"title": "Reply", **inner} if isinstance(inner, Mapping) else inner
     try:
-        form = convert_to_json_schema(named)
-    except (ValueError, TypeError, AttributeError) as exc:
+        form = dereference_refs(convert_to_json_schema(named))
+        fields = form["properties"].items()
+    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as exc:
         raise OptionError(
             "`output_schema` must be a pydantic model, a `TypedDict` or the JSON schema of an "
             f"object, got {schema!r}"
@@ -245,9 +250,15 @@ def _shape_of(schema: Any) -> type[BaseModel]:
     needed = form.get("required", [*form["properties"]])
     types: Any = {
         name: (_type_of(part), ...) if name in needed else (_type_of(part) | None, None)
-        for name, part in form["properties"].items()
+        for name, part in fields
     }
-    return create_model(str(form.get("title", "Reply")), **types)
+
+    def whole(reply: BaseModel) -> BaseModel:
+        schema.model_validate(reply.model_dump(exclude_unset=True))
+        return reply
+
+    checks: Any = {"whole": model_validator(mode="after")(whole)} if _is_model(schema) else {}
+    return create_model(str(form.get("title", "Reply")), __validators__=checks, **types)
 
 
 _TYPES: Mapping[str, Any] = {
@@ -257,8 +268,9 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _type_of(form: Mapping[str, Any]) -> Any:
-    """Type of a property, which is checked with its choices; it is sent as it is."""
-    kind = _TYPES.get(str(form.get("type")), Any)
+    """Type of a property, which is checked with its choices and parts; it is sent as it is."""
+    kind, items = _TYPES.get(str(form.get("type")), Any), form.get("items")
+    kind = list[_type_of(items)] if isinstance(items, Mapping) else kind  # type: ignore[misc]
     return Annotated[kind, AfterValidator(partial(_checked, form)), WithJsonSchema(dict(form))]
 
 
@@ -266,6 +278,8 @@ def _checked(form: Mapping[str, Any], value: Any) -> Any:
     choices = form.get("enum")
     if choices and value not in choices:
         raise ValueError(f"must be one of {choices}")
+    if form.get("properties"):
+        _shape_of(form).model_validate(value, strict=True)
     if isinstance(value, float) and not isfinite(value):
         raise ValueError("must be a finite number")
     return value
