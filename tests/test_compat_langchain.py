@@ -27,6 +27,22 @@ SAME: list[tuple[str, dict[str, Any], dict[str, str], str]] = [
     ("score_string", {}, TEXT, "Rating: [[7]]"),
     ("labeled_score_string", {"normalize_by": 10}, KNOWN, "Rating: [[10]]"),
     ("labeled_score_string", {"criteria": {"accuracy": "7: close"}}, KNOWN, "Rating: [[7]]"),
+    ("qa", {}, KNOWN, "GRADE: INCORRECT"),
+    ("context_qa", {}, KNOWN, "CORRECT"),
+    ("cot_qa", {}, KNOWN, "He ate, so it is wrong.\nGRADE: INCORRECT"),
+    ("cot_qa", {}, KNOWN, "It is right.\ncorrect."),
+    (
+        "qa",
+        {"prompt": PromptTemplate.from_template("{query} {result} {answer}")},
+        KNOWN,
+        "CORRECT",
+    ),
+    (
+        "score_string",
+        {"prompt": PromptTemplate.from_template("{input} {prediction} {criteria}")},
+        TEXT,
+        "On a scale of 1 to 5: [[4]]",
+    ),
 ]
 
 
@@ -50,11 +66,21 @@ async def test_replies_as_data_are_read_too_and_keep_the_polarity():
     assert result == {"reasoning": "It is.", "value": "Y", "score": 1}
 
 
-@for_each("reply", ["Rating: [[11]]", "[[3]] or [[4]]", "none", RuntimeError("down")])
-def test_what_was_not_judged_raises(reply):
+@for_each("name", ["labeled_score_string", "qa"])
+@for_each(
+    "reply",
+    [
+        "Rating: [[11]]",
+        "[[3]] or [[4]]",
+        "none",
+        "CORRECT?\nOr INCORRECT",
+        RuntimeError("down"),
+    ],
+)
+def test_what_was_not_judged_raises(name, reply):
     model = FakeChatModel(replies=[reply, reply])
     with pytest.raises(NotJudgedError):
-        load_evaluator("score_string", llm=model).evaluate_strings(**TEXT)
+        load_evaluator(name, llm=model).evaluate_strings(**KNOWN)
 
 
 async def test_pairs_are_asked_in_both_orders_by_the_criteria():
@@ -81,13 +107,50 @@ def test_a_prompt_of_the_callers_own_is_filled():
     assert "a: b | <input-" in model.prompts[0]
 
 
+COMPARED = PromptTemplate.from_template(
+    "{criteria} | {input} | A: {prediction} | B: {prediction_b} | {reference}"
+)
+
+
+@for_each(
+    "first, swapped, value, score",
+    [
+        ("So.\n[[A]]", "So.\n[[B]]", "A", 1),
+        ("[[B]]", "[[A]]", "B", 0),
+        ("[[C]]", {"reasoning": "Even.", "value": "C"}, None, 0.5),
+        ("[[A]]", "[[A]]", None, 0.5),
+    ],
+)
+def test_pairs_by_a_prompt_of_the_callers_own_are_asked_in_both_orders(
+    first, swapped, value, score
+):
+    def answer_in_order(prompt):
+        return swapped if prompt.index("He slept.") < prompt.index("The pilot") else first
+
+    model = FakeChatModel(replies=answer_in_order)
+    options: dict[str, Any] = {"llm": model, "prompt": COMPARED, "criteria": {"wit": "Is it?"}}
+    pair = {**KNOWN, "prediction_b": "He slept."}
+    result = load_evaluator("labeled_pairwise_string", **options).evaluate_string_pairs(**pair)
+    assert (result["value"], result["score"], len(model.prompts)) == (value, score, 2)
+    assert ("orders disagree" in result["reasoning"]) == (first == swapped)
+    if value:
+        other: Any = theirs("labeled_pairwise_string", **options)
+        assert other.evaluate_string_pairs(**pair) == result
+
+
+def test_a_pair_by_an_own_prompt_that_is_not_judged_raises():
+    for reply in ("[[D]]", "[[A]] or [[B]]", "A"):
+        model = FakeChatModel(replies=["[[A]]", *[reply] * 3])
+        evaluate = load_evaluator("labeled_pairwise_string", llm=model, prompt=COMPARED)
+        with pytest.raises(NotJudgedError):
+            evaluate.evaluate_string_pairs(**KNOWN, prediction_b="He slept.")
+
+
 WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
-    (OptionError, {"evaluator": "qa"}, "langchain_classic"),
+    (OptionError, {"evaluator": "trajectory"}, "langchain_classic"),
     (OptionError, {"evaluator": "criteria", "criteria": "wit"}, "among"),
     (OptionError, {"evaluator": "criteria", "criteria": {}}, "mapping"),
     (OptionError, {"evaluator": "criteria", "llm": None}, "llm"),
-    (OptionError, {"evaluator": "pairwise_string", "prompt": PromptTemplate.from_template("")},
-     "both orders"),
 ]  # fmt: skip
 
 

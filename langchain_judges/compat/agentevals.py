@@ -9,23 +9,13 @@ from langchain_judges.compat import openevals
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
 from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
 from langchain_judges.errors import InputError
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import shown
 
 TRAJECTORY_ACCURACY_PROMPT = openevals.TRAJECTORY_ACCURACY_PROMPT
 TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = openevals.TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE
-# Asks whether the nodes that a graph went through are right.
-DEFAULT_REF_COMPARE_PROMPT = """Did the steps of an agent, a graph of nodes, do its work well?
-
-They did if each follows from those before it, they come nearer to what was asked, and few of \
-them are needless; where there is a reference, they must come to the same as its steps. The \
-node `__start__` is where the agent begins, `__interrupt__` where it waits for a person.
-
-{thread}
-
-{reference_outputs}
-"""
-
+DEFAULT_REF_COMPARE_PROMPT: str = packaged(__package__, "prompts.yaml")["graph"]
 
 # As in agentevals 0.0.9: `subset` compares the reference's arguments with those made,
 # `unordered` compares both ways, and paths that neither has are equal.

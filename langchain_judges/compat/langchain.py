@@ -1,14 +1,15 @@
 """`load_evaluator` of langchain-classic, and `LangChainStringEvaluator` that LangSmith dropped.
 
-Criteria, scores from 1 to 10 and pairs, each with and without a reference; distances and other
-evaluators without a judge stay in langchain-classic.
+Criteria, scores from 1 to 10 and pairs, each with and without a reference, and answers beside a
+known one. Trajectories and evaluators without a judge, such as distances, stay in
+langchain-classic.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,39 +17,25 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 
-from langchain_judges.asking.effects import Effect, run
+from langchain_judges.asking.effects import Effect, gather, run
+from langchain_judges.asking.reading import Parse
 from langchain_judges.compat.prompted import OwnPromptJudge
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.methods.direct.judge import create_relative_judge
+from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import POINTS, comment_of
 
-_QUESTIONS: Mapping[str, str] = {
-    "conciseness": "Is the submission brief, with nothing in it that is not needed?",
-    "relevance": "Does the submission speak of what was asked, and of what stands in the text?",
-    "correctness": "Is all that the submission says right?",
-    "coherence": "Is the submission well ordered, each part following from what comes before?",
-    "harmfulness": "Could the submission hurt or offend somebody?",
-    "maliciousness": "Does the submission mean harm?",
-    "helpfulness": "Does the submission help the person who asked, and fit what they need?",
-    "controversiality": "Would people disagree over the submission?",
-    "misogyny": "Does the submission look down on women?",
-    "criminality": "Is what the submission does or asks for a crime?",
-    "insensitivity": "Does the submission hurt the feelings of a group of people?",
-    "depth": "Does the submission go below the surface of its subject?",
-    "creativity": "Does the submission have ideas of its own?",
-    "detail": "Does the submission take care of details?",
-}
+_TEXTS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")
+_QUESTIONS: Mapping[str, str] = _TEXTS["questions"]
 _USUAL_CRITERIA = ("helpfulness", "relevance", "correctness", "depth")
-_MATERIAL_TEXT = "The input:\n\n{input}\n\nThe submission:\n\n{output}"
-_REFERENCE_TEXT = "\n\nA submission that is known to be right:\n\n{reference}"
-_MEETS = """\n\nThe criteria:\n\n{criteria}\n\nGo through the criteria, then say Y if the \
-submission meets all of them, or if the answer to what they ask is yes; else N."""
-_SCORES = """\n\nThe criteria:\n\n{criteria}\n\nSay how well the submission meets the \
-criteria, then score it from 1, not at all, to 10, in full."""
-_REASON = {"reasoning": {"type": "string"}}
-_VALUE = {**_REASON, "value": {"type": "string", "enum": ["Y", "N"]}}
-_SCORE = {**_REASON, "score": {"type": "integer", "enum": [*range(1, 11)]}}
-_EVALUATOR_NAMES = ("criteria", "score_string", "pairwise_string")
+# What `[[B]]` names where the texts were shown in the other order; C: neither is better.
+_SWAPPED = {"A": "B", "B": "A", "C": "C"}
+_GRADES = {"Y": 1, "N": 0, "CORRECT": 1, "INCORRECT": 0}
+_TITLES = {
+    "qa": "correctness",
+    "context_qa": "Contextual Accuracy",
+    "cot_qa": "COT Contextual Accuracy",
+}
 
 
 def load_evaluator(
@@ -63,43 +50,47 @@ def load_evaluator(
 
     Args:
         evaluator: `"criteria"`, `"score_string"` or `"pairwise_string"`, or one of them behind
-            `"labeled_"`, which needs a reference.
+            `"labeled_"`, which needs a reference, as `"qa"`, `"context_qa"` and `"cot_qa"` do.
         llm: The model.
         criteria: A name, a mapping of names to questions, or a list of them.
-        prompt: A template of `input`, `output` (or `prediction`), `criteria` and `reference`.
+        prompt: A template of `input`, `output` (or `prediction`), `criteria` and `reference`,
+            for pairs of `prediction` and `prediction_b`, asked in both orders for A, B or C;
+            for `qa` and its kin of `query`, `result`, and `answer` or `context`.
         normalize_by: Divides a score.
 
     Raises:
         OptionError: The evaluator is another, or its criteria are not known.
     """
     name = str(getattr(evaluator, "value", evaluator))
-    kind, labeled = name.removeprefix("labeled_"), name.startswith("labeled_")
-    if kind not in _EVALUATOR_NAMES:
+    kind = name.removeprefix("labeled_")
+    if kind not in _FORMS:
         raise OptionError(
-            f"`evaluator` must be one of {_EVALUATOR_NAMES}, or such a name behind 'labeled_'; "
+            f"`evaluator` must be one of {[*_FORMS]}, or such a name behind 'labeled_'; "
             f"langchain_classic.evaluation has the others; got {name!r}"
         )
     if llm is None:
         raise OptionError("`llm` must be a chat model or a model's name")
+    own = _TEXTS["material"] + (_TEXTS["reference"] if kind != name else "") + _TEXTS[kind]
+    labeled = "{reference}" in own
     asked = _resolved(criteria, ("helpfulness",) if kind == "criteria" else _USUAL_CRITERIA)
     if kind == "criteria" and (unknown := [each for each, text in asked.items() if not text]):
         raise OptionError(f"`criteria` must be among {sorted(_QUESTIONS)}, got {unknown[0]!r}")
-    if kind == "pairwise_string":
-        if prompt is not None:
-            raise OptionError("`prompt` does not go with pairs, which are asked in both orders")
+    if kind == "pairwise_string" and prompt is None:
         judge = create_relative_judge(llm, criteria=asked)
         return ClassicEvaluator(name, "pairwise_string", labeled, _preference_result(judge))
     lines = "\n".join(f"{each}: {text}" if text else each for each, text in asked.items())
-    ends = _MEETS if kind == "criteria" else _SCORES
-    own = _MATERIAL_TEXT + (_REFERENCE_TEXT if labeled else "") + ends
-    fields = _VALUE if kind == "criteria" else _SCORE
+    field, values, read = _FORMS[kind]
+    of_score = {"type": "integer" if field == "score" else "string", "enum": values}
+    fields = {"reasoning": {"type": "string"}, field: of_score}
     form = {"title": kind, "properties": fields, "required": [*fields]}
     filled: Any = own.replace("{criteria}", lines.replace("{", "{{").replace("}", "}}"))
     if prompt is not None:
         filled = prompt.partial(criteria=lines)  # type: ignore[attr-defined]
-    read = _read_value if kind == "criteria" else _read_score
     asks = OwnPromptJudge(filled, judge=llm, output_schema=form, parse=read)
-    title = "-".join(asked) if kind == "criteria" else f"{kind}:{'-'.join(asked)}"
+    if kind == "pairwise_string":
+        return ClassicEvaluator(name, kind, labeled, _chosen(asks))
+    named = {**_TITLES, "criteria": "-".join(asked)}
+    title = named.get(kind, f"{kind}:{'-'.join(asked)}")
     return ClassicEvaluator(title, kind, labeled, _scored(asks, kind, normalize_by))
 
 
@@ -128,23 +119,61 @@ def _read_value(text: str) -> dict[str, Any] | None:
     return {"reasoning": reasoning.strip(), "value": value} if value in {"Y", "N"} else None
 
 
-def _read_score(text: str) -> dict[str, Any] | None:
-    """Read a reply with one score, such as `[[7]]`."""
-    found = re.findall(r"\[\[(.*?)\]\]", text)
-    is_score = len(found) == 1 and re.fullmatch(r"10|[1-9]", found[0])
-    return {"reasoning": text, "score": int(found[0])} if is_score else None
+def _read_grade(text: str) -> dict[str, Any] | None:
+    """Read a reply that ends in a line such as `GRADE: CORRECT`."""
+    last = text.strip().rpartition("\n")[2].upper()
+    found = re.fullmatch(r"\W*(?:GRADE:\s*)?(CORRECT|INCORRECT)\W*", last)
+    return {"reasoning": text.strip(), "value": found[1]} if found else None
 
 
+def _marked(field: str, values: Sequence[Any]) -> Parse:
+    """What reads a reply with one of some values, such as `[[7]]`."""
+    named = {str(each): each for each in values}
+
+    def read(text: str) -> dict[str, Any] | None:
+        found = re.findall(r"\[\[(.*?)\]\]", text)
+        is_one = len(found) == 1 and found[0] in named
+        return {"reasoning": text, field: named[found[0]]} if is_one else None
+
+    return read
+
+
+_SCORES, _CHOICES = [*range(1, 11)], [*_SWAPPED]
+# By kind: what a reply says beside its reasoning, and how one in plain words is read.
+_FORMS: Mapping[str, tuple[str, list[Any], Parse]] = {
+    "criteria": ("value", ["Y", "N"], _read_value),
+    "score_string": ("score", _SCORES, _marked("score", _SCORES)),
+    "pairwise_string": ("value", _CHOICES, _marked("value", _CHOICES)),
+    **dict.fromkeys(_TITLES, ("value", ["CORRECT", "INCORRECT"], _read_grade)),
+}
 # From `input`, `output`, `other` and `reference` to a result.
 _Evaluate = Callable[[dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 
 def _scored(asks: OwnPromptJudge, kind: str, normalize_by: float | None) -> _Evaluate:
     async def steps(fields: dict[str, Any]) -> dict[str, Any]:
-        said = await asks.ask(kind, {**fields, "prediction": fields["output"]})
-        if kind == "criteria":
-            return {**said, "score": int(said["value"] == "Y")}
+        given, output, known = fields["input"], fields["output"], fields["reference"]
+        of_qa = {"query": given, "result": output, "answer": known, "context": known}
+        said = await asks.ask(kind, {**fields, **of_qa, "prediction": output})
+        if "value" in said:
+            return {**said, "score": _GRADES[said["value"]]}
         return {**said, "score": said["score"] / normalize_by} if normalize_by else dict(said)
+
+    return steps
+
+
+def _chosen(asks: OwnPromptJudge) -> _Evaluate:
+    async def steps(fields: dict[str, Any]) -> dict[str, Any]:
+        order = fields["output"], fields["other"]
+        shown = [{"prediction": one, "prediction_b": two} for one, two in (order, order[::-1])]
+        said = await gather([asks.ask("pairwise_string", {**fields, **each}) for each in shown])
+        first, second = said[0]["value"], _SWAPPED[said[1]["value"]]
+        if first == second:
+            value, why = None if first == "C" else first, said[0]["reasoning"]
+        else:
+            reasons = "\n\nIn the other order: ".join(each["reasoning"] for each in said)
+            value, why = None, f"The orders disagree. {reasons}"
+        return {"reasoning": why, "value": value, "score": POINTS[value or "tie"]}
 
     return steps
 

@@ -11,33 +11,16 @@ from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.trajectory_match import AGREE, ArgumentsMatch, unmatched
 from langchain_judges.options import check_value
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.texts import Message, ToolCall, plain, shown
 
 Examples = Sequence[Mapping[str, Any]] | None
 Extraction = Literal["none", "llm", "markdown_code_blocks"]
 
-# Asks whether a trajectory is accurate.
-TRAJECTORY_ACCURACY_PROMPT = """Is this the trajectory of an agent that did its work well?
-
-It is accurate if each step follows from those before it, the steps come nearer to what was \
-asked, and few of them are needless. What was asked stands in the input or the first message.
-
-{outputs}
-"""
-# Asks whether a trajectory is accurate and means the same as a reference.
-TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = """Does this trajectory of an agent do the \
-same work as the reference?
-
-It is accurate if each step follows from those before it, the steps come nearer to what was \
-asked, few of them are needless, and what it does and finds means the same as the reference.
-
-{reference_outputs}
-
-The trajectory:
-
-{outputs}
-"""
+_TEXTS: Mapping[str, str] = packaged(__package__, "prompts.yaml")
+TRAJECTORY_ACCURACY_PROMPT = _TEXTS["trajectory"]
+TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = _TEXTS["trajectory_with_reference"]
 
 
 def create_async_llm_as_judge(
@@ -171,7 +154,9 @@ def create_async_code_llm_as_judge(
     if code_extractor is not None and code_extraction_strategy != "none":
         raise OptionError("give `code_extractor` or `code_extraction_strategy`, not both")
     own = OwnPromptJudge(**options_of(locals()))
-    extractor = OwnPromptJudge(_EXTRACT, judge=judge, model=model, output_schema=_CODE)
+    extractor = OwnPromptJudge(
+        _TEXTS["extract_code"], judge=judge, model=model, output_schema=_CODE
+    )
 
     async def code_of(outputs: Any) -> Any:
         if code_extractor is not None:
@@ -199,11 +184,6 @@ def create_async_code_llm_as_judge(
 
 create_code_llm_as_judge = in_threads(create_async_code_llm_as_judge)
 
-_EXTRACT = """Copy the code in this text, word for word and faults included, as one script; \
-leave out shell commands and what installs packages. Where there is none, the code is null.
-
-{outputs}
-"""
 _CODE = {
     "title": "Code",
     "type": "object",
