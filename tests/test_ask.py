@@ -154,7 +154,7 @@ def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serv
 def test_redirects_in_a_circle_are_not_asked_again(serve):
     server = serve(always(ServerReply(307, headers={"location": "/v1/chat/completions"})))
     failure = asked(server).failures[0]
-    assert failure["detail"].startswith("the server redirects every request in a circle (http")
+    assert "circle (http" in failure["detail"]
     # As far as the client library follows them, once.
     assert len(server.calls) <= 21
 
@@ -241,7 +241,7 @@ def test_one_repair_shows_what_was_wrong(serve):
     assert answer.usage["calls"] == 2
     mistake, correction = server.calls[1].body["messages"][-2:]
     assert '"score_1": 9' in mistake["content"]
-    assert "less than or equal to 5" in correction["content"]
+    assert "equal to 5" in correction["content"]
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
     finally:
         ended.set()
     assert failure["reason"] == "timeout"
-    assert failure["detail"] == "TimeoutError: no whole reply within 0.02 seconds"
+    assert "0.02 seconds" in failure["detail"]
 
 
 TEMPLATES = (

@@ -100,7 +100,7 @@ def test_judges_in_threads_share_connections():
 def test_a_damaged_packing_costs_the_row_alone(monkeypatch):
     monkeypatch.setattr(send, "ATTEMPTS", 1)
     (failure,) = judged(b"no gzip")["failures"]
-    assert failure["detail"].startswith("the server's answer cannot be read: Error -3")
+    assert "Error -3" in failure["detail"]
 
 
 def test_certificates_are_read_once_for_all_judges_and_loops():

@@ -34,7 +34,7 @@ def test_a_judge_that_is_sure_decides_and_the_next_is_asked_where_it_is_not():
     assert unsure.invoke(PAIR)["stage"] == "dear"
     result = create_cascade([sure("cheap", "A", 0.9), UNASKED], thresholds=0.8).invoke(PAIR)
     assert (result["stage"], result["verdict"]["preference"]) == ("cheap", "A")
-    assert result["verdict"]["rationale"] == "Decided by cheap (1 of 2). cheap"
+    assert "cheap (1 of 2). cheap" in result["verdict"]["rationale"]
     assert [each["certainty"] for each in result["stages"]] == [0.9]
 
 
@@ -152,11 +152,11 @@ def test_what_cannot_be_calibrated_is_said():
     calibrated: Any = calibrate_cascade(cascade, frame, progress=False)
     assert calibrated.options.thresholds == [0.6, None]  # all are decided by then
     wrong: Any = create_cascade([sure("cheap", "B", 0.6), sure("dear", "B", 0.2)])
-    with pytest.raises(OptionError, match="no judge of the cascade reaches"):
+    with pytest.raises(OptionError, match="cascade reaches"):
         calibrate_cascade(wrong, rows, progress=False)
-    with pytest.raises(InputError, match="no row has a `label`"):
+    with pytest.raises(InputError, match="`label`"):
         calibrate_cascade(cascade, [{**PAIR, "id": "0"}], progress=False)
-    with pytest.raises(OptionError, match="must be a cascade, got"):
+    with pytest.raises(OptionError, match="a cascade, got"):
         calibrate_cascade(UNASKED, rows)
 
 

@@ -1,5 +1,7 @@
 """Correctness and groundedness claim by claim: what is asked, and what the shares are."""
 
+import re
+
 import pytest
 
 from langchain_judges import create_rubric_judge
@@ -39,9 +41,7 @@ def test_the_score_of_groundedness_is_the_share_of_supported_claims():
     result = judge_of(says(named(1, 1, 0))).invoke(SOURCED)
     verdict = result["verdict"]
     assert (verdict["label"], verdict["score"]) == (0.6667, 0.6667)  # 2 of 3
-    assert verdict["rationale"] == (
-        "2 of 3 claims of the response are supported by the source; not: “It has a café.”."
-    )
+    assert re.fullmatch("2 of 3 .*“It has a café.”.", verdict["rationale"])
     assert [c["claim"] for c in result["claims"] if not c["supported"]] == ["It has a café."]
     assert result["claims"][2]["reason"] == "as to claim_3"
     assert verdict["usage"]["calls"] == 2
@@ -67,7 +67,7 @@ def test_groundedness_is_asked_of_the_source_alone():
     assert "until six, and" not in split
     assert "<source-" in check
     assert "claim_3: It has a café." in check
-    assert "Label a claim 1 if the source states it" in check
+    assert "the source states it" in check
     assert "<response-" not in check
     assert "GOLDEN" not in split + check
 
@@ -75,9 +75,7 @@ def test_groundedness_is_asked_of_the_source_alone():
 def test_a_response_without_claims_is_not_judged_against_a_source():
     result = judge_of(says({}, claims=[" "])).invoke(SOURCED)
     assert result["verdict"]["label"] is None
-    assert result["verdict"]["rationale"] == (
-        "Not judged: the response states nothing that can be checked."
-    )
+    assert result["verdict"]["rationale"].startswith("Not judged: ")
     assert result["verdict"]["failures"][0]["reason"] == "empty"
     assert result["verdict"]["usage"]["calls"] == 1
 
@@ -86,7 +84,7 @@ def test_a_response_without_claims_has_none_of_the_expected_ones():
     result = judge_of(says({}, claims=[], expected={"expected_claims": GOLD})).invoke(EXPECTED)
     assert result["verdict"]["score"] == 0
     assert [s["score"] for s in result["subscores"]] == [None, 0]
-    assert "0 of 4 claims of the expected answer" in result["verdict"]["rationale"]
+    assert "0 of 4 claims" in result["verdict"]["rationale"]
 
 
 def test_a_claim_without_a_label_is_left_out_and_named_while_a_quorum_remains():
@@ -96,7 +94,7 @@ def test_a_claim_without_a_label_is_left_out_and_named_while_a_quorum_remains():
     assert (failure["step"], failure["unit"]) == ("check", "claim_2")
     verdict = judge_of(says(named(1, None, None))).invoke(SOURCED)["verdict"]
     assert (verdict["label"], len(verdict["failures"])) == (None, 2)
-    assert "1 of 3 claims of the response were checked" in verdict["rationale"]
+    assert "1 of 3 claims" in verdict["rationale"]
 
 
 @for_each("step", ["list the claims", "check claims"])

@@ -84,12 +84,12 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
 def test_an_audit_stops_at_its_budget_and_a_higher_one_pays_for_the_rest_alone(auditing):
     limited = auditing("", "--auditor", "labels", "--max-calls", "3", "--concurrency", "1")
     assert (limited.exit_code, len(auditing.server.calls)) == (3, 3)
-    assert "budget of 3 calls is spent; the same command with a higher" in limited.stderr
+    assert "budget of 3 calls" in limited.stderr
     whole = auditing("", "--auditor", "labels")
     assert whole.exit_code == 0, whole.output
     assert len(auditing.server.calls) == 12
     # Not the calls of the first round alone.
-    assert "5 rounds make at most 30 calls" in " ".join(whole.stderr.split())
+    assert "at most 30 calls" in " ".join(whole.stderr.split())
 
 
 def test_an_audit_of_a_budget_in_dollars_needs_prices(auditing):
@@ -139,7 +139,7 @@ def test_proposals_are_decided_on_a_page_before_the_audit_goes_on(auditing, monk
 def test_a_review_resumes_where_it_was_stopped_also_by_a_slower_run(auditing, end):
     stopped = auditing("a" + end, "--concurrency", "4")
     assert stopped.exit_code == 0, stopped.output
-    assert "Proposals without an answer: 3 of 4." in stopped.stderr
+    assert "3 of 4" in stopped.stderr
     assert kept(auditing) == []
     result = auditing("aaa", "--concurrency", "1")
     assert "2 of 4: 1w" in result.stdout
@@ -157,7 +157,7 @@ def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
     assert (result["stopped"], len(result["decisions"])) == ("nothing_new", 4)
     again = auditing()
     assert "This audit is finished" in again.stderr
-    assert "The last round taught nothing new." in again.stdout
+    assert "taught nothing new" in again.stdout
     assert len(auditing.server.calls) == 12
     assert auditing("", "--set", "audit.max_rounds=1").exit_code == 0
     assert len(auditing.server.calls) == 18
@@ -176,12 +176,12 @@ def test_what_an_audit_brought_is_said_of_test_alone(auditing):
     settings = ("--auditor", "labels", "--dev", "0.3", "--set")
     few = auditing("", *settings, "audit.test=0.1")
     said = " ".join(few.stdout.split())
-    assert "What this brought is not measured: `test` has too few groups of items" in said
+    assert "not measured: `test`" in said
     enough = auditing("", *settings, "audit.test=0.4", "--memory", auditing.folder / "other")
     said = " ".join(enough.stdout.split())
-    assert "items that decided nothing: accuracy 0.50 (" in said, enough.output
+    assert "accuracy 0.50 (" in said, enough.output
     assert ") before and 1.00 (" in said
-    assert "always the most frequent label: 0.50 right." in said
+    assert "label: 0.50 right" in said
 
 
 DYING = """

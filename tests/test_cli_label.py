@@ -70,7 +70,7 @@ def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path
     out = tmp_path / "l.jsonl"
     file = LabelFile(out)
     file.say({"id": "a", "output": "x"}, "Ana", "", 1)
-    with pytest.raises(OutputError, match="Somebody else is writing answers"):
+    with pytest.raises(OutputError, match="Somebody else"):
         LabelFile(out)
     file.close()
     assert LabelFile(out).answered({"id": "a", "output": "x"}, "Ana") == {"": 1}
@@ -143,7 +143,7 @@ def test_labels_without_a_key_are_typed(tmp_path):
     words = ",".join(f"k{n}" for n in range(24))
     said = label(data, "-o", out, "--labels", words, keys="c=k23\n")
     assert sorted(labels(out).values()) == ["k11", "k23"]
-    assert "[=] type one of k21, k22, k23" in " ".join(said.split())
+    assert "k21, k22, k23" in " ".join(said.split())
 
 
 def test_rows_on_which_people_differ_are_named(tmp_path):
@@ -152,7 +152,7 @@ def test_rows_on_which_people_differ_are_named(tmp_path):
     for row, given in zip(rows, (0, 1), strict=True):
         file.say(row, "Ana", "", given)
     told = [file.difference(row) for row in rows]
-    assert told == ["", "People say 0, 1; the row has no label."]
+    assert ["0, 1" in each for each in told] == [False, True]
     file.close()
 
 

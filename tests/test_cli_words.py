@@ -247,7 +247,7 @@ def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
 def test_a_dry_run_refuses_prices_that_are_not_there(folder, words):
     result = invoke(*words.split(), "--model", "gpt-m", "--dry-run", "--prices", "p.json")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "p.json is not a file of prices" in result.stderr
+    assert "p.json is not" in result.stderr
 
 
 class Terminal(io.StringIO):
@@ -295,9 +295,9 @@ def planned(tmp_path, rows, command, *words):
 def test_trust_says_what_it_will_ask(tmp_path):
     rows = [{**PAIR, "label": "A"}, {**PAIR, "input": "How?", "label": "B"}]
     text = planned(tmp_path, rows, "trust", "--method", "relative")
-    assert "2 pairs by relative: at most 4 calls" in text
+    assert re.search("2 pairs by relative.* 4 calls", text)
     # Two calls a row: 600 tokens of their own and its 16 bytes; replies of 150.
-    assert "About 1,216 input and 600 output tokens" in text
+    assert re.search("1,216 input.* 600 output", text)
 
 
 def test_systems_say_how_many_comparisons_there_are(tmp_path):
@@ -306,16 +306,16 @@ def test_systems_say_how_many_comparisons_there_are(tmp_path):
     words = ["--column", "input=question", "--max-rows", "3", "--systems", "a,b,c"]
     text = planned(tmp_path, rows, "compare", *words)
     # Three pairs of systems on three tasks.
-    assert "9 pairs by relative: at most 18 calls" in text
+    assert re.search("9 pairs by relative.* 18 calls", text)
 
 
 def test_an_audit_says_what_its_rounds_ask(tmp_path):
     rows, memory = [ITEM, {**ITEM, "input": "How?"}], tmp_path / "memory"
     words = ["--set", "audit.max_rounds=3", "--dev", "0.5", "--auditor", "openai:gpt-5"]
     text = planned(tmp_path, rows, "audit", "--memory", memory, *words)
-    assert "2 items by allure: at most 2 calls" in text
-    assert "3 rounds make at most 6 calls" in text
-    assert "openai:gpt-5 is asked once about each doubted label" in text
+    assert re.search("2 items by allure.* 2 calls", text)
+    assert re.search("3 rounds.* 6 calls", text)
+    assert "openai:gpt-5 is asked" in text
     assert not memory.exists()
 
 

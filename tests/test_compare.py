@@ -37,7 +37,7 @@ def test_trust_says_which_of_several_methods_agrees_and_resumes(serve, file, tmp
     words = ["--method", "relative,direct", "-o", out, "-o", tmp_path / "out.xlsx"]
     result = trusting(file, server, *words)
     assert result.exit_code == 0, result.output
-    assert "pairs by relative: at most 6 calls" in result.stderr
+    assert "at most 6 calls" in result.stderr
     assert "relative" in result.stdout
     assert "direct" in result.stdout
     calls = len(server.calls)
@@ -51,5 +51,4 @@ def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file, tmp_path):
     server = serve(lambda call: error(400, "no room"))
     result = trusting(file, server, "--method", "direct,cot", "-o", tmp_path / "r.html")
     assert result.exit_code == 1
-    assert "rows could not be judged" in result.stderr
     assert "provider_error: HTTP 400" in result.stderr

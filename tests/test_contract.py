@@ -130,7 +130,7 @@ def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
         return await self.ask("comparison", page.Merits, {}, account)
 
     monkeypatch.setattr(page.MeritsSteps, "ballot", ballot)
-    with pytest.raises(OptionError, match="'comparison' is unknown: `templates` names"):
+    with pytest.raises(OptionError, match="'comparison' is unknown"):
         page.create_merits_judge(FakeChatModel(replies=fitting_reply)).invoke(PAIR)
 
 
@@ -221,12 +221,12 @@ def test_results_are_stored_under_the_revision_of_a_method(page, monkeypatch):
 def test_a_tie_has_the_reason_of_neither_text_and_a_lack_is_told(page):
     options, reasons = page.MeritsOptions(), {"A": "It is short.", "B": "It is long."}
     tie: Any = order_verdict(options, {"AB": "A", "BA": "B"}, Account(), reasons)
-    assert tie["rationale"] == "A tie. The orders disagree: A (A first), B (B first)."
-    assert order_verdict(options, {"AB": "B", "BA": "B"}, Account(), reasons)["rationale"] == (
-        "B is better. It is long."
-    )
+    assert "A (A first)" in tie["rationale"]
+    assert order_verdict(options, {"AB": "B", "BA": "B"}, Account(), reasons)[
+        "rationale"
+    ].endswith("It is long.")
     lacking = order_verdict(options, {}, Account(), lack="1 of 3 critics")
-    assert lacking["rationale"] == "Not judged: 1 of 3 critics (A first, B first)."
+    assert lacking["rationale"].startswith("Not judged: 1 of 3")
 
 
 def test_a_step_shows_one_text_alone_and_no_remembered_pair(page, monkeypatch):
@@ -334,10 +334,10 @@ def test_a_name_is_given_once(page, monkeypatch):
     class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
         """Another method."""
 
-    with pytest.raises(OptionError, match="there is a method 'merits' already"):
+    with pytest.raises(OptionError, match="'merits' already"):
         register(Other, page.build)
     monkeypatch.setattr(Other, "method", "jury")
-    with pytest.raises(OptionError, match="there is a method 'jury' already"):
+    with pytest.raises(OptionError, match="'jury' already"):
         register(Other, page.build)
 
 
@@ -534,13 +534,13 @@ def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
         return {**verdict, "score": verdict["score"] and 1 - verdict["score"]}
 
     monkeypatch.setattr(steps, "one_verdict", reversed_score)
-    with pytest.raises(AssertionError, match="the best reply has the higher `score`"):
+    with pytest.raises(AssertionError, match="the higher `score`"):
         check_method(METHODS["rubric"], BUILDERS["rubric"])
 
 
 def test_the_command_line_takes_a_method_from_a_file(page):
     shown = CliRunner().invoke(app, ["--plugin", page.__file__, "show", "merits"])
-    assert "Merits: the strongest point of each text" in shown.output
+    assert page.MeritsOptions.summary[:30] in shown.output
     refusal = CliRunner().invoke(app, ["--plugin", "nowhere.py", "show", "merits"])
     assert (refusal.exit_code, "'nowhere.py' cannot be imported" in refusal.output) == (2, True)
 

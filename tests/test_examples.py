@@ -150,7 +150,7 @@ def test_overall_verdicts_are_shown_to_the_plan_or_the_merge_and_never_to_a_solv
 
 
 def test_a_memory_that_no_step_would_be_shown_is_refused(memory):
-    with pytest.raises(OptionError, match="a `memory` is shown to the plan or to the model"):
+    with pytest.raises(OptionError, match="`memory` is shown"):
         create_bsm_judge(FakeChatModel(), criteria=["Depth"], memory=memory)
 
 
@@ -244,5 +244,5 @@ def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method):
 @for_each("method", sorted(METHODS))
 @for_each("row", ["hi", ["hi"], 3])
 def test_an_input_that_is_no_dictionary_is_one_sentence(method, row):
-    with pytest.raises(InputError, match="must be a dictionary with `input`, `output"):
+    with pytest.raises(InputError, match="a dictionary with `input`"):
         of_method(method).invoke(row)

@@ -241,7 +241,7 @@ def test_a_folder_is_refused_and_nothing_beside_a_store_is_touched(tmp_path):
     names = ("documents-train.jsonl", "log-2026-11.jsonl", "index-wiki.faiss", ".notes.tmp")
     for name in names:
         (tmp_path / name).write_text("mine")
-    with pytest.raises(OutputError, match="is a folder; a store is one file"):
+    with pytest.raises(OutputError, match="is a folder"):
         FaissStore(Plane(), path=tmp_path)
     filled(path=tmp_path / "m").delete(["p"])
     assert {file.name for file in tmp_path.iterdir()} == {*names, "m"}
@@ -265,7 +265,7 @@ def test_files_that_are_not_ours_are_refused_and_stay_as_they_are(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     before = {n: (tmp_path / n).read_bytes() for n in ("theirs", "text", "empty")}
     for name in (*before, "pipe"):
-        with pytest.raises(OutputError, match=f"{name} is not a store of this package"):
+        with pytest.raises(OutputError, match=f"{name} is not a store"):
             FaissStore(Plane(), path=tmp_path / name)
     assert {n: (tmp_path / n).read_bytes() for n in before} == before
     assert len(list(tmp_path.iterdir())) == 4
@@ -277,7 +277,7 @@ def test_a_cut_file_is_named(tmp_path):
     data = path.read_bytes()
     for size in (200, len(data) // 2, len(data) - 4096):
         path.write_bytes(data[:size])
-        with pytest.raises(OutputError, match=r"m is damaged|m: it cannot be read"):
+        with pytest.raises(OutputError, match=r"m is damaged|cannot be read"):
             FaissStore(WORDS, path=path)
 
 
@@ -305,10 +305,10 @@ def test_a_file_that_was_taken_away_or_replaced_is_named(tmp_path):
     filled(path=tmp_path / "n")
     (tmp_path / "n").replace(tmp_path / "m")
     for use in (lambda: len(store), lambda: store.add_texts(["3"])):
-        with pytest.raises(OutputError, match="m was replaced while it was open"):
+        with pytest.raises(OutputError, match="m was replaced"):
             use()
     (tmp_path / "m").unlink()
-    with pytest.raises(OutputError, match="m cannot be used: No such file"):
+    with pytest.raises(OutputError, match="m cannot be used"):
         store.add_texts(["3"])
 
 
@@ -346,7 +346,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatc
     before = all_bytes(tmp_path)
     store = FaissStore(Plane(), path=tmp_path / "m")
     assert len(store) == 4
-    with pytest.raises(OutputError, match=r"m: it cannot be read or written: .*readonly"):
+    with pytest.raises(OutputError, match=r"m: .*readonly"):
         store.add_texts(["3"])
     assert all_bytes(tmp_path) == before
 
@@ -366,7 +366,7 @@ def test_texts_are_not_embedded_by_another_model(tmp_path, other):
     filled(path=tmp_path / "m")
     store = FaissStore(other, path=tmp_path / "m")
     for use in (store.add_texts, lambda texts: store.similarity_search(texts[0])):
-        with pytest.raises(InputError, match=r"come from Plane\(\), and this is "):
+        with pytest.raises(InputError, match=r"from Plane\(\)"):
             use(["0"])
     assert len(store) == 4
 

@@ -80,10 +80,10 @@ def test_labels_whose_better_end_nobody_named_are_warned_of(labels, is_said, cap
 
 @for_each("more", [{}, {"scale": (1, 5)}])
 def test_a_best_label_without_labels_is_refused(more):
-    with pytest.raises(OptionError, match="`best` of 'Tone' needs `labels` beside it, got 1"):
+    with pytest.raises(OptionError, match=r"'Tone' needs `labels`.* got 1"):
         Criterion(name="Tone", best=1, **more)
     if not more:
-        with pytest.raises(OptionError, match="`best` of the judge needs `labels`"):
+        with pytest.raises(OptionError, match="judge needs `labels`"):
             judge_and_model(best=1)
 
 
@@ -102,7 +102,7 @@ def test_what_orders_the_labels_of_a_criterion_is_its_own(caplog):
 
 
 def test_a_best_label_stands_at_an_end():
-    with pytest.raises(OptionError, match="`best` of 'Tone' must be one of"):
+    with pytest.raises(OptionError, match="`best` of 'Tone'"):
         Criterion(name="Tone", labels=["a", "b", "c"], best="b")
 
 
@@ -145,7 +145,7 @@ def test_calls_of_the_first_phase_are_shown(create, names):
 
 def test_of_a_row_that_is_not_asked_about_the_reason_is_shown():
     judge, _ = judge_and_model("tool_use")
-    assert "there are no tool calls in the output" in judge.show(ITEM)
+    assert "no tool calls" in judge.show(ITEM)
 
 
 # ---- what lacks is named
@@ -153,7 +153,7 @@ def test_of_a_row_that_is_not_asked_about_the_reason_is_shown():
 
 def test_a_row_without_an_output_is_told_every_field_that_it_has():
     judge, model = judge_and_model()
-    with pytest.raises(InputError, match="the fields are 'input', 'a', 'b': name one"):
+    with pytest.raises(InputError, match="'input', 'a', 'b'"):
         list(judge_many(judge, [{"input": "q", "a": 1, "b": 2}], progress=False))
     assert model.prompts == []
 
@@ -433,7 +433,7 @@ def test_several_right_answers_are_read_by_their_usual_names(expected, shown):
 @for_each("output", [["x", AIMessage("y")], [None]])
 def test_lists_of_messages_beside_texts_and_of_nothing_are_refused(output):
     judge = create_rubric_judge(FakeChatModel(), rubric="correctness")
-    with pytest.raises(InputError, match="`output` must be a text"):
+    with pytest.raises(InputError, match="`output` must be"):
         judge.invoke({"input": "q?", "output": output, "expected": "e"})
 
 

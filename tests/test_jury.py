@@ -61,7 +61,7 @@ def test_without_a_majority_of_all_members_nothing_is_decided(votes):
     )
     reasons = [(each["step"], each["reason"]) for each in verdict["failures"]]
     assert reasons == [("merge", "no_majority")]
-    assert "no answer has more than half of the members: A: j0" in verdict["rationale"]
+    assert "members: A: j0" in verdict["rationale"]
 
 
 def labeller(name, label, labels):
@@ -101,7 +101,7 @@ def test_the_median_is_the_middle_of_labels_that_are_numbers():
     members = [labeller(f"j{n}", label, [1, 2, 5]) for n, label in enumerate((5, 1, 2))]
     assert decided(members, combine="median")[0] == 2
     assert decided(members[:2], combine="median", min_valid=1)[0] == 1
-    with pytest.raises(OptionError, match="needs labels that are numbers"):
+    with pytest.raises(OptionError, match="that are numbers"):
         jury_of("A", "B", combine="median")
 
 

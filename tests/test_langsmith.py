@@ -135,7 +135,7 @@ def test_two_evaluators_of_one_key_are_an_error_that_names_both(
         _, rows = experiment(client, dataset, evaluators, kind)
     results = [row["evaluation_results"]["results"] for row in rows]
     assert all(second.score is None for _, second in results)
-    assert "'bsm' and 'relative', give the feedback 'bsm'" in results[0][1].comment
+    assert "'bsm' and 'relative'" in results[0][1].comment
     # The next experiment, with another evaluator of that key, is none of its business.
     _, again = experiment(client, dataset, [as_evaluator(bsm())], kind)
     assert all(row["evaluation_results"]["results"][0].score is not None for row in again)
@@ -164,7 +164,7 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     assert unparsable["Why?"].get("score") is None
     assert unparsable["Why?"]["extra"]["reason"] == "unparsable"
     assert unread["Why?"].get("score") is None
-    assert "expected the key 'x', got the keys 'answer'" in unread["Why?"]["comment"]
+    assert "got the keys 'answer'" in unread["Why?"]["comment"]
 
 
 def test_experiments_are_compared_and_every_run_has_its_comment(client, server, dataset):

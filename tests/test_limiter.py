@@ -209,7 +209,7 @@ async def foreign():
 
 def test_a_step_awaits_anything_in_a_loop_and_effects_alone_in_a_thread():
     assert asyncio.run(foreign()) == "works"
-    with pytest.raises(TypeError, match="runs in a thread awaits effects"):
+    with pytest.raises(TypeError, match="awaits effects"):
         run(foreign())
 
 

@@ -53,5 +53,5 @@ def test_what_length_bias_leaves_out_is_counted_also_where_nothing_is_left() -> 
 def test_columns_of_length_bias_are_of_one_length(column: int) -> None:
     columns: list[Any] = [["A", "B"], ["A", "B"], [1, 2], [2, 1], [0, 1]]
     columns[column] = columns[column][:1]
-    with pytest.raises(InputError, match="one value for each item"):
+    with pytest.raises(InputError, match="one value for each"):
         length_bias(*columns[:4], groups=columns[4])

@@ -409,7 +409,7 @@ async def test_a_judge_is_a_tool(kind):
 
 def test_a_tool_says_by_what_it_judges():
     judge = of_method("rubric", rubric=["Tone: Is the reply polite?"])
-    assert judge_tool(judge).description.endswith("It is judged by: Is the reply polite?")
+    assert judge_tool(judge).description.endswith("Is the reply polite?")
     assert "Be brief." in judge_tool(bsm(instructions="Be brief.")).description
 
 

@@ -202,7 +202,7 @@ def test_a_plain_list_of_examples_is_shown_whole_by_a_rubric_and_by_an_own_promp
         assert [text in part for part in shown].index(True) == place, text
         assert model.prompts[0].count(text) == 1
     if place:
-        assert unfenced(shown[place]).startswith("Learn: People checked these earlier")
+        assert unfenced(shown[place]).startswith("Learn: People")
 
 
 def test_examples_in_turns_stand_where_a_template_has_messages():

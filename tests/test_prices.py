@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_what_nobody_has_counted_counts_by_its_length(table):
 
 def test_a_bound_on_dollars_needs_a_price(table):
     judge = of_method("relative", FakeChatModel(replies=reply))
-    with pytest.raises(OptionError, match="needs the price of 'FakeChatModel'"):
+    with pytest.raises(OptionError, match="price of 'FakeChatModel'"):
         list(judge_many(judge, ROWS, prices=table, max_dollars=1.0, progress=False))
     with pytest.raises(OptionError, match="`max_dollars` needs `prices`"):
         judge_many(judge, ROWS, max_dollars=1.0)
@@ -202,8 +203,7 @@ def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
     words = ["judge", str(rows), "--model", "openai:gpt-5-mini", "--method", "relative"]
     result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
     # Two calls of 500,012 bytes and 300 tokens: 250,606; two replies of 150.
-    assert "About 250,606 input and 300 output tokens, $0.25" in result.stderr
-    assert "it may be off by half or double" in result.stderr
+    assert re.search(r"250,606 input.* 300 output.* \$0\.25", result.stderr)
 
 
 def test_an_estimate_counts_what_the_provider_reads_from_its_cache(table):

@@ -202,7 +202,7 @@ def test_a_published_prompt_shows_a_finance_row_as_the_same_json_behind_one_impo
 
 def test_documents_in_what_a_rag_returns_are_shown_as_data_where_openevals_stops():
     asks: Any = {"prompt": "Is {outputs} in {context}?"}
-    with pytest.raises(TypeError, match="Document is not JSON serializable"):
+    with pytest.raises(TypeError, match="not JSON serializable"):
         openevals.llm.create_llm_as_judge(judge=FakeChatModel(replies=["1"]), **asks)(**FINANCE)
     model = FakeChatModel(replies=[{"reasoning": "so", "score": True}])
     judge = ours.create_llm_as_judge(judge=model, **asks)
@@ -313,9 +313,7 @@ def test_a_mail_agents_reply_and_its_expected_action_are_shown_and_said_to_be_da
     assert "RESPOND\n\nDear Ann\n</response" in prompt
     assert '{"author": "Ann", "email_thread": "Is it documented?"}' in prompt
     assert '{"classification": "respond", "trajectory": ["triage"]}' in prompt
-    assert (
-        "none of its keys is a usual one: 'classification', 'trajectory'" in result["comment"]
-    )
+    assert "'classification', 'trajectory'" in result["comment"]
 
 
 @for_each("made, score", [(["triage", "write_email"], 1.0), (["write_email", "triage"], 0.0)])
@@ -362,8 +360,8 @@ def test_a_thread_that_waits_for_a_person_is_shown_with_what_it_waits_for():
     waiting = {"messages": SUPPORT, "__interrupt__": [Interrupt("Your email?", id="i")]}
     _, prompt = told("tool_use", {}, outputs=waiting)
     assert "Two charges of 12." in prompt
-    assert "It was interrupted and waits: Your email?" in prompt
-    assert "(there is no final answer)" in prompt
+    assert "waits: Your email?" in prompt
+    assert "no final answer" in prompt
 
 
 def test_calls_in_openais_form_agree_in_any_order_with_a_reference():

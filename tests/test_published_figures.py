@@ -6,6 +6,7 @@ does with any rows is a matter of the other files, which need no data but their 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_people_are_the_ceiling_where_several_voted():
     groups = trust_report.sample.groups
     assert trust_report["agreement.people"] == metrics.people_agreement(votes, groups=groups)
     assert trust_report.uses["person"].word == "no"
-    assert "68.9\xa0% of the time, one person with another 92\xa0%" in trust_report.sentence
+    assert re.search("68.9\xa0%.* 92\xa0%", trust_report.sentence)
     assert "Not judged 2.5" in trust_report.sentence
 
 

@@ -73,7 +73,7 @@ def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
     ]
     ranking: Any = {"systems": [*systems, {**systems[0], "system": "c"}]}
     sentences = Order(ranking).sentences()
-    assert sentences[0].startswith("a before b: not settled; about 40 more comparisons")
+    assert re.match("a before b.* not settled.* 40 more", sentences[0])
     assert "too even" in sentences[1]
     systems[0]["system"] = "a" * 50
     table = ranking_table(ranking)

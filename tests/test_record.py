@@ -111,7 +111,7 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
     assert "[request]\n[turn-1-user]\nHello" in turn
     assert "[response]\nGood." in turn
     for row in ({"output": "Hi."}, {"output": ONE}, {"messages": chat}):
-        with pytest.raises(InputError, match="the field `input` is missing"):
+        with pytest.raises(InputError, match="the field `input`"):
             judge.invoke(row)
 
 
@@ -407,7 +407,7 @@ def test_what_does_not_match_is_named():
     assert trajectory_evaluator()(**fields)["comment"].startswith("another order: track(")
     nothing = trajectory_evaluator()(outputs={}, reference_outputs=PARALLEL)
     assert nothing["score"] is None
-    with pytest.raises(OptionError, match="`order` must be one of"):
+    with pytest.raises(OptionError, match="`order` must be"):
         trajectory_evaluator(cast("Any", "strict"))
 
 

@@ -105,9 +105,7 @@ def test_a_rubric_in_a_file(form, tmp_path):
     text = "criteria:\n- name: Rude\n  labels: [yes, no]\nneeds: source\n"
     file.write_text(json.dumps(data) if form == "json" else text)
     judge = create_rubric_judge(says("no"), file=file)
-    assert lacked(judge, ITEM).startswith(
-        "there is nothing to judge by: the judge needs a source"
-    )
+    assert "needs a source" in lacked(judge, ITEM)
     assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
 
 
@@ -131,10 +129,7 @@ def test_a_bad_rubric_is_named(options, message):
 def test_a_required_criterion_that_fails_makes_the_whole_fail():
     rubric = [{**TWO[0], "required": True}, TWO[1]]
     verdict = judged([0, 5], rubric=rubric)["verdict"]
-    assert (verdict["score"], verdict["rationale"]) == (
-        0,
-        "It fails what is required: Tone. reason 1",
-    )
+    assert (verdict["score"], "required: Tone. reason 1" in verdict["rationale"]) == (0, True)
     assert judged([1, 5], rubric=rubric)["verdict"]["score"] == 1
     unknown = judged(["maybe", 5, 1], rubric=[*rubric, "Wit"])["verdict"]
     assert (unknown["label"], unknown["score"]) == (None, None)
@@ -285,7 +280,7 @@ def test_every_other_name_of_a_rubric_leads_to_one_that_is_there():
 
 
 def test_a_word_that_is_like_none_of_the_rubrics_is_offered_none():
-    with pytest.raises(OptionError, match="no rubric 'sincerity'; there are"):
+    with pytest.raises(OptionError, match="no rubric 'sincerity'; "):
         create_rubric_judge(says(1), rubric="sincerity")
 
 
@@ -308,7 +303,7 @@ def test_a_judge_may_say_that_it_cannot_assess():
     judge = create_rubric_judge(model, rubric="Is it polite?", abstain=True)
     verdict = judge.invoke({**ITEM, "output": "Dear, cut off"})["verdict"]
     assert (verdict["label"], verdict["score"], verdict["confidence"]) == (None, None, None)
-    assert verdict["rationale"] == "Cannot be assessed. The end is missing."
+    assert verdict["rationale"].endswith("The end is missing.")
     (failure,) = verdict["failures"]
     assert (failure["reason"], failure["detail"]) == ("cannot_assess", "The end is missing.")
     assert judge.invoke(ITEM)["verdict"]["label"] == 1
@@ -378,7 +373,7 @@ def test_retrieval_is_judged_without_an_output(rubric, label, score):
     as_evaluator(judge)(**fields, outputs={"documents": FOUND})
     assert len(set(model.prompts)) == 1
     assert "[response]\n[1] Oslo\nIt rained.\n\n[2]\nIt snowed." in unfenced(model.prompts[0])
-    assert "needs a source to check against" in lacked(judge, {**row, "output": "It was wet."})
+    assert "needs a source" in lacked(judge, {**row, "output": "It was wet."})
 
 
 def test_the_last_turn_alone_is_judged_where_that_is_asked_for():

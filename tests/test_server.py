@@ -206,7 +206,7 @@ async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
     # 40 samples, and each may be asked again once.
     assert (await served("cot_sc", samples=40)).options.samples == 40
     monkeypatch.setenv("JUDGES_MAX_CALLS", "79")
-    with pytest.raises(OptionError, match="may make 80 calls; this server allows 79"):
+    with pytest.raises(OptionError, match=r"80 calls.* 79"):
         await served("cot_sc", samples=40)
     entry = serve("cot_sc", max_calls=80)
     assert (await entered(entry, samples=40)).options.samples == 40
@@ -221,7 +221,7 @@ async def test_an_owner_names_what_clients_may_set():
     assert set(audit.get_context_jsonschema()["properties"]) == {"max_rounds", "instructions"}
     assert "risk" in (await served("audit")).get_context_jsonschema()["properties"]
     for context in ({"samples": 2}, {"preset": "paper"}):
-        with pytest.raises(OptionError, match="can be set by the owner"):
+        with pytest.raises(OptionError, match="owner"):
             await entered(entry, **context)
 
 
@@ -261,9 +261,9 @@ async def test_a_run_is_stopped_at_its_last_call_whatever_was_foreseen(monkeypat
         graph = await entered(serve("bsm", max_calls=6), criteria=["Depth"], repairs=0)
         # Two calls are foreseen, and more are asked than the owner allows.
         graph = graph.copy({"bounds": graph.bounds._replace(calls=1)})
-        with pytest.raises(OverBudget, match="the budget of 1 calls is spent"):
+        with pytest.raises(OverBudget, match="budget of 1 calls"):
             await graph.ainvoke(PAIR)
-        with pytest.raises(OverBudget, match="the budget of 1 calls is spent"):
+        with pytest.raises(OverBudget, match="budget of 1 calls"):
             graph.invoke(PAIR)
         assert len(server.calls) == 2
 
@@ -274,7 +274,7 @@ async def test_an_audit_of_more_items_than_calls_is_refused_before_the_first(mon
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         graph = await entered(serve("audit", max_calls=3))
         item = {"input": "Why?", "output": "good", "expected": "1"}
-        with pytest.raises(InputError, match="4 items take as many calls; 3 are allowed"):
+        with pytest.raises(InputError, match=r"4 items.* 3 "):
             await graph.ainvoke({"items": [{**item, "id": str(n)} for n in range(4)]})
         assert server.calls == []
 

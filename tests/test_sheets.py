@@ -124,9 +124,8 @@ def test_own_cells_stay_as_they_came_on_request_and_else_it_is_said(tmp_path, ca
             run.to_csv(tmp_path / "s.csv", raw=raw)
     with (tmp_path / "s.csv").open(newline="") as file:
         assert [row["reply"] for row in csv.DictReader(file)] == [r["reply"] for r in rows]
-    assert [record.getMessage().partition(" would")[0] for record in caplog.records] == [
-        "s.csv: 2 of your own cells"
-    ]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("s.csv: 2 of")
 
 
 @given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@].*"))
@@ -176,7 +175,7 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path):
     list(judge_many(by_two_criteria(), rows, out=out, progress=False))
     (_, row, *_) = book(out)["rows"]
     assert len(row[1]) == 32_767
-    assert row[1].endswith("(cut: a cell of Excel holds no more)")
+    assert "(cut: " in row[1][-50:]
 
 
 # ---- in
@@ -215,7 +214,7 @@ def test_an_encoding_that_is_guessed_is_said_once(tmp_path, caplog):
     for _ in range(2):
         assert sheet_of(path) == [{"Frage": "Größe?", "Antwort": "Groß"}]
     (record,) = caplog.records
-    assert "is not UTF-8; it is read as Windows-1252" in record.getMessage()
+    assert "Windows-1252" in record.getMessage()
 
 
 def a_book(path: Path, **sheets: list[list[Any]]) -> Path:
@@ -232,9 +231,9 @@ def a_book(path: Path, **sheets: list[list[Any]]) -> Path:
 def test_a_sheet_is_read_by_its_name_else_the_first_and_that_is_said(tmp_path, caplog):
     path = a_book(tmp_path / "r.xlsx", one=[["a"], [1]], two=[["b"], [2]])
     assert sheet_of(path) == [{"a": 1}]
-    assert "sheet 'one' of ('one', 'two') is read" in caplog.text
+    assert "sheet 'one'" in caplog.text
     assert sheet_of(Path(f"{path}#two")) == [{"b": 2}]
-    with pytest.raises(InputError, match="has no sheet 'twe'; did you mean 'two'"):
+    with pytest.raises(InputError, match=r"'twe'.* 'two'"):
         sheet_of(Path(f"{path}#twe"))
 
 
@@ -245,7 +244,7 @@ def test_a_title_or_merged_cells_above_the_names_are_refused_by_cell(tmp_path):
         [1, "a", "b"],
     ]
     path = a_book(tmp_path / "r.xlsx", one=rows)
-    with pytest.raises(InputError, match=r"B1 is empty, and B2 holds 'question'.*split merged"):
+    with pytest.raises(InputError, match=r"B1 .* B2 .*'question'"):
         sheet_of(path)
 
 
@@ -257,7 +256,7 @@ def test_columns_of_one_name_or_none_are_all_kept(tmp_path):
 def test_a_semicolon_table_of_other_names_is_judged_once_they_are_named(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("Ticket Nr.;Kundenfrage;Antwort\n7;Wo?;Hier\n", encoding="utf-8-sig")
-    with pytest.raises(InputError, match=r"there are 'Ticket Nr.', 'Kundenfrage', 'Antwort'"):
+    with pytest.raises(InputError, match=r"'Ticket Nr.', 'Kundenfrage', 'Antwort'"):
         list(judge_many(by_two_criteria(), path, progress=False))
     columns = {"input": "Kundenfrage", "output": "Antwort", "id": "Ticket Nr."}
     (row,) = judge_many(by_two_criteria(), path, columns=columns, progress=False)
@@ -274,7 +273,7 @@ def test_bad_cells_and_ids_that_are_there_twice_are_named(tmp_path):
     path.write_text("id;question;reply\n1;Wo?;Hier\n\n2;Wer?;\n1;Wann?;Jetzt\n")
     command = ["judge", str(path), "--method", "rubric", "--set", "rubric=Kind?"]
     done = CliRunner().invoke(app, [*command, "--model", "openai:gpt-5-mini", "--dry-run"])
-    assert "row 2: the field `output` is missing or null" in done.output
+    assert "row 2: the field `output`" in done.output
     assert "(cell C4)" in done.output
     assert "2 rows have the id '1'" in done.output
 

@@ -158,15 +158,15 @@ def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(pd, tmp_path):
 
 def test_columns_are_named_where_their_names_are_unusual(pd):
     rows = [{"frage": "Why?", "reply": "So."}]
-    with pytest.raises(InputError, match="no column for `input` is found; there are 'frage'"):
+    with pytest.raises(InputError, match=r"`input`.* 'frage'"):
         list(judge_many(polite(), pd.DataFrame(rows), progress=False))
-    with pytest.raises(InputError, match=r"are 'quest', 'reply'; name it by .* input='quest'$"):
+    with pytest.raises(InputError, match=r"'quest', 'reply';.* input='quest'$"):
         list(judge_many(polite(), pd.DataFrame([{"quest": "Why?", "reply": "So."}])))
     columns = {"input": "frage"}
     assert len(list(judge_many(polite(), pd.DataFrame(rows), columns=columns))) == 1
-    with pytest.raises(OptionError, match="names no field 'inptu'; did you mean 'input'"):
+    with pytest.raises(OptionError, match=r"'inptu'.* 'input'"):
         list(judge_many(polite(), pd.DataFrame(rows), columns={"inptu": "frage"}))
-    with pytest.raises(InputError, match="no column 'fraeg'; did you mean 'frage'"):
+    with pytest.raises(InputError, match=r"'fraeg'.* 'frage'"):
         list(judge_many(polite(), rows, columns={"input": "fraeg"}))
 
 
@@ -198,7 +198,7 @@ def test_usual_names_of_columns_are_understood(names, takes, found):
 
 
 def test_rows_of_the_other_kind_are_said_to_be():
-    with pytest.raises(InputError, match="these rows are single texts"):
+    with pytest.raises(InputError, match="single texts"):
         understood(["question", "output"], None, "pair")
 
 
@@ -360,13 +360,13 @@ def test_a_table_resumes_with_open_and_new_rows_alone(ending, tmp_path):
 def test_a_table_of_somebody_else_or_edited_is_not_written_over(tmp_path):
     out = tmp_path / "s.csv"
     out.write_text("mine")
-    with pytest.raises(OutputError, match="is there, and no run wrote it"):
+    with pytest.raises(OutputError, match="no run wrote it"):
         list(judge_many(polite(), REPLIES, out=out, progress=False))
     out.unlink()
     list(judge_many(polite(), REPLIES, out=out, progress=False))
     edited = out.read_bytes().replace(b"Kind", b"Rude")
     out.write_bytes(edited)
-    with pytest.raises(OutputError, match="was changed since a run wrote it"):
+    with pytest.raises(OutputError, match="was changed"):
         list(judge_many(polite(), REPLIES, out=out, progress=False))
     assert out.read_bytes() == edited
 
@@ -393,11 +393,11 @@ def test_the_table_of_another_judge_or_of_more_rows_is_not_written_over(tmp_path
     out = tmp_path / "s.csv"
     list(judge_many(polite(), REPLIES, out=out, progress=False))
     before = out.read_bytes()
-    with pytest.raises(OutputError, match="the table of another judge, or of other"):
+    with pytest.raises(OutputError, match="table of another judge"):
         list(judge_many(polite(temperature=1.0), REPLIES, out=out, progress=False))
-    with pytest.raises(OutputError, match="a table of 3 rows, and this run has 1;"):
+    with pytest.raises(OutputError, match=r"3 rows.* has 1;"):
         list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
-    with pytest.raises(OutputError, match="a table of 3 rows, and this run has 1;"):
+    with pytest.raises(OutputError, match=r"3 rows.* has 1;"):
         list(judge_many(polite(), (row for row in REPLIES[:1]), out=out, progress=False))
     assert out.read_bytes() == before
     out.unlink()
@@ -410,7 +410,7 @@ def test_two_open_runs_cannot_write_one_table(tmp_path):
     first = judge_many(polite(), REPLIES, out=out, records=tmp_path / "a", progress=False)
     next(first)
     second = judge_many(polite(), REPLIES, out=out, records=tmp_path / "b", progress=False)
-    with pytest.raises(OutputError, match=r"Another run is writing to .*s\.csv"):
+    with pytest.raises(OutputError, match=r"Another run .*s\.csv"):
         list(second)
     list(first)
     assert label_column(out) == ["1"] * 3
@@ -475,7 +475,7 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     done = comparing(server, first, second, *words)
     better = "v2 is better in 30 of 40 (75 %, 60–86 %): settled."
     assert better in done.stdout
-    assert "Of v1 1 row without a partner left out." in done.stderr
+    assert "1 row without" in done.stderr
     table = read(out[0])
     assert [row["v1"] for row in table] == [row["reply"] for row in answers("v1", range(40))]
     assert {row["preference"] for row in table if row["category"] == "billing"} == {"v1"}
@@ -561,7 +561,7 @@ def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch)
         done = comparing(serve(over_the_wire), *words, "--systems", "old,new")
         judged = judge_many(polite(), "support", client=client, columns=COLUMNS_OF_SET)
         assert len(list(judged)) == 8
-    assert "new is better in 8 of 8" in done.stdout
+    assert "8 of 8" in done.stdout
 
 
 @for_each(

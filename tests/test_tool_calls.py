@@ -155,8 +155,8 @@ def test_the_most_calls_are_told_before_a_run(capsys):
     tell_plan(estimate_calls(spec), 2, 100, PlanFlags(dry_run=True))
     said = capsys.readouterr()
     told = " ".join((said.out + said.err).split())
-    assert "at most 2 calls (1 for each item)" in told
-    assert "searched, by up to 4 calls more for each item" in told
+    assert "at most 2 calls" in told
+    assert "up to 4 calls" in told
     own = {"rubric": "Is it right?", "tools": ["tests.test_lookups:price"]}
     assert estimate_calls({**spec, "options": own}).calls == 5
 

@@ -281,9 +281,7 @@ def test_undo_says_again_what_was_said_before(desk):
     undone = answer(client, place=3, by="Ana", do="undo").json()["row"]
     assert (undone["place"], undone["said"], undone["note"]) == (0, {"": "1"}, "Mind the date.")
     assert answer(client, by="Ana", do="undo").json()["row"]["said"] == {}
-    assert (
-        answer(client, by="Ana", do="undo").text == "not saved: there is nothing to take back"
-    )
+    assert answer(client, by="Ana", do="undo").text.startswith("not saved: ")
     assert desk.answered(1, "Bo") == {"": "2"}
 
 
@@ -321,7 +319,7 @@ def test_an_answer_that_differs_from_an_earlier_label_is_said(desk):
     first = answer(client, by="Ana", do="say", name="", key=key).json()["row"]
     last = answer(client, by="Ana", do="say", name="clear", key="1").json()["row"]
     assert first["differs"] == ""  # other questions are open
-    assert last["differs"] == "People say A, B; the row has the label tie."
+    assert re.search("A, B.* tie", last["differs"])
 
 
 def test_every_label_has_a_key_also_the_thirtieth():
@@ -403,7 +401,7 @@ def test_it_reads_tables_results_reports_and_folders(tmp_path):
     assert len(alone.rows) == 6
     bad = tmp_path / "bad.json"
     bad.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="no table, report, audit or comparison"):
+    with pytest.raises(InputError, match="no table"):
         read([bad])
 
 
@@ -504,14 +502,14 @@ def test_an_audit_of_many_labels_has_a_key_for_each(tmp_path):
 def test_a_notebook_shows_a_run_or_a_report_in_a_frame_or_prints_an_address(tmp_path):
     data, run = pairs_and_run()
     html = view(run, data)._repr_html_()
-    assert html.startswith('<iframe title="rows and verdicts" sandbox="allow-scripts" srcdoc="')
+    assert re.match('<iframe [^>]*sandbox="allow-scripts" srcdoc=', html)
     assert "Question 3" in html
     of_report = view(report.trust(run, data, name="mine"))
     assert "Question 3" in of_report.html
     assert "mine" in of_report.html
     of_report.save(tmp_path / "page.html")
     assert "default-src &#39;none&#39;" in (tmp_path / "page.html").read_text()
-    assert repr(View()) == "View: `save(path)` writes it as one HTML file"
+    assert "save(path)" in repr(View())
     assert len(of_run([{**data[0], "verdict": run[0]["verdict"]}]).judges) == 1
 
 
@@ -538,7 +536,7 @@ def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):
     words = ["view", rows, written(tmp_path / "v.jsonl", run), "--export", tmp_path / "p.html"]
     done = CliRunner().invoke(cli, list(map(str, words)))
     assert done.exit_code == 0, done.output
-    assert "d.jsonl, row 7: there is no text to look at" in done.stderr
+    assert "d.jsonl, row 7: " in done.stderr
     assert (tmp_path / "p.html").read_text().count("<template id=") == 6
 
 
