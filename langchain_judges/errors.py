@@ -31,7 +31,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 class JudgeError(Exception):
     """Base class of all exceptions of this package.
 
-    Its text controls no terminal that shows a traceback, whatever file name it repeats.
+    Its text is safe to print, even if it repeats a file name that holds control characters.
     """
 
     def __str__(self) -> str:

@@ -461,13 +461,14 @@ def _taking(
     """
     names = [head.name for head in heads]
 
-    @functools.wraps(function)
     def call(*args: Any, **values: Any) -> T:
         own = {name: values.pop(name) for name in names if name in values}
         bound = inspect.Signature(heads).bind(*args, **own)
         bound.apply_defaults()
         return function(*bound.arguments.values(), kind(**values))
 
+    functools.update_wrapper(call, function)
+    vars(call).pop("__wrapped__")  # whoever unwraps it would miss the options
     meanings, defaults = described(kind), kind.defaults()
     lines = "\n".join(f"    {name}: {meaning}" for name, meaning in meanings.items())
     text = docstring(function)

@@ -80,7 +80,7 @@ class Pair(TypedDict):
         output_b: The baseline, in the same form as `output_a`.
         reference: A known good answer, if there is one.
         id: Kept and returned.
-        variables: Further fields of the row that a prompt of the caller's own names.
+        variables: Other fields of the row, for a prompt of your own that names them.
     """
 
     input: str | Messages
@@ -114,8 +114,8 @@ class Item(TypedDict):
 
     Attributes:
         rubric: Criteria for this item alone, in place of the judge's, as `rubric=` has them.
-        media: Images, audio and files of the source, whose marks are in it.
-        variables: Further fields of the row that a prompt of the caller's own names.
+        media: Images, audio and files that the source refers to.
+        variables: Other fields of the row, for a prompt of your own that names them.
     """
 
     input: str | Messages
@@ -185,8 +185,8 @@ class Usage(TypedDict):
     """The cost of a judgment, in total and by step.
 
     Attributes:
-        asked_without: Settings that requests lacked because the model refused them, such as
-            `temperature`; left out where they lacked nothing.
+        asked_without: Settings that were left out of requests because the model refused them,
+            such as `temperature`; absent if there were none.
     """
 
     calls: int
@@ -205,7 +205,7 @@ class Verdict(TypedDict):
         score: How far A is preferred, in [0, 1]: 1 = A, 0.5 = even, 0 = B.
         scores: `{"A": …, "B": …}` in the method's own units, as its paper defines them.
         flipped: Whether the two orders disagreed; None where only one order was asked.
-        rationale: For people: short, says what decided.
+        rationale: A short account of what decided, for people.
         lookups: Lookups of a judge with tools; see `LabelVerdict`.
     """
 
@@ -226,9 +226,9 @@ class LabelVerdict(TypedDict):
 
     Attributes:
         label: None: not judged, see `failures`.
-        score: From 0, the lowest label, to 1, the highest: the mean of the labels by
-            probability where there are log-probabilities, else where the label stands; words
-            are evenly spaced.
+        score: From 0, the lowest label, to 1, the highest: the mean of the labels weighted by
+            their probability if the model gives log-probabilities, else the position of the
+            label. Words are evenly spaced.
         recalled: Ids of the remembered examples that were shown.
         lookups: Lookups of a judge with tools: `{"tool", "arguments", "status", "characters",
             "text"}`, of each result the beginning.

@@ -25,6 +25,7 @@ from tests.test_architecture import tree_of
 
 PACKAGE = Path(langchain_judges.__file__).parent
 ROOT = Path(__file__).parents[1]
+ROOMS = re.findall(r"^::: (\S+)", (ROOT / "docs/reference.md").read_text(), re.MULTILINE)
 EXTRAS = {
     "anthropic": set(),
     "embeddings": {"sentence_transformers", "torch", "transformers"},
@@ -194,10 +195,18 @@ def test_a_package_exports_no_name_that_the_top_level_exports():
 
 def test_every_public_name_stands_in_the_module_that_it_says_it_is_of():
     for name in langchain_judges.__all__:
-        thing = inspect.unwrap(getattr(langchain_judges, name))
+        thing = getattr(langchain_judges, name)
         module = getattr(thing, "__module__", "")
         if module.startswith("langchain_judges"):
             assert hasattr(import_module(module), name), (name, module)
+
+
+def test_tools_that_read_the_signature_of_a_public_function_find_its_options():
+    packages = map(import_module, ROOMS)
+    things = [getattr(package, name) for package in packages for name in package.__all__]
+    functions = [thing for thing in things if inspect.isfunction(thing)]
+    assert len(functions) > 50
+    assert [each.__name__ for each in functions if inspect.unwrap(each) is not each] == []
 
 
 JUDGES_ONCE = (
@@ -230,4 +239,4 @@ def test_a_judge_and_the_help_work_without_docstrings_and_without_sources(tmp_pa
     shown = run("-m", "langchain_judges.cli", "judge", "--help")
     assert "None" not in shown.replace("None:", "")
     assert "--concurrency" in shown
-    assert flags or "Maximum number of model calls" in shown
+    assert flags or "Maximum number" in shown

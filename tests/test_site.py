@@ -1,5 +1,6 @@
 """The site: its pages, figures and reference are up to date, and read well in a browser."""
 
+import html
 import re
 import subprocess
 import sys
@@ -66,7 +67,12 @@ def test_the_reference_shows_every_public_name(site):
     for package in PACKAGES:
         missing = [name for name in import_module(package).__all__ if name not in text]
         assert missing == [], package
-    assert "max_criteria" in text
+    plain = html.unescape(re.sub(r"<[^>]+>|\s", "", text))
+    assert "create_bsm_judge(model,*,criteria=None," in plain
+    assert "Themostcriteriainaplan" in plain
+    # No attribute is described by the class of its value.
+    of_values = ["".join(kind.__doc__.split()) for kind in (str, int, float, bool, tuple, dict)]
+    assert [each for each in of_values if each[:30] in plain] == []
     assert text.count("Name of the graph in traces") == 1  # what every judge takes, once
     assert "<blockquote>" not in text  # an example is code
 

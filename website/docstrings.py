@@ -29,6 +29,8 @@ class Docstrings(Extension):
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Shorten a docstring; that of `JudgeOptions` gets its bases' options too."""
+        if obj.is_attribute and "property" not in obj.labels:
+            obj.docstring = None  # that of its value's class
         if obj.docstring and obj.name == "JudgeOptions":
             lines = [f"    {name}: {text}\n" for name, text in described(JudgeOptions).items()]
             obj.docstring.value = f"What every judge takes.\n\nAttributes:\n{''.join(lines)}"

@@ -99,7 +99,7 @@ class Reply:
     """The checked data of a reply, or None and why; and what it cost.
 
     Attributes:
-        data: What was read.
+        data: What was read from the reply.
         failures: What went wrong.
         usage: What was paid.
         measured: What `Question.measure` read.

@@ -20,7 +20,8 @@ TRACES_WAIT = 10.0
 def end_traces(seconds: float | None = None) -> bool:
     """Wait until LangSmith has received every trace, for a limited time.
 
-    A program that has made a judge does so when it ends; a server calls this where it stops.
+    A program that has made a judge does this when it ends; a server calls it when it shuts
+    down.
 
     Args:
         seconds: The longest time to wait; None: ten.

@@ -15,7 +15,7 @@ clone of the source.
 | `hh_helpful` | 2,354 (test) | MIT |
 
 Sources: princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM and anthropics/hh-rlhf on
-GitHub. What the papers' studies read besides stands in `cookbook/study/sets.py`.
+GitHub. What else the papers' studies read is in `cookbook/study/sets.py`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def load(
         seed: Of the slots.
 
     Raises:
-        OptionError: The name is unknown, or the set is nowhere to be read.
+        OptionError: The name is unknown, or the set cannot be found.
         InputError: A file is damaged.
     """
     set_name = _set_name(name)
@@ -104,7 +104,7 @@ def rows(
         labels: Of a table: its labels and votes → A, B or tie, such as `{1: "A", 2: "B"}`;
             an empty cell is no label. Without it the usual spellings are read, such as
             `model_a` and `A>B`.
-        seed: Of shuffled slots.
+        seed: For shuffled slots.
 
     Returns:
         The rows, read as they are wanted.

@@ -104,8 +104,8 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             a list, or LangSmith's assertions, each `{"key", "comment"}`. None: the judge's
             own; of a judge that compares, those under `assertions`, `criteria` or `rubric` in
             the reference outputs.
-        prepare: Makes the row that is judged, of the run and the example, in place of all
-            that: `lambda run, example: {"input": …, "output": …}`.
+        prepare: Makes the judged row from the run and the example, in place of the above:
+            `lambda run, example: {"input": …, "output": …}`.
         scale: How a score is given where labels are numbers: 3 of 1 to 5 as 0.5 (`"unit"`),
             0.6 (`"share"`) or 3 (`"raw"`); the feedback's metadata say which, and which end is
             good.
@@ -117,7 +117,7 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
         whatever else a prompt or a row has, or with a run and its example, as objects or as
         data, it returns `{"key", "score", "comment", "metadata", "source_run_id"}`, of several
         criteria that of the total, with all of them under `results`. The result may be awaited;
-        `acall` does not keep an event loop waiting.
+        `acall` does not block an event loop.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.

@@ -72,8 +72,8 @@ def feedback_rows(
         queue: The name of an annotation queue instead.
 
     Returns:
-        `id`, `input`, `output` and by key the score of the latest feedback, or its value. What
-        people say under the key of a judge, or correct of it, stands under `KEY.people`.
+        `id`, `input`, `output` and by key the score of the latest feedback, or its value.
+        People's feedback under a judge's key, or their correction of it, is in `KEY.people`.
 
     Raises:
         InputError: There is no such queue.

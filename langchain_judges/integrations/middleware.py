@@ -325,14 +325,14 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     takes the answer alone, with the reference as the expected answer and the context as its
     source.
     Below `threshold` the reasons go back to the model for one more turn. The agent ends with
-    the best answer, even if it is an earlier one; other drafts and what was said of them are
-    taken out of its messages. The scores are in the state under `judged`,
-    and in LangSmith as feedback on the agent's trace. An answer that could not be judged is
-    returned unchanged, also if the judge raises an error, and the feedback says why.
+    the best answer, even if it is an earlier one; other drafts and the comments on them are
+    removed from its messages. The scores are stored in the state under `judged`, and in
+    LangSmith as feedback on the agent's trace. An answer that could not be judged is returned
+    unchanged, even if the judge raises an error, and the feedback says why.
 
-    A run of the agent may bring a `rubric`, as for deepagents' `RubricMiddleware`: a judge of
-    one text then uses it. One without a rubric, a reference or a context judges only such
-    runs.
+    A run of the agent may bring its own `rubric`, as with deepagents' `RubricMiddleware`, and a
+    judge of one text then uses it. A judge that has no rubric, reference or context judges only
+    such runs.
     """
 
     state_schema = JudgedState
@@ -345,7 +345,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Args:
             judge: A judge of this package, or a runnable that declares what it takes.
-            options: Each by its name.
+            options: Passed by name.
 
         Raises:
             OptionError: An option is not allowed, or the judge takes neither pair nor item.

@@ -40,8 +40,8 @@ def trajectory_evaluator(
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
     takes an agent's work. Its score is 1 if the calls agree, else 0; the comment names the
     calls that are missing or were not wanted. The reference may also be a list of names
-    (`["search", "pay"]`, whose arguments do not matter) or of calls (`{"name", "args"}`). What
-    holds no trajectory has no score.
+    (`["search", "pay"]`, whose arguments do not matter) or of calls (`{"name", "args"}`).
+    Outputs without a trajectory get no score.
 
     Args:
         order: How the calls must agree.

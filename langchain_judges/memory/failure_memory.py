@@ -315,7 +315,7 @@ class FailureMemory(BaseExampleSelector):
             How many examples lost a version or all of them.
 
         Raises:
-            OptionError: There is no argument.
+            OptionError: No argument is given.
         """
         return run(self.aforget(ids, source=source, auditor=auditor, round=round))
 
@@ -368,7 +368,7 @@ class FailureMemory(BaseExampleSelector):
         Judges that are invoked in `with memory.trial(examples):` see the examples as if they
         were remembered, and corrections in place of what they correct. It applies to the code
         that runs in the block, including graphs and their threads and tasks; nothing is stored,
-        and no other code or process sees them. What is entered is the list of their ids.
+        and no other code or process sees them. `with … as ids` names them.
 
         Raises:
             InputError: An example is invalid.

@@ -177,8 +177,8 @@ class FaissStore(VectorStore):
     The rows live in one SQLite file; FAISS holds the vectors in memory and is brought up to
     date from the rows that changed. A change is on the disk when the call returns. Several
     processes may use one file: each sees at its next call what another has written, and
-    writers take turns. Deleted texts leave the file and its log. Nothing is pickled, every row
-    has a checksum, and the file names the embedder: texts are not embedded by another.
+    writers take turns. Deleted texts are erased from the file and its log. Nothing is pickled,
+    every row has a checksum, and the file names its embedder, so that no other one adds to it.
 
     Args:
         embedding: Embeds texts; default all-MiniLM-L6-v2.
@@ -229,15 +229,15 @@ class FaissStore(VectorStore):
     def changes_since(
         self, place: tuple[int, int]
     ) -> tuple[tuple[int, int], list[tuple[str, Metadata]], list[str]]:
-        """Changes of the store since a place, for those who follow it.
+        """What was added and removed since an earlier call.
 
         Args:
             place: Of the last answer, how far the additions and the removals were read; (0, 0)
                 at first.
 
         Returns:
-            The place for the next question, ids and metadata of what was added, and ids of what
-            was removed; an addition of the same id came after it.
+            The place for the next call, ids and metadata of what was added, and ids of what was
+            removed. An id in both was removed first.
         """
         last, removals = place
         with self._following() as index:
@@ -290,7 +290,7 @@ class FaissStore(VectorStore):
             self._file.erase()
 
     def delete(self, ids: list[str] | None = None, **_: object) -> bool:
-        """Delete documents by id, all of them without `ids`; unknown ids are no error.
+        """Delete documents by id, or all of them without `ids`; unknown ids are ignored.
 
         Raises:
             OutputError: The file cannot be written, or another process keeps reading its log.

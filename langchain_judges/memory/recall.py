@@ -50,7 +50,7 @@ def uniform(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
 def near(m: int = 8, *, any_family: bool = False) -> Recall:
     """Choose `m` examples near the item, equally many of each corrected label where there are.
 
-    A judge that is shown mistakes of one kind alone learns to turn its labels round.
+    A judge that is shown mistakes of one kind alone learns to reverse its labels.
     """
     return Recall("near", _check_count(m), any_family=any_family)
 

@@ -40,9 +40,9 @@ class Cascade(Combination):
         calibration: Set by `calibrate_cascade`: its rows and the guarantee.
 
     Returns:
-        A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
-        decided (`stage`), and what each judge said that was asked. Where the last one has a
-        threshold and is unsure too, the row is not judged (`unsure`).
+        A compiled graph to `{"verdict", "stage", "stages"}`. The verdict is that of the judge
+        that decided (`stage`); `stages` holds what each judge said that was asked. Where the
+        last one has a threshold and is unsure too, the row is not judged (`unsure`).
 
     Raises:
         OptionError: An option is not allowed, or the judges do not fit together.

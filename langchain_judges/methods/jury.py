@@ -54,7 +54,7 @@ class Jury(Combination):
         min_valid: Members that must have judged the row; default: more than half.
 
     Returns:
-        A compiled graph to `{"verdict", "members"}`: `members` holds what each one said.
+        A compiled graph to `{"verdict", "members"}`; `members` holds what each one said.
         `verdict.confidence` is the share of the votes, by weight, that say what the verdict
         says; `verdict.score` the mean of 1, 0.5 and 0 over them, with `combine="mean"` of their
         scores; of single texts the mean of labels, or of scores. Calls are in `usage.by_step`

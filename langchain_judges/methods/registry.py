@@ -151,9 +151,9 @@ def result_tables(method: str | None = None) -> Mapping[str, str]:
 def register(
     kind: Callable[P, OwnOptions], builder: Callable[[OwnOptions, Any], JudgeGraph]
 ) -> Callable[Concatenate[Any, P], JudgeGraph]:
-    """Let a method of your own be named wherever methods are named; its factory.
+    """Make a method of your own known wherever methods are named, and return its factory.
 
-    A class that is defined again, as by a notebook's cell, takes the place of its former self.
+    A class that is defined again, as when a notebook's cell is rerun, replaces the earlier one.
 
     Args:
         kind: The class of its options.

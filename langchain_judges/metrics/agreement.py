@@ -82,7 +82,7 @@ def accuracy(
 ) -> Result:
     """The share of items on which the judge says what the label says: correct / all.
 
-    Not where one label is common, for always saying it is then right: see
+    Not where one label is common, since always giving it is then mostly right: see
     `balanced_accuracy` and `cohen_kappa`.
 
     Args:

@@ -45,7 +45,7 @@ class PositionBias(Findings):
 def position_bias(
     first: Judgments, second: Judgments, **options: Unpack[IntervalOptions]
 ) -> PositionBias:
-    """Measure how far verdicts hang on the slot a text was shown in.
+    """Measure how far verdicts depend on the slot a text was shown in.
 
     Not from one order.
 

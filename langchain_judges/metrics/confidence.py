@@ -113,7 +113,7 @@ def confidence_calibration(
     confidences: Confidences = None,
     **options: Unpack[IntervalOptions],
 ) -> Calibration:
-    """Hold a judge's confidence against how often it is right.
+    """Compare a judge's confidence with how often it is right.
 
     With fewer than some hundred items, compare the distance with `ece_by_chance`.
 
@@ -202,8 +202,8 @@ def abstention_curve(
 ) -> list[tuple[float, Result]]:
     """Accuracy of a judge on its surest answers.
 
-    A look, and no promise: a threshold chosen from it is too good on its own rows;
-    `selective_threshold` promises.
+    For a look only: a threshold chosen from it looks too good on these rows.
+    `selective_threshold` gives a guarantee.
 
     Args:
         answers: As for `confidence_calibration`.

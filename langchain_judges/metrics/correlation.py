@@ -234,7 +234,7 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
         votes: Answers by voter, or rows of a jury.
         labels: The right answer to each item. With labels r is the correlation of errors.
             Without, it is that of the votes, so that voters who are right together count as
-            correlated too: the number is then a lower one.
+            correlated too: the number is then a lower bound.
 
     Returns:
         A number from 1 to `n` voters; NaN where no two of them can be correlated, such as

@@ -135,8 +135,8 @@ def balanced_accuracy(
     Not for ratings, whose distance it ignores (`concordance`, weighted `cohen_kappa`), nor
     where errors on a common label cost more.
 
-    For two classes it is (TPR + TNR) / 2: what is called the AUC of hard labels. Always
-    giving the most frequent label has 1 / classes.
+    For two classes it is (TPR + TNR) / 2: what is called the AUC of hard labels. Always giving
+    the most frequent label scores 1 / classes.
 
     Args:
         judge: A label for each item, or verdicts or rows; None was not judged.

@@ -146,8 +146,7 @@ def labels_needed(
         OptionError: The lead is not between 0 and the disagreement, or more than a million
             labels are needed.
 
-    Source: simulation of `paired_difference`. Of items that share questions count the
-    questions.
+    Source: simulation of `paired_difference`.
     """
     if not 0 < lead <= disagreement <= 1:
         raise OptionError(

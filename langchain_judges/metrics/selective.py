@@ -94,9 +94,9 @@ def selective_threshold(
         delta: The chance that the guarantee fails.
 
     Returns:
-        The threshold. Where none meets α it is infinite: the judge then abstains from
-        everything, rather than keep its surest verdicts without a guarantee, and `needed`
-        says how many labels would do.
+        The threshold. If none meets α it is infinite, so that the judge abstains from
+        everything rather than keep its surest verdicts without a guarantee; `needed` says how
+        many labels would do.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
     starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).

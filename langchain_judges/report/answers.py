@@ -119,7 +119,7 @@ class TrustPolicy:
             ahead.
 
     Raises:
-        OptionError: One does not lie between 0 and 1.
+        OptionError: A limit is not between 0 and 1.
     """
 
     margin: float = 0.05

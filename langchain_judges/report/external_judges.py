@@ -40,7 +40,7 @@ def trust_columns(
             columns as a tuple, `("first", "second")`, are its answers with A and with B shown
             first, each by the name of the text: flips are then measured.
         label: The column of people's answers; several are the votes of several people.
-        order_rule: What two orders come to: `strict`, `lenient` or `score_mean`.
+        order_rule: How two orders are combined: `strict`, `lenient` or `score_mean`.
         options: As for `trust` and `compare`.
 
     Raises:
@@ -101,7 +101,7 @@ def trust_evaluator(
             `evaluate` of LangSmith. It is given what its parameters name: `inputs`, `outputs`,
             `reference_outputs` (also `input`, `output`, `expected`), any other field of the
             row, or the whole `row`. It returns a score, a label, or `{"score": …}`; True and
-            False are 1 and 0. What raises is a row that was not judged.
+            False are 1 and 0. A row on which it raises an error counts as not judged.
         rows: Rows with `input`, `output` (or `output_a` and `output_b`) and a label.
         label: The column of people's answers; several are the votes of several people.
         name: What the evaluator is called; by default its own name.

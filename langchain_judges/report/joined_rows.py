@@ -70,7 +70,7 @@ def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
 
 
 def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
-    """Read the records of a run, or those behind its table: by judge its rows.
+    """Read the records of a run, or those behind its table, as rows by judge.
 
     Raises:
         InputError: The file is missing, damaged or empty.

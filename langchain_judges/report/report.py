@@ -263,7 +263,7 @@ def _rank(report: TrustReport) -> float:
 def gates(
     report: TrustReport, min_agreement: float | None = None, max_wrong: float | None = None
 ) -> list[BarCheck]:
-    """Check a report against limits, which change nothing in it; an unknown number fails.
+    """Check a report against limits; a number that is unknown fails its limit.
 
     Args:
         report: The report; with an earlier one to compare (`report.drift`) it must not be
@@ -396,7 +396,7 @@ def compare(
     belongs to its interval, adjusted by Holm for all pairs of judges.
 
     Args:
-        runs: By the name of a judge its rows; see `trust`.
+        runs: The rows of each judge, by its name; see `trust`.
         data: The rows that were judged.
         options: As for `trust`.
 

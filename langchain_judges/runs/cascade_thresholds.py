@@ -36,10 +36,10 @@ def calibrate_cascade(
     Args:
         cascade: A cascade; its thresholds do not matter.
         rows: Rows with a `label`; some hundreds.
-        options: Each by its name.
+        options: Passed by name.
 
     Returns:
-        A cascade with `thresholds`, and with `calibration` in its options and its spec: the
+        A cascade with `thresholds`. The `calibration` in its options and its spec holds the
         guarantee (`agreement`, `delta`), a hash of the rows, and what was found on them:
         `coverage`, the share of rows that are judged; `risk`, the share of their verdicts that
         differ from the label; `shares`, the share that each judge decides; and with `prices`

@@ -43,9 +43,9 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems: the own fields of the first that has it, but
-        its output, and the output of each, or None, under its name; and how many rows of each
-        system have no partner.
+        A row for each input of several systems, with the fields of the first that has it, and
+        under its name the output of each system, or None; and how many rows of each have no
+        partner.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
@@ -167,7 +167,7 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
         outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
             `id` and `reference`.
         judge: A judge of pairs.
-        options: Each by its name.
+        options: Passed by name.
 
     Raises:
         InputError: A row has another form, or there are fewer than two systems.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @with_options(RunOptions)
 def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
-    """Judge many rows with threads; iterate over the result to do it.
+    """Judge many rows in threads, as you iterate over the result.
 
     Args:
         judge: A judge of this package, or any runnable from a row to `{"verdict", …}`.
@@ -55,7 +55,7 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
             pandas or polars DataFrame, an Arrow table, a Hugging Face `Dataset`, the path of a
             table (`.csv`, `.tsv`, `.jsonl`, `.json`, `.parquet`, `.xlsx`), or the name of a
             LangSmith data set (`client=`).
-        options: Each by its name.
+        options: Passed by name.
 
     Returns:
         An iterator over `{"index", "key", "kind", "judged", "id", "verdict", …}`, in the order
@@ -89,7 +89,7 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
     Args:
         judge: As for `judge_many`.
         rows: As for `judge_many`.
-        options: Each by its name.
+        options: Passed by name.
     """
     return AsyncRun(RunState(judge, rows, options))
 

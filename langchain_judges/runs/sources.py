@@ -66,7 +66,7 @@ class TableForm:
 
     Attributes:
         labels: The spelling of a label → A, B or tie; None for the usual spellings.
-        seed: Of shuffled slots.
+        seed: For shuffled slots.
 
     Raises:
         OptionError: `columns` names no field of a row.

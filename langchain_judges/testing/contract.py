@@ -69,7 +69,7 @@ def check_method(
       every order, who always prefers slot 1 gets no winner where both orders are asked.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and neither a verdict, a vote nor an empty
-      reply; what is left out because of it is told.
+      reply; what is left out because of it is reported.
     - Task, judged texts and replies about them stand in fences that they cannot close, also
       where they are cut; a remark stands where the text stands that it is about. Each step that
       judges shows the reference and the caller's instructions; what a memory recalls is shown.

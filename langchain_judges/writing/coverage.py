@@ -89,7 +89,7 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
         language: Whose word forms count: `"english"`, or a language of Snowball.
 
     Returns:
-        Whether it occurs, as whole words: "car" is not in "scar".
+        Whether it occurs as whole words; "car" is not in "scar".
 
     Source: Saha et al. 2023, section 4.2 (missing concepts); the matching is our reading.
     """

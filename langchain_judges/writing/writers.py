@@ -264,7 +264,7 @@ class SinglePromptWriter(WriterOptions):
         seed: Seed of the samples.
 
     Returns:
-        A compiled graph that takes and returns what `create_bsm_writer` does: one group
+        A compiled graph that takes and returns what `create_bsm_writer` does. It has one group
         with all concepts, and the chosen text as its draft; what that lacks was lost in
         `solve`.
 

@@ -84,7 +84,7 @@ def create_allure_audit(
         options: The options.
 
     Returns:
-        A compiled graph from `{"items": […]}` to `AuditResult`.
+        A compiled graph from `{"items"}`, a list, to `AuditResult`.
 
     Raises:
         OptionError: An option is not allowed.

@@ -81,7 +81,7 @@ def draw_guidelines(
         model: What `resolve_model` takes; it draws the guidelines and judges.
         memory: The audited mistakes, of which there must be one.
         dev: Items with their true `label`, of other tasks and groups than the mistakes.
-        most: Most guidelines.
+        most: The most guidelines to draw.
         options: Of `create_allure_judge`; guidelines follow your own `instructions`.
 
     Raises:

@@ -46,7 +46,7 @@ class BSM(LookupOptions, Worded):
             "description"}`.
         reference_model: Model that writes a reference answer if a pair has none, once for each
             request (one more call).
-        max_criteria: Most criteria in a plan (the paper's branching factor).
+        max_criteria: The most criteria in a plan (the paper's branching factor).
         scale: Lowest and highest score.
         merge: `"sum"` adds the scores; `"model"` asks a model for each order's verdict (one
             more call).
@@ -56,7 +56,8 @@ class BSM(LookupOptions, Worded):
         reuse_plan: Plan once; `False` plans for each order, as printed in the paper.
         show_turn1_answers: Show the answers of earlier turns.
         explain_first: Ask for the explanation before the scores.
-        min_valid: Fewest criteria that must be scored for a verdict; default more than half.
+        min_valid: The fewest criteria that must be scored for a verdict; default more than
+            half.
         seed: Seed of the samples.
 
     Returns:

@@ -122,7 +122,7 @@ class ByCriteria(Baseline):
 
 
 class Relative(FewShot, ByCriteria):
-    """Create a judge that is asked, in each order, which text is better, or if neither is.
+    """Create a judge that is asked in each order which text is better, or whether they tie.
 
     Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
     MT-Bench, in our words): two calls, a tie is allowed, and a text is preferred only if

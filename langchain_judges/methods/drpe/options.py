@@ -113,12 +113,11 @@ class Voting(Options):
         confidence: What a vote weighs: `"logprobs"`, the probability of the tokens of its
             reason and label (the paper); `"samples"`, how often the role votes so in `samples`
             replies; `"none"`, one; `"auto"`, log-probabilities where there are any, else one.
-        samples: Replies with `confidence="samples"`; of an even number a role may be divided.
+        samples: Replies with `confidence="samples"`; with an even number a role may be split.
         first: What comes first if a single order is asked: `"reference"`, which is B
             (NLPCC version), or either text, by a coin seeded by the pair (first version).
         common_ground: Tell the panel what counts for every judge, such as a wrong answer
-            (ours). It makes subjective judges alike, so the presets of the papers leave it
-            out.
+            (ours). It makes subjective judges more alike, so the papers' presets leave it out.
     """
 
     called = "voting"
@@ -147,10 +146,10 @@ class DRPE(declaration.JudgeOptions):
     its own tokens (equation 4). With the defaults that is three calls; roles of one text are
     generated once and serve every pair that shares it.
 
-    `task` says what the two texts are, and so which question is asked, what the generated
-    readers look for something in, and which static judges sit: the paper writes them by hand
-    for each task, and gives those for summaries. By default the model that names the readers
-    says whether a summary is wanted, in whatever language, and the result says which it is.
+    `task` says what the two texts are. It decides the question, what the generated readers
+    read, and which static judges sit; the paper writes these by hand for each task, and gives
+    those for summaries. By default the model that names the readers says whether a summary is
+    wanted, in whatever language, and the result says which it is.
 
     A is the candidate and B the reference, as in the NLPCC version; the first version
     compares any two summaries. A pair's own `reference`, beside the two, is shown to the

@@ -135,7 +135,7 @@ class Criterion(Options):
         best: The better end of its labels, the first or the last of them; default the last.
         scale: Whole numbers (lowest, highest) instead of labels.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
-        required: Whether the text fails as a whole where it fails this criterion.
+        required: Whether the text fails as a whole if it fails this criterion.
         least: The lowest label with which the criterion holds; default the first that is not
             in the lower half of its labels.
 

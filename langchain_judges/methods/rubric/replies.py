@@ -143,9 +143,10 @@ def parts_probabilities(
         labels: The labels of each part, by the part's name; empty: the reply itself.
 
     Returns:
-        `{"0": …, "1": …}` by part; empty where the reply has no token log-probabilities, they
-        do not spell it, or they say nothing of the labels: a server that forces the format may
-        report the probabilities of what the model would rather have said.
+        By part the probability of each label; empty where the reply has no token
+        log-probabilities, they do not spell it, or they say nothing of the labels: a server
+        that forces the format may report the probabilities of what the model would rather have
+        said.
     """
     found: dict[str, dict[str, float]] = {unit: {} for unit in labels}
     if not (letters := reply_text.Spelling.of(message)):

@@ -56,7 +56,7 @@ def read_corpus(texts: Iterable[TextLike]) -> list[Passage]:
     """Requests and texts; a pair gives two, a plain text has no request.
 
     Raises:
-        InputError: A text is none.
+        InputError: One of `texts` is not a text.
     """
     several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
     items = list(texts) if several else []
@@ -122,13 +122,13 @@ def learn_aspects(
     """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
 
     One call for every text names its aspects; then one call merges them to exactly n. The
-    paper reads 50 pairs, which is 100 texts, and keeps five aspects. Pass the result to
-    `create_sc2_judge(aspects=…)`, or its file.
+    paper reads 50 pairs, which is 100 texts, and keeps five aspects. Pass the result, or its
+    file, to `create_sc2_judge(aspects=…)`.
 
     Args:
         model: What `resolve_model` takes.
         texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
-        options: Each by its name.
+        options: Passed by name.
 
     Returns:
         The aspects with the task, prompt version, model, hash of the corpus, failures and
@@ -138,7 +138,7 @@ def learn_aspects(
     Raises:
         OptionError: An option is not allowed, the file cannot be written, or fewer than n
             aspects were found.
-        InputError: A text is none.
+        InputError: One of `texts` is not a text.
     """
     return run(_learn(model, texts, options))
 
@@ -152,7 +152,7 @@ async def alearn_aspects(
     Args:
         model: What `resolve_model` takes.
         texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
-        options: Each by its name.
+        options: Passed by name.
     """
     return await _learn(model, texts, options)
 
