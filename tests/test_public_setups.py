@@ -2,16 +2,21 @@
 
 The forms are those of needle-in-a-haystack, deepagents' evals, a RAG comparison with openevals,
 open_deep_research, agents-from-scratch, langsmith-starter-kit (mail and finance), the
-agent-lifecycle workshop, customer-support-agent-evals and a workshop on the evaluation of a RAG
-on internal analyses of shares; their code is not copied.
+agent-lifecycle workshop, customer-support-agent-evals, ChargeOps-AI (asynchronous graders),
+fact-finder (pairs and scores by prompts of its own) and a shop's agent with four matches of its
+calls. FinRAG stands for the RAG of odsc-agents-evals on internal analyses of shares, whose
+graders are openevals'. Their code is not copied.
 """
 
 import json
+from types import SimpleNamespace
 from typing import Annotated, Any
+from uuid import uuid4
 
 import langchain_classic.evaluation
 import openevals.llm
 import openevals.prompts
+import openevals.trajectory.match
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import (
@@ -22,6 +27,7 @@ from langchain_core.messages import (
 )
 from langchain_openai import ChatOpenAI
 from langgraph.types import Interrupt
+from langsmith.evaluation import run_evaluator
 from pydantic import SecretStr
 from typing_extensions import TypedDict
 
@@ -209,6 +215,81 @@ def test_documents_in_what_a_rag_returns_are_shown_as_data_where_openevals_stops
     assert judge(**FINANCE, context=FINANCE["outputs"]["documents"])["score"] is True
     assert model.prompts[0].count('"page_content": "Revenue: 12.4\\nin millions"') == 2
     assert "page_content=" not in model.prompts[0]
+
+
+# An assistant for charging stations: asynchronous graders inside evaluators of LangSmith.
+FAITHFUL = "Are citations faithful?\n<context>\n{context}\n</context>\n<outputs>\n{outputs}\n"
+
+
+async def grades_of_runs(create_async_llm_as_judge, model, outputs):
+    """What LangSmith gets for each run: by a choice of numbers, and true or false."""
+    choice = create_async_llm_as_judge(
+        prompt=FAITHFUL, feedback_key="faithful", judge=model, choices=[0.0, 0.5, 1.0]
+    )
+    plain = create_async_llm_as_judge(
+        prompt=openevals.prompts.RAG_GROUNDEDNESS_PROMPT, feedback_key="grounded", judge=model
+    )
+
+    @run_evaluator
+    async def graded(run, example=None):
+        context = {"documents": [json.dumps(each) for each in run.outputs["evidence"]]}
+        given = {"context": context, "outputs": {"answer": run.outputs["answer"]}}
+        results = [await grade(**given) for grade in (choice, plain)]
+        return {"results": [{k: each[k] for k in ("key", "score")} for each in results]}
+
+    runs = [SimpleNamespace(id=uuid4(), outputs=each) for each in outputs]
+    return [(await graded.aevaluate_run(run, None))["results"] for run in runs]
+
+
+def faithful(call):
+    asked, form = json.dumps(call.body["messages"]), call.body["response_format"]
+    score = form["json_schema"]["schema"]["properties"]["score"]
+    holds = "limit of 32 A" in asked
+    said = score["enum"][-holds] if "enum" in score else holds
+    return json.dumps({"reasoning": "so", "score": said})
+
+
+async def test_asynchronous_graders_inside_langsmiths_say_the_same_behind_one_import():
+    outputs = [
+        {"answer": "32 A [KB1].", "evidence": [{"id": "KB1", "text": "a limit of 32 A"}]},
+        {"answer": "16 A [KB2].", "evidence": []},
+    ]
+    told = []
+    for room in (openevals.llm, ours):
+        with FakeModelServer(faithful) as server:
+            factory = room.create_async_llm_as_judge
+            results = await grades_of_runs(factory, model_at(server), outputs)
+            told.append([[(each.key, each.score) for each in result] for result in results])
+    assert told[0] == told[1]
+    assert told[0][0] == [("faithful", 1.0), ("grounded", True)]
+    assert told[0][1] == [("faithful", 0.0), ("grounded", False)]
+
+
+# A shop's agent: calls with arguments that are no text yet, compared by those that matter.
+SHOP = [
+    {"role": "user", "content": "Where is 1003?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": {"name": "order", "arguments": {"id": 1003, "note": "x"}}}],
+    },
+    {"role": "assistant", "content": "final answer"},
+]
+
+
+@for_each("wanted, matches", [(1003, True), (1004, False)])
+def test_calls_of_a_shops_agent_match_in_four_ways_behind_one_import(wanted, matches):
+    call = {"function": {"name": "order", "arguments": {"id": wanted}}}
+    known = [SHOP[0], {"role": "assistant", "content": "", "tool_calls": [call]}, SHOP[2]]
+    for mode in ("strict", "unordered", "subset", "superset"):
+        told = [
+            room.create_trajectory_match_evaluator(
+                trajectory_match_mode=mode, tool_args_match_overrides={"order": ["id"]}
+            )(outputs=SHOP, reference_outputs=known)
+            for room in (openevals.trajectory.match, agentevals)
+        ]
+        assert told[0] == told[1]
+        assert told[0]["score"] is matches
 
 
 # A research agent: a question of two turns, notes of any length, a report.
