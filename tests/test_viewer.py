@@ -23,7 +23,7 @@ from langchain_judges.viewer import View, view
 from langchain_judges.viewer.app import Page, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read
-from langchain_judges.viewer.render import markdown, texts
+from langchain_judges.viewer.render import markdown, texts, verdicts
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.memories import memory_of
@@ -148,6 +148,17 @@ def test_markdown_is_rendered_and_pathological_texts_are_not_slow():
     assert markdown("x" * 60_000).startswith("<pre>")
 
 
+def test_code_outside_fences_keeps_its_indentation_and_cells_their_side():
+    assert "<br />\n\u00a0\u00a0return 1" in markdown("def f():\n  return 1")
+    assert '<td class="right">3</td>' in markdown("| a |\n|--:|\n| 3 |")
+
+
+def test_addresses_of_links_and_images_are_shown_to_read():
+    html = markdown("[docs](http://far.example/a) and ![cat](http://far.example/b.png)")
+    assert "<u>docs</u> <small>(http://far.example/a)</small>" in html
+    assert "image cat <small>(http://far.example/b.png)</small>" in html
+
+
 def test_a_single_line_break_of_a_judged_text_is_shown():
     assert "Literature.<br />\nHistory." in markdown("Literature.\nHistory.")
 
@@ -221,6 +232,11 @@ def test_no_name_of_a_system_and_no_side_is_told_to_who_labels(desk):
     desk.found.rows[0] = {**desk.found.rows[0], "systems": ["gpt-9", "mine"]}
     html = shown(client_of(Page(desk.found, desk))).json()["text"]
     assert "gpt-9" not in html
+    for name in ("", "clear"):
+        after = answer(
+            client_of(Page(desk.found, desk)), by="Ana", do="say", name=name, key="1"
+        ).json()["row"]
+        assert ("gpt-9" in str(after["verdict"])) == (name == "clear")  # the last question
     assert re.findall(r"<h2>(\d|A|B)</h2>", html) == ["1", "2"]
     looked_at = shown(client_of(Page(desk.found))).json()["text"]
     assert "A · gpt-9" in looked_at
@@ -236,11 +252,19 @@ def test_an_answer_names_the_text_that_stood_there_and_is_in_the_file_at_once(de
     assert answer(client, place=1, by="Bo", do="say", name="", key="t").status_code == 200
     line = json.loads(desk.file.path.read_text())
     assert line["human_votes"] == [sides(row)[1], "tie"]
-    assert line["answers"][0] == {
-        "by": "Ana",
-        "label": sides(row)[1],
-        "labels": {"clear": None},
-    }
+    own = {"label": sides(row)[1], "labels": {"clear": None}}
+    assert line["answers"][0] == {"by": "Ana", "first": sides(row)[0], **own}
+
+
+def test_a_note_says_later_which_text_it_calls_1(desk):
+    client = client_of(Page(desk.found, desk))
+    answer(client, by="Ana", do="note", text="1 is rude.")
+    [said] = desk.people(0)
+    assert said == {"by": "Ana", "first": sides(desk.found.rows[0])[0], "note": "1 is rude."}
+    later = verdicts(desk.found, 0, desk.people(0))
+    assert f"“1 is rude.” (1 was {said['first']})" in later
+    answer(client, by="Ana", do="note", text="", was="1 is rude.")
+    assert desk.people(0) == []
 
 
 def test_the_record_says_that_the_verdict_was_opened_first(desk):
@@ -310,7 +334,21 @@ def test_opening_a_row_of_which_nothing_is_known_is_not_noted(desk):
     answer(client, place=1, by="Ana", do="say", name="", key="1", opened=True)
     assert "opened" not in desk.people(1)[0]
     answer(client, place=0, by="Ana", do="open")  # a person labelled it before
-    assert desk.people(0) == [{"by": "Ana", "opened": True}]
+    assert desk.people(0)[0]["opened"] is True
+    assert [shown(client, place, by="Bo").json()["isTold"] for place in (0, 2)] == [True, False]
+
+
+def test_what_a_report_says_of_a_row_is_hidden_from_who_labels_it():
+    row = {"input": "q", "output": "x", "reported": "People: 0. The judge: 1."}
+    assert "The judge: 1" in texts(row, blind=False)
+    assert "The judge: 1" not in texts(row, blind=True)
+
+
+def test_a_row_that_is_half_answered_is_neither_done_nor_untouched(desk):
+    page = Page(desk.found, desk)
+    state = answer(client_of(page), by="Ana", do="say", name="", key="1").json()["state"]
+    assert (state["done"], state["begun"]) == ([], {"0": "1 of 2"})
+    assert page.state("Bo")["begun"] == {}
 
 
 def test_an_answer_that_differs_from_an_earlier_label_is_said(desk):

@@ -83,6 +83,8 @@ def answered(browser, number):
 
 def test_keys_in_one_moment_count_for_the_row_on_screen(browser, serving):
     opened(browser, serving("--labels", "clear="))
+    told = "document.querySelector('#told').textContent"
+    assert browser.ask(told).endswith("Question 1 of 2: as a whole")
     for number in range(1, 7):
         # Two questions, and one key too many, which neither changes them nor the next row.
         browser.ask(ALL_AT_ONCE)
@@ -290,7 +292,11 @@ def test_controls_have_names_and_nothing_is_wider_than_the_screen(browser, servi
     opened(browser, serving("--labels", "clear=", rows=[long, *data_of([None] * 3)[1:]]), width)
     assert browser.ask("document.documentElement.scrollWidth") == width
     tall = browser.ask("document.querySelector('footer').offsetHeight")
-    assert tall < (220 if width == 1300 else 135)  # of 900 pixels
+    assert tall < (220 if width == 1300 else 145)  # of 900 pixels
+    top = browser.ask("document.querySelector('main').getBoundingClientRect().top")
+    assert top < 130
+    edges = "[...document.querySelectorAll('button')].map(b => b.getBoundingClientRect())"
+    assert browser.ask(f"{edges}.every(b => b.left >= 0 && b.right <= innerWidth)")
     browser.call("Accessibility.enable")
     tree = browser.call("Accessibility.getFullAXTree")["nodes"]
     asked = {"button", "textbox", "searchbox", "listbox", "option", "progressbar", "main"}

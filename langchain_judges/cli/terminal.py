@@ -145,7 +145,7 @@ class Terminal:
             parts += [Columns(panels, equal=True, expand=True)] if is_wide else panels
         else:
             parts.append(_section("text", row.get("output"), most))
-        said = {"judge and check": row.get("told"), "note": note}
+        said = {"judge and check": row.get("proposed"), "note": note}
         parts += [_section(name, text, most) for name, text in said.items() if text]
         own = f"{position}: {clean(row['id'])}" if self._is_review else position
         return Group(*parts, Text(own, style="dim"))

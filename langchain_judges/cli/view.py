@@ -86,8 +86,7 @@ def view(
             return
         desk = open_labels(found, out, *labelling.questions)
         with contextlib.closing(desk.file):
-            items = ", ".join(map(str, desk.asked.labels))
-            say(f"Labels of single texts: {items}; --labels names others.")
+            say(desk.asked.sentence(found.rows))
             serve(Page(found, desk, labelling.name), page)
             told, command = desk.standing()
         say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())

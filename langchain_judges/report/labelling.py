@@ -155,6 +155,17 @@ class Questionnaire:
             {n: _labels_in(own) if own else () for n, own in by_name.items()},
         )
 
+    def sentence(self, rows: Sequence[Mapping[str, object]]) -> str:
+        """What is asked of the rows."""
+        kinds = {kind_of_row(row) for row in rows}
+        names = ", then ".join(["as a whole", *self.criteria])
+        items = ", ".join(map(str, self.labels))
+        said = {
+            "pair": f"Pairs are compared {names}.",
+            "item": f"Labels of single texts: {items}; --labels names others.",
+        }
+        return " ".join(text for kind, text in said.items() if kind in kinds)
+
     def of(self, row: Mapping[str, object]) -> list[Question]:
         """The questions about a row.
 
@@ -287,7 +298,7 @@ class LabelFile(AnswerFile):
 
     A line is a row as `trust`, `audit` and `compare` read it: `label` or, of several people,
     `human_votes`, and `labels` by criterion. What the row had been labelled before counts as
-    one more person's.
+    one more person's. With each answer on a pair `first` names the text that was shown as 1.
     """
 
     def __init__(self, path: Path) -> None:
@@ -340,11 +351,12 @@ class LabelFile(AnswerFile):
 
     def keep(self, row: Mapping[str, object], said: Answer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""
-        said = {n: v for n, v in said.items() if v not in ("", {}) and v is not False}
-        said = {"by": "", **said}
-        people = [each for each in self.people(row) if each["by"] != said["by"]]
-        if len(said) > 1:
-            people.append(said)
+        given = {n: v for n, v in said.items() if v not in ("", {}) and v is not False}
+        by, _ = given.pop("by", ""), given.pop("first", "")
+        people = [each for each in self.people(row) if each["by"] != by]
+        if given:
+            order = {"first": sides(row)[0]} if kind_of_row(row) == "pair" else {}
+            people.append({"by": by, **order, **given})
         if people:
             self.put(_line(row, people))
         else:

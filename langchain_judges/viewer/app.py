@@ -81,12 +81,17 @@ class Page:
         }
 
     def state(self, by: str) -> dict[str, Any]:
-        """Rows that a person has finished, and the progress of all."""
-        if self.desk is None:
-            return {"done": [], "told": [], "next": ""}
-        told, command = self.desk.standing()
-        done = [place for place in self.desk.touched() if self.desk.is_done(place, by)]
-        return {"done": done, "told": told, "next": command}
+        """Rows that a person has finished or begun, and the progress of all."""
+        if (desk := self.desk) is None:
+            return {"done": [], "begun": {}, "told": [], "next": ""}
+        told, command = desk.standing()
+        counts = {
+            place: (len(desk.answered(place, by)), len(desk.questions(place)))
+            for place in desk.touched()
+        }
+        done = [place for place, (own, all_) in counts.items() if own == all_]
+        begun = {place: f"{n} of {m}" for place, (n, m) in counts.items() if 0 < n < m}
+        return {"done": done, "begun": begun, "told": told, "next": command}
 
     def row(self, place: int, by: str, *, marked: bool = False, opened: bool = False) -> Any:
         """A row as the page shows it; verdicts and people's answers only after an answer."""
@@ -105,6 +110,7 @@ class Page:
                 "note": desk.noted(place, by),
                 "mode": desk.mode(place),
                 "isDone": is_done,
+                "isTold": desk.is_told(place, by),
             }
             shown |= {"differs": desk.difference(place) if is_done else ""}
         return shown
@@ -125,6 +131,7 @@ class Page:
             "problems": found.problems,
             "modes": self.desk.modes if self.desk else (),
             "desk": self.desk is not None,
+            "pairs": is_pair,
             "differ": is_pair or any(row.get("expected") for row in found.rows),
         }
 

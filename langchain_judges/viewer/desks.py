@@ -117,13 +117,16 @@ class LabelDesk:
         """Note of a person on a row."""
         return str(self.file.said(self.found.rows[place], by).get("note", ""))
 
+    def is_told(self, place: int, by: str) -> bool:
+        """Whether a judge or somebody else says something of a row."""
+        judged = any(place in run for run in self.found.judges.values())
+        others = any(each["by"] != by for each in self.people(place))
+        return judged or others or labelling.is_labelled(self.found.rows[place])
+
     def open(self, place: int, by: str) -> None:
         """Write down that a person saw what others say before an answer was in."""
         row = self.found.rows[place]
-        judged = any(place in run for run in self.found.judges.values())
-        others = [each for each in self.people(place) if each["by"] != by]
-        is_told = judged or others or labelling.is_labelled(row)
-        if is_told and not self.is_done(place, by):
+        if self.is_told(place, by) and not self.is_done(place, by):
             self.file.keep(row, {**self.file.said(row, by), "opened": True})
 
     def people(self, place: int) -> Sequence[Answer]:
@@ -275,8 +278,12 @@ class ProposalDesk:
         """Note on a proposal."""
         return str(self.notes.get(str(self.proposals[place]["id"]), ""))
 
+    def is_told(self, place: int, by: str) -> bool:
+        """The verdict is what is decided on: nothing is hidden."""
+        return False
+
     def open(self, place: int, by: str) -> None:
-        """The verdict is what is decided on."""
+        """Nothing is hidden."""
 
     def people(self, place: int) -> Sequence[Answer]:
         """Decisions show in the keys."""
@@ -307,7 +314,7 @@ def _told(proposal: Row) -> Row:
         f"The check {proposal['check']} says {proposal['proposed']}: {proposal['why']}"
     )
     item = {name: value for name, value in proposal["item"].items() if name != "label"}
-    return {**item, "id": proposal["id"], "told": why}
+    return {**item, "id": proposal["id"], "proposed": why}
 
 
 # Where answers go: both say what is asked of a row, what was answered and how far it is.

@@ -279,7 +279,7 @@ def _disagreements(data: Row) -> list[Row]:
             "id": each["id"],
             "input": each["task"],
             **{_FIELD.get(name, name.lower()): text for name, text in each["texts"]},
-            "told": f"People: {each['people']}. {data.get('judge')}: {each['judge']}. "
+            "reported": f"People: {each['people']}. {data.get('judge')}: {each['judge']}. "
             f"{each['rationale']}",
         }
         for each in data.get("disagreements") or ()

@@ -15,6 +15,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from langchain_core.messages import HumanMessage
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline, newline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from langchain_judges.errors import STEERING
@@ -33,11 +37,12 @@ _LONGEST = 50_000
 _MOST_WORDS = 6_000
 _UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{STEERING.pattern}")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
-_MARKDOWN.disable(["image", "link", "autolink", "reference", "html_block", "html_inline"])
+_MARKDOWN.disable(["autolink", "reference", "html_block", "html_inline"])
 _FOLDED = re.compile(r"(invalid )?(call|result|error|file|tools available|nodes|system)\b")
 _SHOWN_MEDIA = re.compile(r"image/(png|jpeg|gif|webp)|audio/[\w.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]+")
-_CONTEXT = ("expected", "reference", "source", "rubric", "told")
+# Parts of a row beside its texts; what a report says of it is no part for who labels.
+_CONTEXT = ("expected", "reference", "source", "rubric", "proposed", "reported")
 
 
 def visible(text: object) -> str:
@@ -52,6 +57,41 @@ def markdown(text: object) -> Markup:
     if len(seen) > _LONGEST:
         return Markup("<pre>{}</pre>").format(seen)
     return Markup(_MARKDOWN.render(seen))  # noqa: S704 - it escapes all HTML
+
+
+def _indented(state: StateInline, silent: bool) -> bool:
+    """Rule for the end of a line that keeps the spaces before the next one: it may be code."""
+    end = state.pos
+    if not newline(state, silent):
+        return False
+    if not silent:
+        state.pending += "\u00a0" * (state.pos - end - 1)
+    return True
+
+
+def _address(_: RendererHTML, tokens: Sequence[Token], place: int, *__: object) -> str:
+    """What a link or an image points to, to read: nothing is fetched or followed."""
+    token = next(each for each in tokens[place::-1] if each.type in ("image", "link_open"))
+    words = f"image {token.content}" if token.type == "image" else ""
+    where = token.attrs.get("src", token.attrs.get("href"))
+    return Markup("{} <small>({})</small>").format(words, where)
+
+
+def _aligned(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, _: object
+) -> str:
+    """A cell whose alignment is no style, which the policy of the page forbids."""
+    style = str(tokens[place].attrs.pop("style", "")).removeprefix("text-align:")
+    tokens[place].attrs |= {"class": style} if style else {}
+    return renderer.renderToken(tokens, place, options, {})
+
+
+_MARKDOWN.inline.ruler.at("newline", _indented)
+_MARKDOWN.add_render_rule("link_open", lambda *_: "<u>")
+_MARKDOWN.add_render_rule("link_close", lambda *given: f"</u>{_address(*given)}")
+_MARKDOWN.add_render_rule("image", _address)
+_MARKDOWN.add_render_rule("th_open", _aligned)
+_MARKDOWN.add_render_rule("td_open", _aligned)
 
 
 @cache
@@ -89,9 +129,7 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
     media = {mark_of(block): block for block in media_in(row)}
     order = order_of(row, blind=blind)
     sources = [row.get(f"output_{side.lower()}") for side in order] or [row.get("output")]
-    systems = row.get("systems")
-    names = dict(zip("AB", systems, strict=False)) if isinstance(systems, Sequence) else {}
-    named = [f"{side} · {names[side]}" if side in names else side for side in order]
+    named = _named(row, order, " · ")
     titles = ["1", "2"] if blind and order else named or ["Text"]
     differ = None
     if marked:
@@ -108,7 +146,9 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
         for place, (title, source) in enumerate(zip(titles, sources, strict=True))
     ]
     context = [
-        (name.capitalize(), _steps(row[name], media)) for name in _CONTEXT if row.get(name)
+        (name.capitalize(), _steps(row[name], media))
+        for name in _CONTEXT
+        if row.get(name) and not (blind and name == "reported")
     ]
     seen = {mark for mark in media if mark in str(row.get("source"))}
     rest = [_medium(block) for mark, block in media.items() if mark in seen]
@@ -122,6 +162,13 @@ def order_of(row: Row, *, blind: bool) -> str:
     if kind_of_row(row) != "pair":
         return ""
     return sides(row) if blind else "AB"
+
+
+def _named(row: Row, order: str, between: str) -> list[str]:
+    """The texts of a pair in an order, each with the system that wrote it."""
+    systems = row.get("systems")
+    names = dict(zip("AB", systems, strict=False)) if isinstance(systems, Sequence) else {}
+    return [f"{side}{between}{names[side]}" if side in names else side for side in order]
 
 
 def _plain(value: object) -> str:
@@ -191,6 +238,7 @@ def verdicts(
     row = found.rows[place]
     order = order_of(row, blind=blind)
     judged = {name: run[place] for name, run in found.judges.items() if place in run}
+    named = [f"{n} is {name}" for n, name in enumerate(_named(row, order, ", by "), 1)]
     return part(
         "verdict.html",
         judges=[
@@ -199,7 +247,7 @@ def verdicts(
         ],
         tags=found.tags(place, people),
         people=_people(row, people, order if blind else ""),
-        sides=f"1 is {order[0]}, 2 is {order[1]}." if blind and order else "",
+        sides=f"{'; '.join(named)}." if blind and order else "",
     )
 
 
@@ -254,7 +302,8 @@ def _people(row: Row, answers: Sequence[Row], order: str) -> list[tuple[str, str
             f"{name} {'cannot say' if label is None else _said(label, order)}".strip()
             for name, label in {**own, **(each.get("labels") or {})}.items()
         ]
-        parts += [f"“{each['note']}”"] if each.get("note") else []
+        first = f" (1 was {each['first']})" if "first" in each and not order else ""
+        parts += [f"“{each['note']}”{first}"] if each.get("note") else []
         parts += ["the verdict was opened first"] if each.get("opened") else []
         told.append((each["by"] or "somebody", "; ".join(parts)))
     return told

@@ -3,9 +3,9 @@
 // in a line, and the next row shows once the server has written the answer.
 const config = JSON.parse(document.getElementById("config").textContent);
 const $ = (id) => document.getElementById(id);
-const rows = config.rows, order = config.order, done = new Set(config.done);
+const rows = config.rows, order = config.order, done = new Set();
 const filters = new Set(), ahead = new Map(), waiting = [];
-let row = null, at = -1, name = config.name, opened = false, marked = false, found = null, busy = false, seen = false, news = "";
+let begun = {}, row = null, at = -1, name = config.name, opened = false, marked = false, found = null, busy = false, seen = false, news = "";
 
 function el(tag, text, attributes = {}) {
   const element = document.createElement(tag);
@@ -52,7 +52,7 @@ function mark(place) {
   const is = done.has(place), tags = rows[place].tags.filter((tag) => !tag.includes(": "));
   items[place].classList.toggle("done", is);
   items[place].title = config.desk && !is ? rows[place].id : [rows[place].id, ...tags].join(", ");
-  items[place].lastChild.textContent = is ? "✓" : config.desk ? "" : tags.join(", ");
+  items[place].lastChild.textContent = is ? "✓" : config.desk ? begun[place] || "" : tags.join(", ");
 }
 function shows(place) {
   if (found && !found.has(place)) return false;
@@ -107,16 +107,21 @@ function draw(shown, anew) {
   row = shown;
   if (anew) { $("item").innerHTML = shown.text; $("item").scrollTop = 0; window.scrollTo(0, 0); }
   $("verdict").innerHTML = shown.verdict || "";
-  $("blind").hidden = shown.verdict !== null;
+  $("blind").hidden = shown.verdict !== null || !shown.isTold;
   for (const item of document.querySelectorAll("#list [aria-selected=true]")) item.setAttribute("aria-selected", "false");
   items[row.place].setAttribute("aria-selected", "true");
   $("list").setAttribute("aria-activedescendant", "r" + row.place);
-  items[row.place].scrollIntoView({block: "nearest"});
   if (config.desk) { $("note").value = shown.note; if ($("mode")) $("mode").value = shown.mode; }
   ask();
+  items[row.place].scrollIntoView({block: "nearest"});
   // Keys scroll what has the focus; a button that was pressed is gone.
   if (document.activeElement === document.body) $("item").focus({preventScroll: true});
-  if (anew) say(`Row ${order.indexOf(row.place) + 1} of ${rows.length}: ${rows[row.place].id}` + (config.desk && shown.isDone ? ", answered" : ""));
+  if (anew) say(`Row ${order.indexOf(row.place) + 1} of ${rows.length}: ${rows[row.place].id}` + (config.desk && shown.isDone ? ", answered" : "") + asked());
+}
+function title(question) { return question.name || (row.questions.length > 1 ? "as a whole" : "Your answer"); }
+function asked() {
+  const now = config.desk && row.questions.length > 1 ? open_question(row) : -1;
+  return now < 0 ? "" : `. Question ${now + 1} of ${row.questions.length}: ${title(row.questions[now])}`;
 }
 function open_question(shown) { return shown.questions.findIndex((each) => !(each.name in shown.said)); }
 function ask() {
@@ -124,7 +129,7 @@ function ask() {
   const now = open_question(row);
   $("keys").replaceChildren(...row.questions.map((question, number) => {
     const set = el("fieldset", null, number === now ? {"aria-current": "step"} : {});
-    set.append(el("legend", question.name || (row.questions.length > 1 ? "as a whole" : "Your answer")));
+    set.append(el("legend", title(question)));
     for (const [key, text] of Object.entries(question.keys)) {
       const button = el("button", null, {"aria-pressed": row.said[question.name] === key});
       button.append(keyed(key, text === key ? "" : text.startsWith(key + " ") ? text.slice(2) : text));
@@ -137,12 +142,13 @@ function ask() {
 }
 function stand(state) {
   done.clear(); for (const place of state.done) done.add(place);
+  begun = state.begun;
   $("count").textContent = config.desk ? `${done.size} of ${rows.length} answered` : `${rows.length} rows`;
   if (!config.desk) return;
   $("progress").max = rows.length; $("progress").value = done.size;
   $("count").title = state.told.join(" · ");
   $("next").hidden = !(state.next || state.told.length);
-  $("next").replaceChildren(el("span", state.told.join(" · ")), ...(state.next ? [" · enough for a report: ", el("code", state.next)] : []));
+  $("next").replaceChildren([...state.told, state.next && "enough for a report: "].filter(Boolean).join(" · "), el("code", state.next));
 }
 
 // ---- answers, one after the other
@@ -155,18 +161,18 @@ async function work() {
   }
   busy = false;
 }
-async function answer(place, key, question, was_done) {
+async function answer(place, key, which, was_done) {
   const shown = row.place === place ? row : await get("row/" + place);
-  const now = question !== undefined ? shown.questions.findIndex((each) => each.name === question) : open_question(shown);
+  const now = which !== undefined ? shown.questions.findIndex((each) => each.name === which) : open_question(shown);
   // An answer that was there when the key was pressed is changed; one key too many is not.
   if (now < 0 && !was_done) { say(`${rows[place].id} is answered: the key ${key} came before the next row and does not count.`); return; }
-  const asked = shown.questions[now < 0 ? shown.questions.length - 1 : now];
-  if (!(key in asked.keys)) return;
+  const question = shown.questions[now < 0 ? shown.questions.length - 1 : now];
+  if (!(key in question.keys)) return;
   const mode = $("mode") && row.place === place ? $("mode").value.trim() : "";
-  const saved = await post({do: "say", place, name: asked.name, key, mode, was: shown.said[asked.name], opened: seen || opened});
+  const saved = await post({do: "say", place, name: question.name, key, mode, was: shown.said[question.name], opened: seen || opened});
   if (row.place !== place) return;
   draw(saved, false);
-  news = `${rows[place].id}: ${asked.keys[key]}, saved. ${saved.differs}`.trim();
+  news = `${rows[place].id}: ${question.keys[key]}, saved${saved.isDone ? ". " + saved.differs : asked()}`.trim();
   if (saved.isDone) await move(1, true); else say("");
 }
 async function undo() {
@@ -176,6 +182,7 @@ async function undo() {
 }
 async function reveal() {
   if (!config.desk || row.verdict !== null) return;
+  if (!row.isTold) { say("No judge and nobody else says anything of this row."); return; }
   const place = row.place, shown = await post({do: "open", place});
   opened = true;
   if (row.place === place) draw(shown, false);
@@ -252,7 +259,7 @@ async function refresh() {
   order.forEach(mark);
   await show(at);
 }
-list(); chips(); stand(config);
+stand(config); list(); chips();
 show(config.desk ? order.find((place) => !done.has(place)) ?? order[0] : order[0]);
 if (!rows.length) say("There is no row; see the reports.");
 if (!rows.length && $("reports")) $("reports").open = true;
