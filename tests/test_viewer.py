@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from langchain_judges import create_relative_judge, judge_many, report
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many, report
 from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.cli import app as cli
 from langchain_judges.errors import InputError, OutputError
@@ -33,6 +33,7 @@ from tests.test_cli_audit import proposal
 from tests.test_cli_label import first_where_both_are_bad
 
 HERE = "http://127.0.0.1:8000"
+SCORED = {"explanation": "So.", "label": 1, "score": 1}
 HOSTILE = (
     "<script>window.owned=1</script><img src=x onerror=window.owned=2> "
     "[a](javascript:window.owned=3) ![b](http://127.0.0.1:9/b.png) </script></template>"
@@ -611,8 +612,38 @@ def test_a_comparison_of_two_systems_shows_their_texts(serve, tmp_path):
     assert [len(run) for run in found.judges.values()] == [3]
 
 
-def test_a_file_without_texts_is_refused_in_a_few_lines(tmp_path):
-    path = tmp_path / "d.jsonl"
-    path.write_text('{"index": 1}\n' * 290)
-    with pytest.raises(InputError, match=r"row 3: .* And 287 more\.$"):
+@for_each("head", ["Frage,Antwort", "question,Antwort", "index,n"])
+def test_a_table_with_headers_of_its_own_is_refused_with_what_is_there_and_what_to_write(
+    tmp_path, head
+):
+    path = tmp_path / "d.csv"
+    path.write_text(f"{head}\n" + "a,b\n" * 290)
+    first, second = head.split(",")
+    there = f"no text to look at; there are '{first}', '{second}'; .* --column output=COLUMN"
+    with pytest.raises(InputError, match=there) as caught:
         read([path])
+    assert str(caught.value).count("no text") == 1
+
+
+def test_a_sheet_of_results_and_the_rows_to_label_are_the_same_rows(tmp_path):
+    rows = [
+        {"ticket": f"T{n}", "Frage": f"Wo ist {n}?", "Antwort": f"- hier\r\n- {n}"}
+        for n in range(4)
+    ]
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: SCORED), rubric="Is it polite?")
+    out, columns = tmp_path / "r.xlsx", {"id": "ticket", "input": "Frage", "output": "Antwort"}
+    list(judge_many(judge, rows, out=out, columns=columns, progress=False))
+    first = [dict(zip(columns, row.values(), strict=True)) for row in rows[1:3]]
+    label = written(tmp_path / "r.label.jsonl", [{**row, "doubt": "unsure"} for row in first])
+    for files in ([out, label], [label, out]):
+        found = read(files)
+        assert sorted(row["id"] for row in found.rows) == ["T0", "T1", "T2", "T3"]
+        assert [len(run) for run in found.judges.values()] == [4]
+        assert found.problems == []
+
+
+def test_rows_of_two_files_are_one_where_their_texts_are_whatever_their_names(tmp_path):
+    twice = [{"input": "q", "output": text} for text in ("one", "two", "two")]
+    table = written(tmp_path / "d.jsonl", [{"id": n, **row} for n, row in enumerate(twice)])
+    named = written(tmp_path / "n.jsonl", [{"id": "x", **twice[0]}, {"id": "y", **twice[1]}])
+    assert [row["id"] for row in read([table, named]).rows] == ["0", "1", "2", "y"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,13 @@ from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs.run_files import requests_of
 from langchain_judges.runs.run_row import content_key
-from langchain_judges.runs.sources import Records, TableForm, kind_of_columns, source_of
+from langchain_judges.runs.sources import (
+    Records,
+    TableForm,
+    UnreadableTable,
+    kind_of_columns,
+    source_of,
+)
 from langchain_judges.runs.tables import records_of
 
 Row = Mapping[str, Any]
@@ -110,10 +117,22 @@ def read(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
     for path in paths:
         inside = [each for end in ("*.json", "*.jsonl") for each in sorted(path.glob(end))]
         for each in inside if path.is_dir() else [path]:
+            start = len(found.rows)
             for name, run in _read_file(found, each, columns).items():
                 own = f"{name} ({each.name})" if name in runs else name
                 runs[own], found.files[own] = run, each
+            _name_alike(found.rows, start)
     return collected(found, runs)
+
+
+def _name_alike(rows: list[Any], start: int) -> None:
+    """Name the rows of a file, from `start` on, as the one row before that has their texts."""
+    texts = [frozenset(content_key(row).items()) for row in rows]
+    times = [Counter(texts[:start]), Counter(texts[start:])]
+    names = {text: row.get("id") for text, row in zip(texts, rows[:start], strict=False)}
+    for place, text in enumerate(texts[start:], start):
+        if [each[text] for each in times] == [1, 1]:
+            rows[place] = {**rows[place], "id": names[text]}
 
 
 def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Collection:
@@ -165,12 +184,19 @@ def _read_file(
             return {}
     if records_of(path) != path:
         runs = read_run(path)
-        labels = {each.get("index"): each for run in runs.values() for each in run}
-        columns = columns or _judged_columns(path, labels.get(0) or {})
+        results = [each for run in runs.values() for each in run]
+        by_place = {each.get("index"): each for each in results}
+        by_content = {frozenset((each.get("content") or {}).items()): each for each in results}
+        columns = columns or _judged_columns(path, by_place.get(0) or {})
         for place, row in _rows_in(found, path, columns):
-            known = labels.get(place) or {}
-            texts = {n: v for n, v in row.items() if n in _OWN and n not in ANNOTATIONS}
-            found.rows.append(texts | {n: known[n] for n in ANNOTATIONS if n in known})
+            digests = (by_place.get(place) or {}).get("content") or {}
+            own = {n: v for n, v in row.items() if n in _OWN and n not in ANNOTATIONS}
+            own |= {n: _as_judged(own[n], digest) for n, digest in digests.items() if n in own}
+            # A sheet may have been sorted since.
+            known = by_content.get(frozenset(content_key(own).items())) or {}
+            found.rows.append(
+                own | {n: known[n] for n in ("id", *ANNOTATIONS) if known.get(n) is not None}
+            )
         return {n: run for n, run in runs.items() if all("verdict" in each for each in run)}
     first = next(islice(read_table(path), 1), {})
     is_run = isinstance(first.get("verdict"), Mapping)
@@ -184,14 +210,25 @@ def _read_file(
 def _judged_columns(path: Path, result: Row) -> Columns | None:
     """The columns of a table that hold the texts which the first result judged."""
     first: Row = next(iter(read_table(path)), {})
-    wanted = {(field, digest) for field, digest in (result.get("content") or {}).items()}
+    wanted: Row = result.get("content") or {}
     found = {
         field: column
         for column, cell in first.items()
-        for field, digest in wanted
-        if content_key({field: cell}) == {field: digest}
+        for field, digest in wanted.items()
+        if _is_of(_as_judged(cell, digest), digest)
     }
     return found if len(found) == len(wanted) > 1 else None
+
+
+def _is_of(text: object, digest: str) -> bool:
+    return content_key({"input": text}) == {"input": digest}
+
+
+def _as_judged(cell: object, digest: str) -> object:
+    r"""A cell as it was judged: a sheet has a quote before what is like a formula, and `\n`."""
+    texts = [cell, cell.removeprefix("'")] if isinstance(cell, str) else []
+    texts += [str(each).replace("\n", "\r\n") for each in texts]
+    return next((each for each in texts if _is_of(each, digest)), cell)
 
 
 def _rows_in(
@@ -200,9 +237,14 @@ def _rows_in(
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = source_of(path)
     records = Records(source, columns, kind_of_columns(source.records, columns))
+    textless: list[str] = []
+    place = -1
     for place, record in enumerate(source.records):
         try:
             row = records.row(record, place)
+        except UnreadableTable as exc:
+            found.problems.append(f"{path}: {exc}")
+            return
         except InputError as exc:
             found.problems.append(f"{path}, row {place + 1}: {exc}")
             continue
@@ -213,7 +255,14 @@ def _rows_in(
         if kind_in(row) in ("pair", "item"):
             yield place, row
         else:
-            found.problems.append(f"{path}, row {place + 1}: there is no text to look at")
+            textless.append(f"{path}, row {place + 1}: there is no text to look at")
+    if len(textless) == place + 1 > 0:
+        there = ", ".join(map(repr, record))
+        textless = [
+            f"{path}: there is no text to look at; there are {there}; name columns, as in "
+            "--column output=COLUMN, or output_a and output_b of pairs."
+        ]
+    found.problems += textless
 
 
 def _add_report(found: Collection, data: Row, path: Path) -> None:
