@@ -29,7 +29,7 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.cli.flags import RowFlags
-from langchain_judges.cli.row_files import checked_rows, judge_rows
+from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, judge_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
@@ -545,3 +545,64 @@ def test_the_instructions_of_an_agent_are_sent_by_what_stands_in_an_agent(path):
         as_evaluator(judge).evaluate_run(run, example)
     assert model.prompts[0].count("You are a pirate.") == 1
     assert model.prompts[0].index("You are a pirate.") < model.prompts[0].index("Where is it?")
+
+
+# ---- what people know of a row is read alike on every path
+
+ASKED = {"input": "Where is it?"}
+SIDES = {"output_a": "In Kyiv.", "output_b": "In Oslo."}
+KNOWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a label": ({**SIDES, "label": "model_b"}, {"label": "B"}),
+    "an empty label": ({**SIDES, "label": ""}, {}),
+    "a label by criterion": ({**SIDES, "label.tone": "A"}, {"labels": {"tone": "A"}}),
+    "votes": ({**SIDES, "human_votes": ["A>B", "c"]}, {"human_votes": ["A", "tie"]}),
+    "systems": ({**SIDES, "systems": '["x", "y"]'}, {"systems": ["x", "y"]}),
+    "the better text": ({"chosen": "In Kyiv.", "rejected": "In Oslo."}, {"label": None}),
+}
+
+
+@for_each("known", KNOWN)
+@for_each("path", ["rows", "frame", ".jsonl", ".json"])
+def test_what_people_know_of_a_pair_is_read_alike_on_every_path(path, known, tmp_path):
+    given, read = KNOWN[known]
+    row, judge = {**ASKED, **given, "id": "1"}, create_relative_judge(for_kyiv())
+    tables = {"rows": [row], "frame": pd.DataFrame([row])}
+    table: Any = tables[path] if path in tables else written(row, tmp_path / f"table{path}")
+    [result] = judge_many(judge, table)
+    names = ("label", "labels", "human_votes", "systems")
+    found = {name: result[name] for name in names if result.get(name)}
+    preference = result["verdict"]["preference"]
+    assert preference in ("A", "B")
+    # The slots of a better text are drawn, and its label with them.
+    assert found == (read if known != "the better text" else {"label": preference})
+
+
+def for_kyiv():
+    """A model that prefers what is in Kyiv, wherever it stands."""
+    first = re.compile(r"<response-1-\w+>\s*In Kyiv")
+    return FakeChatModel(
+        replies=lambda prompt: {
+            "explanation": "e",
+            "preference": "1" if first.search(prompt) else "2",
+        }
+    )
+
+
+@for_each(
+    "wrong",
+    [{"label": "huh"}, {"category": ["a"]}, {"human_votes": ["A", 3]}, {"group": {"x": 1}}],
+)
+@for_each("path", ["rows", "frame", "command"])
+def test_annotations_that_cannot_be_used_are_told_by_one_rule(path, wrong, caplog, tmp_path):
+    row = {**ASKED, **SIDES, **wrong}
+    if path == "command":
+        with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be"):
+            check_labelled_pair(row)
+        return
+    rows = [row, {**row, "input": "And now?"}]
+    caplog.clear()
+    table: Any = rows if path == "rows" else pd.DataFrame(rows)
+    results = list(judge_many(create_relative_judge(for_kyiv()), table))
+    assert [each["verdict"]["preference"] for each in results] == ["A", "A"]
+    [told] = [each.getMessage() for each in caplog.records]
+    assert f"Row 0 is judged, but its annotations cannot be used: `{next(iter(wrong))}`" in told

@@ -259,7 +259,7 @@ class Second(JudgeMiddleware):
 
 
 def judge_that_sees(model, by):
-    needs = {"needs": "instructions"} if by == "needs" else {}
+    needs: Any = {"needs": "instructions"} if by == "needs" else {}
     judge = create_rubric_judge(model, rubric="Does it keep to its role?", **needs)
     return JudgeMiddleware(judge, system=by == "system", max_revisions=0)
 

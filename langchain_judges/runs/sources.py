@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -18,6 +19,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.checks import (
     ANNOTATIONS,
     RowKind,
+    check_annotations,
     check_pair,
     check_task,
     kind_in,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from langsmith import Client
     from pandas import DataFrame
 
+_LOGGER = logging.getLogger(__name__)
 # One record as its source has it.
 SourceRecord = Mapping[str, Any]
 # Rows of pairs (`Row`), or items (`Item`), as plain dictionaries.
@@ -67,6 +70,7 @@ class TableForm:
     Attributes:
         labels: The spelling of a label → A, B or tie; None for the usual spellings.
         seed: For shuffled slots.
+        takes: What the judge takes, if known: for items a text is not chosen over another.
 
     Raises:
         OptionError: `columns` names no field of a row.
@@ -75,6 +79,7 @@ class TableForm:
     columns: Columns | None = None
     labels: Mapping[Any, str] | None = None
     seed: int = 0
+    takes: str | None = None
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}
@@ -144,7 +149,8 @@ class TableForm:
                 row[field] = read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
-        if "chosen" in row and "rejected" in row and kind_in(row) != "pair":
+        is_pair = self.takes != "item" and kind_in(row) != "pair"
+        if "chosen" in row and "rejected" in row and is_pair:
             better, worse = row.pop("chosen"), row.pop("rejected")
             if better is None or worse is None:
                 raise InputError("`chosen` or `rejected` is missing")
@@ -163,7 +169,7 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
         known = json.loads(known)
     if not isinstance(known, Mapping):
         raise InputError(f"`labels` must be labels by criterion, got {known!r}")
-    columns = [name for name in row if name.startswith(_CRITERION)]
+    columns = [name for name in row if str(name).startswith(_CRITERION)]
     labels = {name.removeprefix(_CRITERION): row.pop(name) for name in columns}
     if columns or "labels" in row:
         filled = {name: label for name, label in labels.items() if label not in (None, "")}
@@ -368,13 +374,18 @@ class Records:
             raise InputError(f"a row must be an object, got {type(record).__name__}")
         if self._read is None:
             if (form := self.form_of(record)) is None:
-                self._read = lambda row, _: plain_row(row)
+                self._read = self._own_row
             else:
                 self._read = form.cell_row if self.source.is_table else form.row
         row = self._read(record, index)
         if self.source.check:
             self.source.check(row)
         return row
+
+    def _own_row(self, record: SourceRecord, index: int) -> dict[str, Any]:
+        """A row whose fields have their names, with its id of any type."""
+        row = TableForm(takes=self.takes).row(record, index)
+        return {**row, "id": record["id"]} if "id" in record else row
 
     def form_of(self, first: Mapping[str, object]) -> TableForm | None:
         """Form by which columns become fields; None for rows whose fields have their names.
@@ -392,7 +403,8 @@ class Records:
         except InputError as exc:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
-        return TableForm(columns) if columns or is_table or self.source.is_file else None
+        is_read = columns or is_table or self.source.is_file
+        return TableForm(columns, takes=takes) if is_read else None
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
@@ -472,6 +484,7 @@ class RowReader:
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
+        self._warned = False
         # Kind of the last good row; before the first, what the judge says it takes.
         self._kind: RowKind = "item" if records.takes == "item" else "pair"
 
@@ -528,9 +541,20 @@ class RowReader:
             check_task(row)
         elif kind == "pair":
             check_pair(row)
+        self._check_annotations(row, index)
         json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
         self._kind = kind
         return row
+
+    def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
+        """Warn of the first row whose annotations cannot be counted; it is judged."""
+        try:
+            check_annotations(row)
+        except InputError as exc:
+            if not self._warned:
+                told = "Row %s is judged, but its annotations cannot be used: %s"
+                _LOGGER.warning(told, index, exc)
+            self._warned = True
 
     def _key(self, content: Mapping[str, object]) -> str:
         """A row's key under this judge; in a file, a repeated key gets a number."""
