@@ -16,7 +16,8 @@ from rich.segment import Segment
 from langchain_judges.errors import STEERING
 
 # What begins a formula, in full width too.
-_FORMULA = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r]")
+_BLANK = r"\s\u200b-\u200f\u2060\ufeff"
+_FORMULA = re.compile(rf"[{_BLANK}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[{_BLANK}]*?[\t\r]")
 # Numbers, and dashes that stand for nothing.
 _HARMLESS = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+\-\s]*", re.I)
 

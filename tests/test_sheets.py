@@ -128,10 +128,12 @@ def test_own_cells_stay_as_they_came_on_request_and_else_it_is_said(tmp_path, ca
     assert record.getMessage().startswith("s.csv: 2 of")
 
 
-@given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@].*"))
+@given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@\t\r].*"))
 def test_no_text_becomes_a_formula(text):
-    bare = re.sub(r"[\s\u200b-\u200f\u2060\ufeff]", "", inert_cell(text))
+    cell = inert_cell(text)
+    bare = re.sub(r"[\s\u200b-\u200f\u2060\ufeff]", "", cell)
     assert bare[:1] not in ("=", "@", "+", "-") or not bare.strip("+-0123456789.eE")
+    assert not bare.strip("+-") or cell.lstrip(" \u200b\ufeff")[:1] not in ("\t", "\r")
 
 
 def test_a_data_frame_of_torn_texts_can_be_written(tmp_path):
