@@ -162,9 +162,16 @@ def test_no_file_of_the_user_becomes_one_of_replies(make, tmp_path_factory, monk
     assert after == before
 
 
-def test_results_are_for_their_owner_alone(tmp_path):
+def test_what_a_run_or_a_memory_keeps_is_for_its_owner_alone(tmp_path):
+    remembered(tmp_path / "m.db")
     judged(records=tmp_path / "r.jsonl")
-    assert stat.S_IMODE((tmp_path / "r.jsonl").stat().st_mode) == 0o600
+    with SqliteSaver.from_conn_string(str(tmp_path / "s")) as saver:
+        judge(checkpointer=saver).invoke(ROWS[0], {"configurable": {"thread_id": "t"}})
+    run = judge_many(judge(), ROWS, out=tmp_path / "o.csv", progress=False)
+    next(run)  # its draft and its replies are there
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    del modes["s"]  # LangGraph's own
+    assert set(modes.values()) == {0o600, 0o700}
 
 
 @pytest.fixture

@@ -235,6 +235,8 @@ def test_a_path_that_is_no_file_is_refused(path):
 def test_a_tilde_is_the_home_of_the_user(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert filled(path="~/here/m").path == tmp_path / "here" / "m"
+    monkeypatch.chdir(tmp_path)
+    assert str(filled(path="~no.such.user/m").path) == "~no.such.user/m"
 
 
 def test_a_folder_is_refused_and_nothing_beside_a_store_is_touched(tmp_path):

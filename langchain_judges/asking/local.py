@@ -82,7 +82,7 @@ def local_model(path: str | None = None) -> BaseChatModel:
 
 def _model_file(path: str | None) -> Path:
     if path is not None:
-        file = Path(path).expanduser().resolve()
+        file = Path(os.path.expanduser(path)).resolve()
         if not file.is_file():
             raise ModelSetupError(f"There is no model file at {file}.")
         return file

@@ -80,7 +80,7 @@ def file_of(path: object) -> Path | None:
         raise OptionError(
             f"`path` must be a file of this machine, or None for one in memory, got {path!r}"
         )
-    return Path(name).expanduser()
+    return Path(os.path.expanduser(name))
 
 
 @contextmanager
@@ -283,6 +283,7 @@ def _make(path: Path) -> None:
             raise OutputError(f"{beside} is in the way of a new {path.name}, and is not ours")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
         blank = _connection(str(draft))
         blank.executescript(_SQL_SCHEMA)
         blank.close()

@@ -100,7 +100,7 @@ class TableOut:
                 more rows; another run writes it; or the folder cannot be written to.
         """
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._lock = locked_folder(self._folder, self._path)
             self._mark = mark
             if self._path.exists():
