@@ -15,7 +15,7 @@ import pytest
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
 from langchain_judges.report.compared_systems import Duel
-from langchain_judges.runs.summary import Summary, conclusion
+from langchain_judges.runs.summary import Summary, conclusion, is_open
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
@@ -73,6 +73,16 @@ def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_syste
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it(counts, parts):
     (sentence,) = conclusion(pairs(*counts), ["v1", "v2"])
     assert [part for part in parts if part not in sentence] == []
+
+
+@for_each(
+    "counts, asked_on",
+    [((16, 24), True), ((4, 26), False), ((7, 7), True), ((0, 0, 5), True), ((0, 0), False)],
+)
+def test_pairs_that_settle_nothing_are_offered_for_labelling_also_where_all_are_ties(
+    counts, asked_on
+):
+    assert is_open(pairs(*counts)) == asked_on
 
 
 def test_sentences_are_those_of_an_independent_calculation_on_random_tables():

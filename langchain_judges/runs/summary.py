@@ -315,10 +315,10 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
 
 def is_open(summary: Summary) -> bool:
     """Whether a run of pairs does not settle which system is better."""
-    decided = summary.preferences["A"] + summary.preferences["B"]
-    if summary.wrote or summary.labels or not decided:
+    if summary.wrote or summary.labels or not summary.preferences.total():
         return False
-    return interval_of(max(summary.preferences[side] for side in "AB"), decided)[0] <= 0.5
+    wins = [summary.preferences[side] for side in "AB"]
+    return not any(wins) or interval_of(max(wins), sum(wins))[0] <= 0.5
 
 
 def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
