@@ -210,6 +210,9 @@ REFUSED = {
     "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
     "show faithfulness": "did you mean 'groundedness'?",
     "judge items.jsonl --model m --preset politness --method rubric": "did you mean 'tone'?",
+    "judge pairs.jsonl --model m --rubric Tone?": "of the judge: --set rubric=VALUE",
+    "judge pairs.jsonl --model m --budget=4": "did you mean '--max-dollars'?",
+    "label pairs.jsonl -o l.jsonl --limit 4": "did you mean '--max-rows'?",
     "jugde pairs.jsonl": "There is no command 'jugde'; did you mean 'judge'?",
     "rank pairs.jsonl": "did you mean 'compare'?",
 }

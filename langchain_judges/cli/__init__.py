@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +34,15 @@ COMMANDS = {
 class Command(TyperCommand):
     """A command whose help ends with examples, and whose refusals name its flags."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; a flag of another name is refused with the name that it has here."""
+        flags = {each for param in self.params for each in param.opts}
+        named = (word.partition("=")[0] for word in args if word.startswith("--"))
+        for flag in named:
+            if flag not in flags and (hint := _flag_for(flag, flags)):
+                ctx.fail(f"There is no flag {flag}; {hint}")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         from langchain_judges.cli.messages import CONTEXT, INTERRUPTED, FlagWarnings, say
@@ -53,6 +63,27 @@ class Command(TyperCommand):
         with formatter.section("Examples"):
             for example in str(self.epilog).split("\n"):
                 formatter.write(f"  {example.strip()}\n")
+
+
+# What other tools call a flag.
+_FLAGS = {
+    "--budget": "--max-dollars",
+    "--jobs": "--concurrency",
+    "--limit": "--max-rows",
+    "--max-concurrency": "--concurrency",
+    "--output": "--out",
+    "--workers": "--concurrency",
+}
+
+
+def _flag_for(flag: str, flags: Collection[str]) -> str:
+    """What a flag is called here; an option of a judge is set by `--set`."""
+    from langchain_judges.methods.registry import METHODS
+
+    name = flag.removeprefix("--").replace("-", "_")
+    if "--set" in flags and any(name in kind.defaults() for kind in METHODS.values()):
+        return f"{name} is an option of the judge: --set {name}=VALUE."
+    return did_you_mean(flag, flags, {o: n for o, n in _FLAGS.items() if n in flags}).strip()
 
 
 class Commands(TyperGroup):
