@@ -1,6 +1,7 @@
-"""Public sets that the studies read: those of the package, summaries, and the two below.
+"""Public sets that the studies read: those of the package, summaries, and the three below.
 
-CogEval is for judges of one text, CommonGen-hard lists concepts to write with.
+CogEval is for judges of one text, CommonGen-hard lists concepts to write with, and FastChat has
+the questions of MT-Bench with reference answers.
 """
 
 from __future__ import annotations
@@ -116,11 +117,33 @@ def commongen_hard(
         yield {"id": f"commongen_hard:{record['idx']}", "concepts": whole}
 
 
+def mt_bench_questions(source: Source, seed: int) -> RowStream:
+    """Read the 80 questions with their reference answers; there are no answers to judge.
+
+    FastChat has them in `fastchat/llm_judge/data/mt_bench`.
+    """
+    references: dict[int, list[str]] = {}
+    answers = ("reference_answers_gpt4.jsonl", "reference_answer/gpt-4.jsonl")
+    if any(map(source.has, answers)):
+        for record in source.lines(*answers):
+            references[record["question_id"]] = record["choices"][0]["turns"]
+    for record in source.lines("questions.jsonl", "question.jsonl"):
+        number = record["question_id"]
+        yield {
+            "id": f"mtbench:{number}",
+            "input": [{"role": "user", "content": turn} for turn in record["turns"]],
+            "category": record["category"],
+            "group": str(number),
+            "references": references.get(number, []),
+        }
+
+
 SETS: Mapping[str, Callable[..., RowStream]] = {
     "bbc2022": partial(summaries.news, dataset="bbc2022"),
     "cnn2022": partial(summaries.news, dataset="cnn2022"),
     "cogeval": cogeval,
     "commongen_hard": commongen_hard,
+    "fastchat_mtbench": mt_bench_questions,
     "goyal_news2022": summaries.news,
     "summeval12": summaries.summeval,
     "summeval16": summaries.summeval,
@@ -142,6 +165,6 @@ def load(
     if name not in SETS:
         return datasets.load(name, path, seed=seed, **options)
     source = Source(name, None if path is None else Path(path))
-    is_summary = name not in ("cogeval", "commongen_hard")
+    is_summary = name not in ("cogeval", "commongen_hard", "fastchat_mtbench")
     task = {"task_kind": "summary"} if is_summary else {}
     return [datasets.with_texts(row) | task for row in SETS[name](source, seed, **options)]

@@ -9,13 +9,12 @@ clone of the source.
 | name | rows | licence |
 |---|---|---|
 | `mtbench_human200` | 200 pairs of MT-Bench, majority labels, turn 1 | MIT; votes CC BY 4.0 |
-| `fastchat_mtbench` | 80 questions, 30 references | Apache-2.0 |
 | `llmbar` | 419, objective labels | MIT |
 | `pandalm` | 999, three votes each | Apache-2.0 |
 | `hh_helpful` | 2,354 (test) | MIT |
 
-Sources: princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM and anthropics/hh-rlhf on
-GitHub. What else the papers' studies read is in `cookbook/study/sets.py`.
+Sources: princeton-nlp/LLMBar, WeOpenML/PandaLM and anthropics/hh-rlhf on GitHub. What else the
+papers' studies read is in `cookbook/study/sets.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from langchain_judges.runs.sources import RowStream, TableForm, shown
 __all__ = ["knows", "load", "names", "rows"]
 
 _SETS: dict[str, Callable[[Source, int], RowStream]] = {
-    "fastchat_mtbench": pairs.mt_bench_questions,
     "hh_helpful": pairs.hh,
     "hh_helpful_test": pairs.hh,
     "llmbar": pairs.llmbar,
@@ -61,7 +59,7 @@ def load(
     Args:
         name: One of `names()`; small and capital letters, `-` and `_` are the same.
         path: A folder with the set, a clone of its source, or one of its files.
-        seed: Of the slots.
+        seed: For shuffled slots.
 
     Raises:
         OptionError: The name is unknown, or the set cannot be found.

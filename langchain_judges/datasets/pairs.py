@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,14 +75,6 @@ def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
     }
 
 
-def plurality(votes: Sequence[Preference]) -> Preference:
-    """The most frequent vote; votes that tie are a tie."""
-    counts = Counter(votes).most_common(2)
-    if len(counts) > 1 and counts[0][1] == counts[1][1]:
-        return "tie"
-    return counts[0][0]
-
-
 def llmbar(source: Source, seed: int) -> RowStream:
     """Read LLMBar: 419 pairs with an objective label; the subset is the category.
 
@@ -114,6 +105,9 @@ def pandalm(source: Source, seed: int) -> RowStream:
         source: A folder with `pandalm_testset.jsonl.gz`, or a clone of WeOpenML/PandaLM.
         seed: Not used: the source mixes the slots.
     """
+    # Loaded on use, for the metrics load numpy.
+    from langchain_judges.metrics.agreement import majority_vote
+
     for item in source.lines("pandalm_testset.jsonl.gz", "data/testset-v1.json"):
         # The source writes a missing input as NaN.
         context = item["input"] if isinstance(item["input"], str) else ""
@@ -126,7 +120,7 @@ def pandalm(source: Source, seed: int) -> RowStream:
             "input": task,
             "output_a": _response_text(item["response1"]),
             "output_b": _response_text(item["response2"]),
-            "label": plurality(preferences),
+            "label": majority_vote(preferences),
             "human_votes": preferences,
             "group": digest(task),
             "category": item["motivation_app"],
@@ -152,27 +146,6 @@ def mt_bench_200(source: Source, seed: int) -> RowStream:
         if item.get("reference"):
             row["reference"] = item["reference"]
         yield row
-
-
-def mt_bench_questions(source: Source, seed: int) -> RowStream:
-    """Read the 80 questions with their reference answers; there are no answers to judge.
-
-    FastChat has them in `fastchat/llm_judge/data/mt_bench`.
-    """
-    references: dict[int, list[str]] = {}
-    answers = ("reference_answers_gpt4.jsonl", "reference_answer/gpt-4.jsonl")
-    if any(map(source.has, answers)):
-        for record in source.lines(*answers):
-            references[record["question_id"]] = record["choices"][0]["turns"]
-    for record in source.lines("questions.jsonl", "question.jsonl"):
-        number = record["question_id"]
-        yield {
-            "id": f"mtbench:{number}",
-            "input": [{"role": "user", "content": turn} for turn in record["turns"]],
-            "category": record["category"],
-            "group": str(number),
-            "references": references.get(number, []),
-        }
 
 
 def hh(source: Source, seed: int) -> RowStream:
