@@ -89,7 +89,10 @@ def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     assert report["agreement.sign_of_sum.wrong"] == 0.75
     assert report["agreement.mean_of_orders.wrong"] == pytest.approx((2 + 1 + 1 + 1) / 8)
     both: Any = trust_columns(rows, [("ab", "ba"), "ab"], "ann", order_rule=rule)
-    assert {each.name for each in both.reports} == {"ab + ba", "ab"}
+    assert {each.name for each in both.reports} == {
+        "ab (text A first) and ba (text B first)",
+        "ab",
+    }
 
 
 def test_two_orders_are_of_pairs():
@@ -143,8 +146,10 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
     report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
     assert "tie" not in report.sentence
     assert report.sample.labels == [0, 1] * 10 + [None] * 4
-    said = "On 4 rows no label has a majority; each person's answer counts in part; on the 20 "
-    assert report.sentence.count(said) == 1
+    said = (
+        "On 4 rows no label has a majority; each person's answer counts in part; on the other "
+    )
+    assert report.sentence.count(f"{said}20 rows") == 1
     assert report.left_out == ""
     assert report["agreement.people"] == pytest.approx(20 / 24)
 

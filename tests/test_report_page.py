@@ -85,8 +85,8 @@ def test_page_markdown_and_terminal_show_one_table_and_one_step():
     # Of 30 rows five are not judged; three answers each, of which each pair of people is one.
     rows_of = {line.title: line.rows for line in overview(trust_report)}
     assert rows_of["Agreement with people"].endswith("; 5 rows not judged, counted as wrong")
-    assert rows_of["Ties"] == "25 rows; 5 rows not judged, left out"
-    assert rows_of["Not judged"] == "30 rows"
+    assert rows_of["Ties"] == "10 of 25 rows; 5 rows not judged, left out"
+    assert rows_of["Not judged"] == "5 of 30 rows"
     for shown in (page, terminal, summary):
         assert next_step(trust_report).command in shown
 
@@ -125,18 +125,37 @@ def test_a_judge_that_takes_one_position_is_told_so_first():
     assert next_step(found).sentence.startswith(f"{said} ties. Change one thing: ")
     always = report.trust(run_of([("B", "A")] * 20), data_of(["A", "B"] * 10))
     said = f"it takes the text shown last in 100{NBSP}% of answers, so every pair ends as a tie"
-    assert always.uses["averages"].text.startswith(f"No: {said}. A's win rate is 50")
+    assert always.uses["averages"].text.startswith(f"No: {said}. So its figure says nothing, ")
     assert always.uses["averages"].brief == said
 
 
-def test_the_next_step_says_what_new_labels_settle_and_what_they_do_not():
-    votes = [["A", "A"], ["B", "B"]] * 30
-    right = report.trust(run_of(["A", "B"] * 21 + ["B", "A"] * 9), data_of(votes))
-    assert {use: each.word for use, each in right.uses.items()}["person"] == "no"
-    step = next_step(right).text.partition("; ")[2]
-    assert step == "that is likely to settle single verdicts, not averages over many rows" + (
-        "; still no: in place of a person."
-    )
+# A judge that is no equal of a person: labels would settle its single verdicts as no, or yes.
+@for_each(
+    ("rows", "wrong", "leaning", "step"),
+    [
+        (
+            30,
+            9,
+            "no",
+            "Change one thing: a stronger model or criteria; not good enough: in place",
+        ),
+        (
+            60,
+            9,
+            "yes",
+            "Label 1,400 new rows like these; that is likely to settle single verdicts",
+        ),
+    ],
+)
+def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, leaning, step):
+    run = run_of(["A", "B"] * (rows - wrong) + ["B", "A"] * wrong)
+    found = report.trust(run, data_of([["A", "A"], ["B", "B"]] * rows))
+    assert (found.uses["person"].word, found.uses["single"].word) == ("no", "not yet")
+    settles = f" more labels are likely to settle it: as it looks, {leaning}."
+    assert found.uses["single"].more.endswith(settles)
+    assert next_step(found).text.startswith(step)
+    end = " (as it looks, yes), not averages over many rows; still no: in place of a person."
+    assert next_step(found).text.endswith(end) == (leaning == "yes")
 
 
 def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():

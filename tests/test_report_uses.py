@@ -76,7 +76,9 @@ def test_a_system_that_is_far_off_makes_averages_a_no():
         "z": pytest.approx(0.5),
         "x": 0,
     }
-    assert "Too far off for" in answer.text
+    off = f"too far off for y (−50.0{NBSP}points), z (+50.0{NBSP}points)"
+    assert f". By itself {off}; clearly near enough for 0 of 3. " in answer.text
+    assert answer.brief == off
 
 
 @for_each("unit, scale, places", [("number", 1, 2), ("points", 100, 1)])
@@ -151,10 +153,8 @@ def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
     run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
     answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
     assert answer.number.result == 0.25
-    assert (
-        "Of 200: 100 half wrong (only one side says tie; half of each counts, but no agreement)"
-        in answer.text
-    )
+    half = "half wrong (only the judge or only people say tie; counts half, but no agreement)"
+    assert f"Of 200: 100 {half}" in answer.text
 
 
 def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():
@@ -221,7 +221,7 @@ def judged_systems(same: bool):
 def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
     answer = uses(*judged_systems(same))["ordering"]
     assert answer.word == word
-    ranking = "the ranking by the labels has 1 step; the judge has"
+    ranking = "the ranking by the labels has 1 step from one system to the next; the judge has"
     assert f"{ranking} {int(same)} of them clearly the same way (80{NBSP}% " in answer.text
     assert f" are asked for), {int(not same)} clearly turned round, 0 not clear" in answer.text
     assert ("turned are x before y" in answer.text) != same
@@ -357,8 +357,8 @@ def test_the_next_labels_are_those_of_the_nearest_answer():
     found.uses["averages"] = replace(found.uses["averages"], labels=1700)
     step = next_step(found)
     assert step.text == (
-        "Label 28 new rows like these; that is likely to settle single verdicts, not averages "
-        "over many rows (about 1,700)."
+        "Label 28 new rows like these; that is likely to settle single verdicts (as it looks, "
+        "yes), not averages over many rows (about 1,700)."
     )
     assert step.command.endswith("--max-rows 28")
 
@@ -369,8 +369,8 @@ def test_what_labels_do_not_change_is_said_beside_what_they_settle():
     found.uses["person"] = replace(found.uses["person"], word="no")
     found.uses["ordering"] = replace(found.uses["ordering"], word="no")
     assert next_step(found).text == (
-        "Label 28 new rows like these; that is likely to settle single verdicts; still no: in "
-        "place of a person and putting systems in order."
+        "Label 28 new rows like these; that is likely to settle single verdicts (as it looks, "
+        "yes); still no: in place of a person and putting systems in order."
     )
 
 
@@ -418,7 +418,7 @@ def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
         answer = uses(run_of(labels), data)["ordering"]
         assert answer.word == word
         assert len(answer.parts) == 6
-        assert ("More rows of the steps that are not clear" in answer.text) == (
+        assert ("Label more rows of systems whose order is not clear: " in answer.text) == (
             word == "not yet"
         )
 
@@ -436,7 +436,7 @@ def test_rows_on_which_people_differ_count_and_are_told():
     assert answer.word == "not yet"
     assert both.wrong.result == pytest.approx(58 / 300)
     assert "On 116 rows no label has a majority; each person's" in answer.text
-    assert f"on the 184 others 0{NBSP}%" in answer.text
+    assert f"on the other 184 rows 0{NBSP}%" in answer.text
     assert "Rows: all 300" in answer.text
 
 

@@ -168,6 +168,7 @@ class UseAnswer:
         basis: How many of the rows it rests on, and why others are out.
         brief: The number in a few words, for a table.
         parts: The same number by system or category, furthest from 0 first; or by what it says.
+        leaning: The answer that more labels most likely give.
     """
 
     use: Use
@@ -180,6 +181,7 @@ class UseAnswer:
     basis: str = ""
     brief: str = ""
     parts: tuple[Number, ...] = ()
+    leaning: Word = "not yet"
 
     @property
     def title(self) -> str:
@@ -191,7 +193,7 @@ class UseAnswer:
         """The labels that would settle it, or what else is needed, in a sentence."""
         if self.missing:
             return f"{self.missing}."
-        return labels_text(self.labels) if self.word == "not yet" else ""
+        return labels_text(self.labels, self.leaning) if self.word == "not yet" else ""
 
     @property
     def text(self) -> str:
@@ -231,6 +233,11 @@ def decided(result: Result, limit: tuple[float, float]) -> Word:
     if limit[0] <= low and high <= limit[1]:
         return "yes"
     return "no" if high < limit[0] or low > limit[1] else "not yet"
+
+
+def leaning_of(result: Result, limit: tuple[float, float]) -> Word:
+    """Yes or no by a value without its interval."""
+    return "yes" if limit[0] <= result <= limit[1] else "no"
 
 
 def labels_to_settle(
@@ -300,13 +307,16 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
     if word == "not yet":
         labels = labels_to_settle(number.result, limit)
         missing = "" if number.result.interval else "More labels, before anything can be said"
-    return UseAnswer(use, word, reason, number, limit, labels, missing, basis, brief, parts)
+    leaning = leaning_of(number.result, limit)
+    own: Any = {"labels": labels, "missing": missing, "basis": basis, "brief": brief}
+    return UseAnswer(use, word, reason, number, limit, parts=parts, leaning=leaning, **own)
 
 
-def labels_text(labels: int | None) -> str:
+def labels_text(labels: int | None, leaning: str = "") -> str:
     """Sentence about how many labels would settle something; None: more than anybody gives."""
     if labels:
-        return f"About {labels:,} more labels are likely to settle it."
+        seen = f": as it looks, {leaning}" if leaning else ""
+        return f"About {labels:,} more labels are likely to settle it{seen}."
     return f"Even {MOST_LABELS:,} more labels may not settle it."
 
 
@@ -335,6 +345,11 @@ def two_texts(one: float, other: float, unit: NumberUnit) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
+def plus(number: Number) -> str:
+    """The sign of a positive difference that has none in its unit."""
+    return "+" if number.unit == "number" and number.result > 0 else ""
+
+
 def difference_text(number: Number, beside: str = "") -> str:
     """A difference with its range; where nothing is found, how far it could be off.
 
@@ -344,7 +359,6 @@ def difference_text(number: Number, beside: str = "") -> str:
     """
     interval = number.result.interval
     if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
-        sign = "+" if number.unit == "number" and number.result > 0 else ""
-        return f"{sign}{with_range(number)}{beside and f' compared with {beside}'}"
+        return f"{plus(number)}{with_range(number)}{beside and f' compared with {beside}'}"
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
     return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"

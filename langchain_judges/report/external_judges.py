@@ -50,7 +50,12 @@ def trust_columns(
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
     specs = list(judge) if isinstance(judge, list) else [cast("JudgeColumn", judge)]
-    judges = {spec if isinstance(spec, str) else " + ".join(spec): spec for spec in specs}
+    judges = {
+        spec
+        if isinstance(spec, str)
+        else f"{spec[0]} (text A first) and {spec[1]} (text B first)": spec
+        for spec in specs
+    }
     people = [label] if isinstance(label, str) else list(label)
     sources = [s for spec in specs for s in ([spec] if isinstance(spec, str) else spec)]
     for name in [*sources, *people]:

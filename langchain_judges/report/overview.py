@@ -70,8 +70,9 @@ class Measured:
         """How to read the table."""
         return (
             "In parentheses: where the true figure may lie, "
-            f"{percent(self.sample.confidence)} times in 100. Yes or no: all of it is on one "
-            "side of the limit; not yet: the limit lies inside."
+            f"{percent(self.sample.confidence)} times in 100. Yes or no: the whole range is on "
+            "one side of the limit; not yet: the limit lies inside it. Where something else "
+            "decides, the line says what."
         )
 
 
@@ -126,7 +127,7 @@ _LACKS = {"fewer_than_two_votes": "without two answers", "no_label": "without a 
 # What a number counts, where it does not count rows.
 _COUNTED = {
     "agreement.votes.wrong": "answer of people",
-    "agreement.people": "pair of people",
+    "agreement.people": "pair of answers",
     "bias.first_slot_rate": "answer",
 }
 
@@ -136,14 +137,18 @@ def _table_line(title: str, number: Number, sample: Sample) -> Line:
     if math.isnan(result):
         return Line(title, "", f"unknown: {result.reason}", "")
     one, *of = _COUNTED.get(number.key, "row").split(" ", 1)
-    rows = " ".join([counted(result.n, one), *of])
+    rows, hits = " ".join([counted(result.n, one), *of]), result * result.n
+    if number.unit == "share" and abs(hits - round(hits)) < 1e-6:
+        rows = f"{round(hits):,} of {rows}"
     rows += "" if number.key == "failures.abstained.labelled" else sample.in_groups
     for reason, out in result.n_failed.items():
         why = _LACKS.get(reason, "not judged")
         as_wrong = reason not in _LACKS and number.key.endswith(".wrong")
         ending = "counted as wrong" if as_wrong else "left out"
         rows += f"; {counted(out, 'row')} {why}, {ending}"
-    return Line(title, "", with_range(number), rows)
+    # What happened on these rows is no estimate, and needs no range.
+    counts = number.section == "failures"
+    return Line(title, "", percent_text(result) if counts else with_range(number), rows)
 
 
 def table_text(report: Measured) -> str:
@@ -190,11 +195,14 @@ def next_step(report: Measured) -> NextStep:
         return mend
     if report.headline.result.n and sample.divided > len(sample.rows) / 5:
         return _sharpen_for_people(report)
-    labels = [each.labels for each in uses.values() if each.labels]
-    if "no" in (words["single"], words["averages"]) and sample.mistakes:
+    helped = [each for each in uses.values() if each.labels or each.missing]
+    # Labels that most likely end in a no are no reason to go on with a judge.
+    hopeful = [each for each in helped if each.missing or each.leaning == "yes"]
+    doomed = helped and not hopeful
+    if (doomed or "no" in (words["single"], words["averages"])) and sample.mistakes:
         return _mend_mistakes(report)
-    helps = any(each.labels or each.missing for each in uses.values())
-    if helps or set(words.values()) == {"not measured"}:
+    if helped or set(words.values()) == {"not measured"}:
+        labels = [each.labels for each in hopeful or helped if each.labels]
         return _label_counts(report, min(labels, default=0))
     if {"not yet", "no"} & {*words.values()}:
         return _mend_mistakes(report)
@@ -248,6 +256,7 @@ def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
     for each in uses:
         near = each.labels and each.labels <= number
         far = f" (about {each.labels:,})" if each.labels and not near else ""
+        far = f" (as it looks, {each.leaning})" if near and not each.missing else far
         key = ("first" if each.missing else "settled") if near else each.word
         names.setdefault(key, []).append(each.title.lower() + far)
     still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
@@ -307,10 +316,13 @@ def _mend_mistakes(report: Measured) -> NextStep:
         command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
     what = "a stronger model or a clearer rubric" if sample.rated else what
-    worst = min(report.uses.values(), key=lambda u: (u.word != "no", u.use != "single"))
-    why = f"{worst.title.lower()}: {worst.brief or worst.reason}"
+    bad = [use for use in report.uses.values() if use.word == "no"]
+    bad = bad or [report.uses["single"]]
+    why = "; ".join(f"{use.title.lower()}, {use.brief or use.reason}" for use in bad)
     step = f"Change one thing: {what}"
-    text = f"{slot[0].upper()}{slot[1:]}. {step}." if slot else f"{step}; {why}."
+    text = (
+        f"{slot[0].upper()}{slot[1:]}. {step}." if slot else f"{step}; not good enough: {why}."
+    )
     return NextStep(text, command, names)
 
 

@@ -167,7 +167,7 @@ class Sample:
         if self.pairs:
             judge = [preference_points([a] if a is not None else []) for a in self.answers]
             people = [preference_points(target) for target in self.targets]
-            return judge, people, "A's win rate", 1.0
+            return judge, people, "Text A's win rate", 1.0
         if self.rated:
             return self.answers, self.ratings, "The mean rating", self.scale
         rare = self.rare_label

@@ -20,6 +20,7 @@ from langchain_judges.report.answers import (
     decided,
     difference_text,
     labels_to_settle,
+    leaning_of,
     percent_text,
     range_text,
     rounded,
@@ -47,7 +48,10 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     found = with_range(number)
     reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
     basis = sample.basis([bool(own) for own in sample.choices])
-    answer = by_number("single", number, limit, reason, basis, f"{found} wrong")
+    parts = sample.pairs and any(0 < (miss or 0) < 1 for miss in sample.misses)
+    half = "; a half-wrong one counts half" if parts else ""
+    brief = f"{found} wrong{_far(sample)}{half}"
+    answer = by_number("single", number, limit, reason, basis, brief)
     lead = numbers.get("baseline.lead")
     ahead = "yes" if lead is None else decided(lead.result, AHEAD)
     if answer.word != "yes" or lead is None or ahead == "yes":
@@ -57,7 +61,9 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     rule = f"{lead.note[0].lower()}{lead.note[1:]}"
     reason = f"{reason}. {verb} a rule that needs no judge: {rule} ({difference_text(lead)})"
     labels = None if worse else labels_to_settle(lead.result, AHEAD)
-    return replace(answer, word="no" if worse else "not yet", reason=reason, labels=labels)
+    brief = f"{brief}; {verb.lower()} a rule that needs no judge"
+    own: Any = {"labels": labels, "brief": brief, "leaning": leaning_of(lead.result, AHEAD)}
+    return replace(answer, word="no" if worse else "not yet", reason=reason, **own)
 
 
 # Where a lead must lie.
@@ -68,12 +74,16 @@ def mistakes_text(sample: Sample) -> str:
     """How many of the judged rows are wrong, and how many in part."""
     wrong = sum(miss == 1 for miss in sample.misses) - _lost(sample)
     half = len(sample.mistakes) - wrong
-    part = "half wrong (only one side says tie; half of each counts, but no agreement)"
+    part = "half wrong (only the judge or only people say tie; counts half, but no agreement)"
     if not sample.pairs:
         part = "partly wrong (right for some people only; counted in part)"
-    far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
-    parts = {f"{wrong:,} wrong{far}": wrong or not half, f"{half:,} {part}": half}
+    parts = {f"{wrong:,} wrong{_far(sample)}": wrong or not half, f"{half:,} {part}": half}
     return ", ".join(text for text, there in parts.items() if there)
+
+
+def _far(sample: Sample) -> str:
+    """How far off a rating is wrong."""
+    return f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
 
 
 def _lost(sample: Sample) -> int:
@@ -97,7 +107,7 @@ def divided_text(sample: Sample) -> str:
     pairs = zip(sample.misses, sample.labels, strict=True)
     agreed = [None if label is None else miss for miss, label in pairs]
     number = Number("", "", metrics.rate(agreed, **sample.settings))
-    rest = f"; on the {number.result.n:,} others {with_range(number)} are wrong"
+    rest = f"; on the other {number.result.n:,} rows {with_range(number)} are wrong"
     what = "rating" if sample.rated else "label"
     divided = f"On {counted(sample.divided, 'row')} no {what} has a majority"
     counts = "each person's answer counts in part"
@@ -143,6 +153,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         basis=basis,
         brief=f"{with_range(told[0])} wrong {told[0].title}",
         parts=tuple(parts),
+        leaning=leaning_of(told[0].result, limit),
     )
 
 

@@ -30,6 +30,7 @@ from langchain_judges.report.answers import (
     difference_text,
     percent,
     percent_text,
+    plus,
     rounded,
     two_texts,
     value_text,
@@ -134,9 +135,11 @@ def _if_it_follows(
     missing = ""
     if follows == "not yet":
         missing = "More labels, until its answers are shown to go with them"
+    rest = f"{answer.reason[0].upper()}{answer.reason[1:]}"
     if follows == "no":
         found = slot_text(numbers) or found
-    reason = f"{found}. {answer.reason[0].upper()}{answer.reason[1:]}"
+        rest = f"So its figure says nothing, however good it looks: {answer.reason}"
+    reason = f"{found}. {rest}"
     own: Any = {"word": follows, "reason": reason, "missing": missing, "brief": found}
     return replace(answer, labels=None, **own)
 
@@ -160,14 +163,21 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     places = range(len(sample.rows))
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
     parts = _gap_by_part(sample, gap, judge, people, unit)
-    apart = [part for part in parts if decided(part.result, limit) == "no"]
+    apart, near = (
+        [part for part in parts if decided(part.result, limit) == word]
+        for word in ("no", "yes")
+    )
     word: Word = "no" if apart else decided(whole.result, limit)
     used = [judge[i] is not None and people[i] is not None for i in places]
     reason = _means(sample, whole, used, margin)
-    if apart:
-        names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
-        reason += f". Too far off for {names}"
     brief, own = difference_text(whole, sample.whom), tuple(parts)
+    if apart:
+        names = ", ".join(
+            f"{part.title} ({plus(part)}{value_text(part)})" for part in apart[:3]
+        )
+        off = f"too far off for {names}"
+        reason += f". By itself {off}; clearly near enough for {len(near)} of {len(parts)}"
+        brief = brief if decided(whole.result, limit) == "no" else off
     basis = sample.basis(used)
     answer = by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
     return _if_it_follows(answer, sample, numbers)
@@ -191,10 +201,12 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         step = 10 if scale == 1 else rounded(scale / 10, 1)
         unit = f"{NO_BREAK}points" if scale == 1 else ""
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
-        mix += f"; {step}{unit} more by people show as about {moved} more by the judge"
+        mix += f": were {sample.whom} {step}{unit} higher, the judge would be about "
+        mix += f"{moved} higher (above 0 is enough)"
     return (
         f"{what} is {mine} by the judge and {right} by {sample.whom}, "
-        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. For {mix}"
+        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This is "
+        f"for {mix}"
     )
 
 
@@ -240,15 +252,17 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     limit = (-below, math.inf)
     if gap is None or math.isnan(gap.result):
         one = "label" if sample.by_label else "person's answer"
-        needed = "two or more people's (column human_votes)"
+        needed = "answers of two or more people to the same row (column human_votes)"
         reason = f"your rows have one {one} each; this needs {needed}"
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""
     people = numbers["agreement.people_rows"].result
     ours, theirs = two_texts(people + gap.result, people, "share")
     found = difference_text(gap)
+    same = "gives the same rating as a person" if sample.rated else "agrees with people"
+    with_one = "as" if sample.rated else "with"
     reason = (
-        f"it agrees with people {ours} of the time{alone}, one person with another {theirs}: "
+        f"it {same} {ours} of the time{alone}, one person {with_one} another {theirs}: "
         f"{found}; {percent(below)} below are allowed"
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
@@ -295,7 +309,8 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     enough = own[True] >= policy.settled * steps
     word: Word = "no" if turned else "yes" if enough else "not yet"
     reason = (
-        f"the ranking by {sample.whom} has {counted(steps, 'step')}; the judge has "
+        f"the ranking by {sample.whom} has {counted(steps, 'step')} from one system to the "
+        "next; the judge has "
         f"{own[True]} of them clearly the same way ({percent_text(policy.settled)} are asked "
         f"for), {own[False]} clearly turned round, {own[None]} not clear. Of "
         f"{counted(len(order.pairs), 'pair')} "
@@ -307,14 +322,16 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     missing = ""
     if word == "not yet":
         names = ", ".join(f"{_systems_in(p)} ({_open_by(p)})" for p in open_steps[:3])
-        missing = f"More rows of the steps that are not clear: {names}"
+        missing = f"Label more rows of systems whose order is not clear: {names}"
     return UseAnswer(
         "ordering",
         word,
         reason,
         missing=missing,
         basis=sample.basis([any(own) for own in sample.systems]),
-        brief=f"{own[True]} of {counted(steps, 'step')} clearly the same way",
+        brief=f"{counted(of_all[False], 'pair')} of systems turned round"
+        if turned
+        else f"{own[True]} of {counted(steps, 'step')} clearly the same way",
         parts=tuple(
             Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
             for p in order.pairs
@@ -330,10 +347,9 @@ def _open_by(pair: SystemPair) -> str:
     """Say by whom the order of two systems is not clear, or how the judge has it."""
     if pair.matches is not None:
         return "the same way" if pair.matches else "turned round"
-    names = {"people": pair.people, "the judge": pair.judge}
-    return (
-        f"not clear by {' and '.join(name for name, gap in names.items() if not settled(gap))}"
-    )
+    sides = {"people": pair.people, "the judge": pair.judge}
+    said = (f"{'' if settled(gap) else 'un'}clear by {who}" for who, gap in sides.items())
+    return ", ".join(said)
 
 
 def _system_order(sample: Sample) -> SystemOrder:
