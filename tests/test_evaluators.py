@@ -17,10 +17,16 @@ from langsmith.schemas import Example, Run
 from openevals import prompts
 from openevals.types import EvaluatorResult
 
-from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
+from langchain_judges import (
+    as_comparative_evaluator,
+    as_evaluator,
+    create_bsm_judge,
+    create_relative_judge,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.rows.fields import work_in
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, unfenced
@@ -134,6 +140,29 @@ def test_runs_are_compared_as_data_or_by_their_outputs():
     texts = compare(inputs=QUESTION, outputs=[GOOD, BAD])
     assert texts["scores"] == [*objects["scores"].values()] == [0.75, 0.25]
     assert len(texts["comment"]) == 2
+
+
+def test_a_comparison_takes_a_context_attachments_and_variables_of_its_prompt():
+    prompt = "{inputs} {outputs} {reference_outputs} {tone}"
+    model = FakeChatModel(replies=fitting_reply)
+    compare: Any = as_comparative_evaluator(create_relative_judge(model, prompts=prompt))
+    image = {"mime_type": "image/png", "data": "aGk="}
+    more = {"context": "Oslo is wet.", "attachments": image, "tone": "mild"}
+    compare(inputs="Rain?", outputs=["Yes.", "No."], reference_outputs="Yes!", **more)
+    runs = [a_run({"answer": text}) for text in ("Yes.", "No.")]
+    read = {"pic": {"reader": io.BytesIO(b"hi"), "mime_type": "image/png"}}
+    example = {
+        "inputs": {"question": "Rain?"},
+        "outputs": {"answer": "Yes!"},
+        "attachments": read,
+    }
+    compare(runs, example, context="Oslo is wet.", tone="mild")
+    for prompt, messages in zip(model.prompts, model.messages, strict=True):
+        assert all(text in prompt for text in ("Rain?", "Yes!", "Oslo is wet.", "mild"))
+        kinds = [block["type"] for block in messages[-1].content if isinstance(block, dict)]
+        assert "image" in kinds
+    with pytest.raises(OptionError, match="`plan`"):
+        compare(inputs="Rain?", outputs=["Yes.", "No."], tone="mild", plan="x")
 
 
 def test_sync_works_twice_after_async_in_one_process(serve):

@@ -31,11 +31,7 @@ _USUAL_CRITERIA = ("helpfulness", "relevance", "correctness", "depth")
 # What `[[B]]` names where the texts were shown in the other order; C: neither is better.
 _SWAPPED = {"A": "B", "B": "A", "C": "C"}
 _GRADES = {"Y": 1, "N": 0, "CORRECT": 1, "INCORRECT": 0}
-_TITLES = {
-    "qa": "correctness",
-    "context_qa": "Contextual Accuracy",
-    "cot_qa": "COT Contextual Accuracy",
-}
+_TITLES: Mapping[str, str] = _TEXTS["titles"]
 
 
 def load_evaluator(
@@ -62,7 +58,7 @@ def load_evaluator(
         OptionError: The evaluator is another, or its criteria are not known.
     """
     name = str(getattr(evaluator, "value", evaluator))
-    kind = name.removeprefix("labeled_")
+    kind, is_pair = name.removeprefix("labeled_"), name.endswith("pairwise_string")
     if kind not in _FORMS:
         raise OptionError(
             f"`evaluator` must be one of {[*_FORMS]}, or such a name behind 'labeled_'; "
@@ -75,7 +71,7 @@ def load_evaluator(
     asked = _resolved(criteria, ("helpfulness",) if kind == "criteria" else _USUAL_CRITERIA)
     if kind == "criteria" and (unknown := [each for each, text in asked.items() if not text]):
         raise OptionError(f"`criteria` must be among {sorted(_QUESTIONS)}, got {unknown[0]!r}")
-    if kind == "pairwise_string" and prompt is None:
+    if is_pair and prompt is None:
         judge = create_relative_judge(llm, criteria=asked)
         return ClassicEvaluator(name, "pairwise_string", labeled, _preference_result(judge))
     lines = "\n".join(f"{each}: {text}" if text else each for each, text in asked.items())
@@ -87,11 +83,10 @@ def load_evaluator(
     if prompt is not None:
         filled = prompt.partial(criteria=lines)  # type: ignore[attr-defined]
     asks = OwnPromptJudge(filled, judge=llm, output_schema=form, parse=read)
-    if kind == "pairwise_string":
-        return ClassicEvaluator(name, kind, labeled, _chosen(asks))
-    named = {**_TITLES, "criteria": "-".join(asked)}
+    named = {**_TITLES, "criteria": "-".join(asked), "pairwise_string": name}
     title = named.get(kind, f"{kind}:{'-'.join(asked)}")
-    return ClassicEvaluator(title, kind, labeled, _scored(asks, kind, normalize_by))
+    evaluate = _chosen(asks) if is_pair else _scored(asks, kind, normalize_by)
+    return ClassicEvaluator(title, kind, labeled, evaluate)
 
 
 def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:

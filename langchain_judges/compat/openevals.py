@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, recorded, result_of
 from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
 from langchain_judges.errors import InputError, OptionError
@@ -155,7 +157,7 @@ def create_async_code_llm_as_judge(
         raise OptionError("give `code_extractor` or `code_extraction_strategy`, not both")
     own = OwnPromptJudge(**options_of(locals()))
     extractor = OwnPromptJudge(
-        _TEXTS["extract_code"], judge=judge, model=model, output_schema=_CODE
+        _TEXTS["extract_code"], judge=judge, model=model, output_schema=_Code
     )
 
     async def code_of(outputs: Any) -> Any:
@@ -164,7 +166,7 @@ def create_async_code_llm_as_judge(
             return await code if hasattr(code, "__await__") else code
         text = _last_text(outputs)
         if code_extraction_strategy == "llm":
-            return (await extractor.ask("extract_code", {"outputs": text}))["code"]
+            return (await extractor.ask("extract_code", {"outputs": text})).code
         return _blocks(text) if code_extraction_strategy == "markdown_code_blocks" else text
 
     async def evaluate(
@@ -184,11 +186,13 @@ def create_async_code_llm_as_judge(
 
 create_code_llm_as_judge = in_threads(create_async_code_llm_as_judge)
 
-_CODE = {
-    "title": "Code",
-    "type": "object",
-    "properties": {"code": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
-}
+
+class _Code(BaseModel):
+    """The code in a text."""
+
+    code: str | None
+
+
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _NO_CODE = {"bash", "sh", "shell", "zsh", "fish", "console", "terminal", "json"}
 

@@ -188,8 +188,7 @@ class CaseReader:
         said = asked or none or task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
         text = None if self._judges_source else work_in(row.outputs, own.output, task=task)
-        given = context_in(row.context) is not None
-        source = row.context if given else self._source(row.inputs, row.outputs)
+        source = self._source(row)
         if context_in(source) is None and self._needs_source:
             raise LackingError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
@@ -210,19 +209,19 @@ class CaseReader:
         return self._noted(pair_for(task, text, other, source=source), row, said, other)
 
     def sides(
-        self, inputs: object, runs: Sequence[Run], reference: object
+        self, row: EvaluatedRow, variables: Mapping[str, object], runs: Sequence[Run]
     ) -> dict[str, object]:
-        """The pair of two runs for the same inputs, with the reference.
+        """The pair of two runs for the same inputs, with the reference and further fields.
 
         Raises:
             InputError: A run failed, or a text cannot be found.
         """
         a, b = map(self.outputs, runs)
-        task = task_in(inputs, self.places.input)
-        known = reference_in(reference, self.places.reference) if reference else None
-        source = self._source(inputs, None)
+        task = with_attachments(task_in(row.inputs, self.places.input), row.attachments)
+        known = reference_in(row.reference, self.places.reference) if row.reference else None
+        source = self._source(row)
         texts = (work_in(side, self.places.output, task=task) for side in (a, b))
-        return pair_for(task, *texts, reference=known, source=source)
+        return {**pair_for(task, *texts, reference=known, source=source), **variables}
 
     def _noted(
         self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
@@ -282,10 +281,12 @@ class CaseReader:
             reference = {name: reference[name] for name in own}
         return found, reference
 
-    def _source(self, inputs: object, outputs: object) -> object:
+    def _source(self, row: EvaluatedRow) -> object:
+        if context_in(row.context) is not None:
+            return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
-        return source_in(inputs, None if usual else outputs, self.places.context)
+        return source_in(row.inputs, None if usual else row.outputs, self.places.context)
 
 
 def _found(place: TextSource, values: Sequence[object]) -> object:
@@ -393,8 +394,7 @@ async def outcome_of(
     if notes := case.get("notes"):
         verdict: Any = outcome["verdict"]
         failures = [*(verdict.get("failures") or []), *cast("list[Failure]", notes)]
-        verdict = {**verdict, "failures": failures}
-        outcome = {**outcome, "verdict": verdict}
+        outcome = {**outcome, "verdict": verdict | {"failures": failures}}
     of_row = not isinstance(case.get("rubric"), str | None)
     return {**outcome, "of_row": True} if of_row else outcome
 

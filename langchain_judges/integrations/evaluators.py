@@ -214,7 +214,7 @@ class JudgeEvaluator(RunEvaluator):
         Raises:
             OptionError: A variable is no field of a row, and no prompt of the judge names it.
         """
-        self._check_variables(variables)
+        _check_variables(self.judge, variables)
         row = EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
 
         def case() -> dict[str, object]:
@@ -229,14 +229,6 @@ class JudgeEvaluator(RunEvaluator):
             feedback = in_openevals_form(self._results(outcome, run_id))
             log(feedback)
         return feedback
-
-    def _check_variables(self, variables: Mapping[str, object]) -> None:
-        prompts = getattr(unwrapped(self.judge), "prompts", {})
-        known = {name for prompt in prompts.values() for name in prompt.input_variables}
-        known |= {*Item.__annotations__, *Pair.__annotations__}
-        if unknown := [name for name in variables if name not in known]:
-            name = unknown[0]
-            raise OptionError(f"`{name}` is shown to nobody: no prompt of the judge has it")
 
     def _results(self, outcome: JudgmentResult, source: UUID | None) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
@@ -312,6 +304,14 @@ class JudgeEvaluator(RunEvaluator):
                 raise all_lack(detail, "as_evaluator(judge, output=…, reference=…, context=…)`")
 
 
+def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
+    prompts = getattr(unwrapped(judge), "prompts", {})
+    known = {name for prompt in prompts.values() for name in prompt.input_variables}
+    known |= {*Item.__annotations__, *Pair.__annotations__}
+    if unknown := [name for name in variables if name not in known]:
+        raise OptionError(f"`{unknown[0]}` is shown to nobody: no prompt of the judge has it")
+
+
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
 
 
@@ -341,9 +341,9 @@ def as_comparative_evaluator(
     Returns:
         A function of the runs and the example, as objects or as data, to
         `{"key", "scores", "comment"}`; scores are by run id, comments by its text, as LangSmith
-        reads them. Called with `inputs`, `outputs` (a list) and `reference_outputs`, scores and
-        comments are lists. What could not be judged has the score None and the reason as its
-        comment.
+        reads them. Called with `inputs`, `outputs` (a list) and what `as_evaluator` takes
+        beside them, scores and comments are lists. What could not be judged has the score None
+        and the reason as its comment.
 
     Raises:
         OptionError: `judge` takes no pairs, or an option is not allowed.
@@ -355,32 +355,40 @@ def as_comparative_evaluator(
         )
     reader = CaseReader(judge, TextSources(input, output, reference, context))
 
-    def compare(
+    def compare(  # noqa: PLR0913 - both forms of a call
         runs: Sequence[Any] | None = None,
         example: Any = None,
         *,
         inputs: object = None,
         outputs: Sequence[object] = (),
         reference_outputs: object = None,
+        context: object = None,
+        attachments: Any = None,
+        **variables: object,
     ) -> Feedback:
+        _check_variables(judge, variables)
         if runs is not None:
-            return compared(runs, example)
+            return compared(runs, example, context, variables)
         texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
+        known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
         with logged_in_test(key) as log:
-            found = compared(texts, {"inputs": inputs, "outputs": reference_outputs})
+            found = compared(texts, known, context, variables)
             lists = {name: [*found[name].values()] for name in ("scores", "comment")}
             log({"key": key, "score": lists["scores"][0], "comment": lists["comment"][0]})
         return Feedback(found, **lists)
 
-    def compared(runs: Sequence[Any], example: Any) -> Feedback:
+    def compared(
+        runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
+    ) -> Feedback:
         runs, example = [*map(_object, runs)], _object(example)
         inputs = example.inputs if example else runs[0].inputs
-        reference_outputs = example.outputs if example else None
+        row = EvaluatedRow(inputs, None, example.outputs if example else None, context)
+        row = row._replace(attachments=getattr(example, "attachments", None))
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
-            read = partial(reader.sides, inputs, sides, reference_outputs)
+            read = partial(reader.sides, row, variables, sides)
             verdict = run(outcome_or_refusal(judge, read, metadata=names))["verdict"]
             for side, own, other in zip(sides, "AB", "BA", strict=True):
                 who = f"This run is {own}, the other is {other}. "
