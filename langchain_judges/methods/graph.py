@@ -33,7 +33,7 @@ from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelLike, ModelSpec
 from langchain_judges.asking.reading import FencedPrompt
 from langchain_judges.asking.reply_log import ReplyLog
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
@@ -424,8 +424,14 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _guarded(self, parts: Any, config: RunnableConfig | None) -> Iterator[Any]:
         """Stream, and close the replies of a row that was judged."""
-        with stoppable(), closing(parts):
-            yield from parts
+        with stoppable() as stop, closing(parts):
+            try:
+                yield from parts
+            except (RunStopped, RuntimeError):
+                if not stop.came:
+                    raise
+                # Python starts no more threads then, and LangGraph says so at length.
+                raise RunStopped("a signal has stopped the run") from None
         # Of a row that was not judged only what failed is asked again.
         if config and self.log and _is_judged(self.get_state(config).values):
             run(self.log.close(config))
