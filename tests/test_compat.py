@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from string import Formatter
 from typing import Annotated, Any, Literal
 
 import openevals.code.llm
 import openevals.llm
+import openevals.prompts
 import openevals.trajectory.llm
 import openevals.trajectory.match
 import pytest
@@ -121,6 +123,27 @@ def test_scores_keep_the_value_that_the_model_gives(case):
     assert ours.create_llm_as_judge(prompt="{outputs}", judge=judge, **options)(outputs="x")[
         "score"
     ] == pytest.approx(score)
+
+
+PROMPTS = [name for name in vars(openevals.prompts) if name.endswith("_PROMPT")]
+
+
+@for_each("name", PROMPTS)
+def test_each_prompt_of_openevals_scores_as_its_question_is_answered(name):
+    prompt = getattr(openevals.prompts, name)
+    judge = FakeChatModel(replies=lambda asked: {**YES, "score": "so it is" in asked})
+    evaluate = ours.create_llm_as_judge(prompt=prompt, judge=judge, feedback_key=name)
+    fields = {field for _, field, _, _ in Formatter().parse(prompt) if field}
+    given = [
+        dict.fromkeys(fields - {"attachments"}, text) for text in ("so it is", "it is not")
+    ]
+    heard = {"attachments": {"mime_type": "audio/wav", "data": "aGk="}}
+    # What is about sound alone shows no text that could differ.
+    expected = [True, False] if given[0] else [False, False]
+    files = heard if "attachments" in fields else {}
+    assert [evaluate(**row, **files)["score"] for row in given] == expected
+    words = prompt.partition("{")[0].strip()
+    assert all(words in sent for sent in judge.prompts)
 
 
 class Named(TypedDict):
