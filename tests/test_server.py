@@ -172,6 +172,12 @@ async def served(name, **context):
         {"input": {"input": "x" * 200_000, "output_a": "a", "output_b": "b"}},
         {"input": PAIR, "context": {"samplez": 3}},
         {"command": {"update": {"pair": 1}}},
+        {"command": {"goto": "plan"}},
+        {"command": {}},
+        {"command": {"resume": 1}},
+        {"input": None},
+        {"input": [1]},
+        {"input": PAIR, "config": {"recursion_limit": 1}},
     ],
 )
 def test_a_refused_input_is_one_line_of_the_log(client, home, run):
@@ -183,7 +189,7 @@ def test_a_refused_input_is_one_line_of_the_log(client, home, run):
     said = (home / "log").read_text()[len(before) :]
     assert said.count("Background run failed") == 1
     assert "Traceback" not in said
-    assert "langchain_judges.errors." in said
+    assert "errors." in said
 
 
 @pytest.mark.system

@@ -31,6 +31,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import EmptyInputError, GraphRecursionError
 from langgraph_sdk.runtime import ServerRuntime
 
 from langchain_judges.asking.models import ModelLike, resolve_model
@@ -99,7 +100,7 @@ def _in_one_line(record: logging.LogRecord) -> bool:
     return not event.startswith("Run encountered")  # said again when the run has ended
 
 
-_REFUSALS = (InputError, OptionError)
+_REFUSALS = (InputError, OptionError, EmptyInputError, GraphRecursionError)
 logging.getLogger("langgraph_api.worker").addFilter(_in_one_line)
 
 

@@ -163,8 +163,12 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     Raises:
         InputError: A field is missing, or the row is too long.
     """
-    if isinstance(source, Command) and most is not None and (source.update or source.goto):
-        raise InputError("a client may resume a run, and not update it or choose its node")
+    if isinstance(source, Command) and most is not None:
+        if source.update or source.goto:
+            raise InputError("a client may resume a run, and not update it or choose its node")
+        source = Command(resume=source.resume)  # the server's own has a `goto` that is null
+    if source == Command():
+        raise InputError("the command is empty: it resumes nothing")
     if source is None or isinstance(source, Command):
         return source
     needed, optional = _fields(schema)
