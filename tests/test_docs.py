@@ -82,11 +82,12 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
             assert not anchor or anchor in anchors(result), target
 
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DOCSTRINGS = [
     (path, ast.get_docstring(node) or "")
     for path in (ROOT / "langchain_judges").rglob("*.py")
     for node in ast.walk(ast.parse(path.read_text()))
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    if isinstance(node, DOCUMENTED)
 ]
 # Not `memory` and `report`: examples call objects so.
 ROOMS = "compat|datasets|integrations|methods|metrics|runs|testing|viewer|writing"
@@ -101,6 +102,32 @@ def test_names_and_files_in_backticks_are_there():
         inside = "langchain_judges" in path.parts
         named = set(re.findall(r"`(\w+\.py)`", text)) if inside else set()
         assert named <= files, path
+
+
+# Names of other packages, and in examples.
+FOREIGN = {
+    *("compute_agreement", "evaluate_comparative", "mcp_call", "web_search_call"),
+    *("with_fallbacks", "with_retry", "extract_langgraph_trajectory_from_thread"),
+    *("answer_1", "answer_2", "claim_1", "expected_1", "my_method", "role_2"),
+}
+A_NAME = re.compile(r"(?<![\w*])_?[a-z]+(?:_[a-z0-9]+)+(?![\w*])")
+
+
+def without_docstrings(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node):
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
+
+
+def test_names_with_an_underscore_in_docstrings_are_in_the_code():
+    package = ROOT / "langchain_judges"
+    code = [without_docstrings(ast.parse(path.read_text())) for path in package.rglob("*.py")]
+    code += [path.read_text() for path in package.rglob("*.yaml")]
+    known = {*re.findall(r"\w+", " ".join(code)), *(path.stem for path in package.rglob("*"))}
+    for path, text in DOCSTRINGS:
+        named = A_NAME.findall(" ".join(re.findall(r"`([^`\n]+)`", text)))
+        assert {*named} - known <= FOREIGN, path
 
 
 def test_what_a_function_returns_begins_with_no_colon():
