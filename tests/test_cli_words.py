@@ -21,6 +21,7 @@ from langchain_judges import progress
 from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import FakeModelServer, fitting_reply
 from tests.cases import for_each
 from tests.judges import ITEM, PAIR
 
@@ -212,6 +213,7 @@ REFUSED = {
     "judge items.jsonl --model m --preset politness --method rubric": "did you mean 'tone'?",
     "judge pairs.jsonl --model m --rubric Tone?": "of the judge: --set rubric=VALUE",
     "judge pairs.jsonl --model m --budget=4": "did you mean '--max-dollars'?",
+    "trust pairs.jsonl --model m --max-cost 4": "did you mean '--max-dollars'?",
     "label pairs.jsonl -o l.jsonl --limit 4": "did you mean '--max-rows'?",
     "jugde pairs.jsonl": "There is no command 'jugde'; did you mean 'judge'?",
     "rank pairs.jsonl": "did you mean 'compare'?",
@@ -251,6 +253,14 @@ def test_a_dry_run_refuses_prices_that_are_not_there(folder, words):
     result = invoke(*words.split(), "--model", "gpt-m", "--dry-run", "--prices", "p.json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "p.json is not" in result.stderr
+
+
+def test_an_option_that_only_python_has_is_not_named_as_one_of_the_judge(folder):
+    words = "judge right.jsonl --set rubric=Polite? --model m -o s.csv"
+    for _ in range(2):  # the second address is another
+        with FakeModelServer(fitting_reply) as server:
+            result = invoke(*words.split(), "--base-url", server.url)
+    assert "`same_server=True`" in result.stderr
 
 
 class Terminal(io.StringIO):

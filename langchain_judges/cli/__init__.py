@@ -66,14 +66,8 @@ class Command(TyperCommand):
 
 
 # What other tools call a flag.
-_FLAGS = {
-    "--budget": "--max-dollars",
-    "--jobs": "--concurrency",
-    "--limit": "--max-rows",
-    "--max-concurrency": "--concurrency",
-    "--output": "--out",
-    "--workers": "--concurrency",
-}
+_FLAGS = dict.fromkeys(("--budget", "--budget-dollars", "--max-cost"), "--max-dollars")
+_FLAGS |= {"--limit": "--max-rows", "--workers": "--concurrency"}
 
 
 def _flag_for(flag: str, flags: Collection[str]) -> str:
@@ -83,7 +77,8 @@ def _flag_for(flag: str, flags: Collection[str]) -> str:
     name = flag.removeprefix("--").replace("-", "_")
     if "--set" in flags and any(name in kind.defaults() for kind in METHODS.values()):
         return f"{name} is an option of the judge: --set {name}=VALUE."
-    return did_you_mean(flag, flags, {o: n for o, n in _FLAGS.items() if n in flags}).strip()
+    other = {theirs: ours for theirs, ours in _FLAGS.items() if ours in flags}
+    return did_you_mean(flag, flags, other).strip()
 
 
 class Commands(TyperGroup):

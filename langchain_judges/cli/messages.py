@@ -22,6 +22,7 @@ from rich.console import Console
 
 from langchain_judges.errors import InputError, JudgeError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
+from langchain_judges.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -82,8 +83,8 @@ def _in_flags(said: JudgeError | str) -> str:
 
     def flag(found: re.Match[str]) -> str:
         name, value = found.groups()
-        if value is None:
-            return names.get(name, found[0])
+        if value is None or (name in RunOptions.model_fields and name not in names):
+            return names.get(name, found[0])  # without a flag it is for Python
         own = names.get(name, f"--set {name}")
         if value == "True":
             return own
