@@ -51,7 +51,7 @@ def show(
             if part and name in COMBINATIONS:
                 raise OptionError(f"{name} has no prompts of its own: its judges have them")
         if part:
-            _print_prompts(name, method.templates)
+            _print_prompts(method.templates)
         else:
             _print_method(name, method)
 
@@ -86,10 +86,8 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
             console.print(f"  {option}={written(method.defaults()[option])}{text}")
 
 
-def _print_prompts(name: str, templates: Mapping[str, ChatPromptTemplate]) -> None:
+def _print_prompts(templates: Mapping[str, ChatPromptTemplate]) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    if not templates:
-        console.print(f"{name} asks nothing itself: it asks by the methods of its members.")
     for step, prompt in templates.items():
         console.print(f"=== {step}: {', '.join(sorted(prompt.input_variables))}")
         for message in prompt.messages:

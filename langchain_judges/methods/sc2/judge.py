@@ -192,7 +192,7 @@ class SC2Steps(PairSteps):
             "table_1": first,
             "table_2": second,
         }
-        name = tally.match_name(*place, [one, other])
+        name = f"match {place[0]}.{place[1]}: table {one} vs table {other}"
         reply = await ask(self._match_question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
         if not reply.data or said == "tie":

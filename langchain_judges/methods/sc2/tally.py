@@ -62,11 +62,6 @@ def seeded(*parts: object) -> random.Random:
     return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
 
 
-def match_name(number: int, match: int, tables: Sequence[int]) -> str:
-    """The name of a match: `match 1.2: table 3 vs table 5`, first shown first."""
-    return f"match {number}.{match}: " + " vs ".join(f"table {each}" for each in tables)
-
-
 def decide(
     options: SC2,
     choices: Sequence[PreferenceReply],
