@@ -156,10 +156,9 @@ def test_the_prompt_of_a_step_in_a_file_is_sent_as_it_is(bsm_file):
 
 
 def test_the_same_names_fill_prompts_of_pairs():
-    model = FakeChatModel(replies=[{"explanation": "-", "preference": p} for p in "12"])
-    judge = create_relative_judge(
-        model, prompts="{inputs} {task} {outputs} {response_1} {tone}"
-    )
+    model = FakeChatModel(replies=[{"explanation": "-", "preference": "1"}])
+    shown = "{inputs} {task} {outputs} {response_1} {tone}"
+    judge = create_relative_judge(model, prompts=shown, orders="none")
     verdict = judge.invoke({**PAIR, "tone": "brief"})["verdict"]
     assert verdict["preference"] == "A"
     assert model.prompts[0].count("Because.") == 2
