@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
-from langchain_judges import as_evaluator, judge_many, load_judge
+from langchain_judges import Failure, as_evaluator, judge_many, load_judge
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
@@ -277,6 +277,63 @@ def test_a_method_of_two_steps_with_a_slip_breaks_it(page, message):
     slip = changed(page, DUEL_SLIPS[message])
     with pytest.raises(AssertionError, match=message):
         check_method(slip["DuelOptions"], slip["DuelSteps"].build)
+
+
+LEFT_OUT = Failure(step="compare", unit="a view", reason="missing", detail="left out")
+VIEWS = ("a cook", "a poet", "a judge")
+
+
+def of_views(page, quorum=2, told=(LEFT_OUT,), views=VIEWS):
+    """The options and the builder of a method that asks for a ballot in several views."""
+
+    class ViewsOptions(page.MeritsOptions):  # type: ignore[name-defined,misc]  # as above
+        """Asks in three views, and counts those that are heard in each order."""
+
+        templates: ClassVar[Any] = {"compare": pair_prompt("As {view}: which is better?")}
+        few: ClassVar[Any] = {"orders": "none"}
+
+        def calls(self):
+            return len(views) * len(self.order_list)
+
+    class ViewsSteps(page.MeritsSteps):  # type: ignore[name-defined,misc]  # as above
+        def prompt_variables(self, pair, order):
+            return {**super().prompt_variables(pair, order), "view": pair["view"]}
+
+        async def compare(self, state, account):
+            said = [self.heard({**state, "view": each}, account.part()) for each in views]
+            heard = [each for each in await gather(said) if each]
+            heard = heard if len(heard) >= quorum else []
+            return {"ballots": [ballot for each in heard for ballot in each]}
+
+        async def heard(self, state, account):
+            ballots = []
+            for order in self.options.order_list:
+                ballots.append(await self.ballot(state, order, account))
+                if not ballots[-1]:
+                    return account.fail(told)
+            return ballots
+
+        async def merge(self, state, account):
+            points = {}
+            for order in self.options.order_list if state["ballots"] else ():
+                won = [b["preference"] for b in state["ballots"] if b["order"] == order]
+                points[order] = {text: won.count(text) + won.count("tie") / 2 for text in "AB"}
+            reasons = {b["preference"]: b["reason"] for b in state["ballots"]}
+            return {"verdict": order_verdict(self.options, points, account, reasons)}
+
+    return ViewsOptions, ViewsSteps.build
+
+
+def test_a_method_of_several_votes_needs_half_of_them_tells_the_rest_and_asks_each_once(page):
+    check_method(*of_views(page))
+    slips = {
+        "2 of 6 replies of a step decide nothing, as all others are lost": {"quorum": 1},
+        "what is not asked because of a lost reply is left out with a failure": {"told": ()},
+        "no question is asked twice": {"views": (*VIEWS, VIEWS[0])},
+    }
+    for message, slip in slips.items():
+        with pytest.raises(AssertionError, match=message):
+            check_method(*of_views(page, **slip))
 
 
 def test_a_step_outside_of_examples_in_shows_no_remembered_pair(page):

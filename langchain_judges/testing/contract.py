@@ -45,6 +45,7 @@ from langchain_judges.testing.sent_prompts import (
     ITEM,
     PAIR,
     WORDS,
+    JudgingPrompts,
     SentPrompts,
     check_places,
     expect,
@@ -69,7 +70,8 @@ def check_method(
       every order, who always prefers slot 1 gets no winner where both orders are asked.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and neither a verdict, a vote nor an empty
-      reply; what is left out because of it is reported.
+      reply; what is left out because of it is reported. Fewer than half of the replies of a
+      step that judges decide nothing.
     - Task, judged texts and replies about them stand in fences that they cannot close, also
       where they are cut; a remark stands where the text stands that it is about. Each step that
       judges shows the reference and the caller's instructions; what a memory recalls is shown.
@@ -81,18 +83,19 @@ def check_method(
     of fields that end in `_1` and `_2`, such as `score_1` and `score_2`.
 
     Args:
-        kind: The class of its options; it is checked with those of `kind.few`.
+        kind: The class of its options; it is checked mostly with those of `kind.few`.
         build: Makes a judge of checked options and a model.
 
     Raises:
         AssertionError: It does not keep some of them; the message has a line for each.
     """
-    contract, broken = _Contract(kind, build), dict[str, Exception]()
+    contract, broken = _Contract(kind, build, kind.few), dict[str, Exception]()
+    whole = _Contract(kind, build, {})
     of_kind = (contract.sides, contract.first_slot) if contract.pairs else (contract.ends,)
     shown = (contract.prompts, contract.replies, contract.memory, contract.events)
     others = (contract.mixed, contract.options, contract.failures, contract.threads)
     first = (contract.declaration, contract.calls)
-    for promise in (*first, *of_kind, *others, *shown, contract.tools):
+    for promise in (*first, *of_kind, *others, *shown, contract.tools, whole.losses):
         try:
             promise()
         except AssertionError as exc:
@@ -152,6 +155,7 @@ class _Contract(SentPrompts):
         numbers, model = itertools.count(), FakeChatModel(replies=[])
         model.replies = lambda prompt: drawn(next(numbers), full=True)(prompt)
         self.build(options, model).invoke(self.row)
+        self._check_different(model)
         made, announced, at_once = len(model.prompts), options.calls(), options.branches()
         near = not made or made <= announced <= 1.25 * made
         few = f"{made} are made with {options.model_dump(exclude_defaults=True)!r}"
@@ -191,11 +195,7 @@ class _Contract(SentPrompts):
         expect(decision(verdict) is not None, f"fitting replies are judged: {why}")
         made, sent = verdict["usage"]["calls"], len(model.prompts)
         expect(made == sent, f"{made} calls are counted, {sent} made")
-        asked = {
-            json.dumps(each, default=str)
-            for each in zip(model.prompts, model.settings, strict=True)
-        }
-        expect(len(asked) == sent, "no question is asked twice, but with a seed of its own")
+        self._check_different(model)
         expect(0 < made <= announced, f"{made} calls are made, and {announced} announced")
         json.dumps(result)
         for script in (fitting_reply, *self.decided):
@@ -209,6 +209,12 @@ class _Contract(SentPrompts):
             same, prompts = self.judged(row={**PAIR, "output_b": PAIR["output_a"]})
             free = same["preference"] == "tie" and not prompts
             expect(free, "identical texts are a tie without a call")
+
+    def _check_different(self, model: FakeChatModel) -> None:
+        asked = zip(model.prompts, model.settings, strict=True)
+        different = len({json.dumps(each, default=str) for each in asked})
+        same = different == len(model.prompts)
+        expect(same, "no question is asked twice, but with a seed of its own")
 
     def sides(self) -> None:
         """Check with a model that prefers one text wherever it stands."""
@@ -279,13 +285,34 @@ class _Contract(SentPrompts):
             for lost in ordered[:: len(ordered) // 6 + 1]:
                 self._lost_one(script, lost, (best, prompts), rule)
 
+    def losses(self) -> None:
+        """Check one lost reply of each step that judges, and as many as leave a verdict."""
+        script, steps = self.decided[0], dict[str, list[str]]()
+        judging, whole = JudgingPrompts(self.kind.describes), self.judged(script)
+        self.judge(FakeChatModel(replies=script)).invoke(self.row, {"callbacks": [judging]})
+        for prompt in sorted({*judging.prompts}):
+            steps.setdefault(prompt.rpartition("\n")[2], []).append(prompt)  # by its schema
+        for step in steps.values():
+            self._lost_one(script, step[0], whole, {})
+            lost = list[str]()
+            for prompt in step if len(step) > 2 else ():
+                lost.append(prompt)
+                if decision(self._without(lost, script)[0]) is None:
+                    lost.pop()
+            left = f"{len(step) - len(lost)} of {len(step)} replies of a step"
+            expect(2 * len(lost) <= len(step), f"{left} decide nothing, as all others are lost")
+
+    def _without(self, lost: Sequence[str], script: Script, **rule: Any) -> Any:
+        """The verdict where the replies to some prompts cannot be used, and all prompts."""
+
+        def reply(prompt: str) -> str:
+            return _NOTHING_USABLE if prompt in lost else script(prompt)
+
+        return self.judged(reply, repairs=0, **rule)
+
     def _lost_one(self, script: Script, lost: str, whole: Any, rule: Mapping[str, Any]) -> None:
         """Check what becomes of a judgment of which one call fails."""
-        verdict, prompts = self.judged(
-            lambda prompt: _NOTHING_USABLE if prompt == lost else script(prompt),
-            repairs=0,
-            **rule,
-        )
+        verdict, prompts = self._without([lost], script, **rule)
         if lost not in prompts:
             return  # What came before it was asked otherwise.
         expect(verdict["failures"], "one of several replies that is lost is a failure too")

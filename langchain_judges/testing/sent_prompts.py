@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -44,25 +44,29 @@ _REFERENCE_ANSWER = "A south window and little water."
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)
 
 
-class _Judging(BaseCallbackHandler):
-    """The prompts of the steps that judge, as they are sent."""
+class JudgingPrompts(BaseCallbackHandler):
+    """The prompts of the steps that judge, in the form of `FakeChatModel.prompts`."""
 
     def __init__(self, describes: Sequence[str]) -> None:
+        """Keep none of those steps that describe."""
         self.describes, self.prompts = {*describes}, list[str]()
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **more: Any) -> None:
         """Keep a prompt."""
         if not self.describes.intersection(more["tags"]):
-            self.prompts += ["\n".join(each.text for each in prompt) for prompt in messages]
+            self.prompts += ["\n---\n".join(each.text for each in one) for one in messages]
 
 
 class SentPrompts:
     """One method under check, and what its steps send."""
 
     def __init__(
-        self, kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGraph]
+        self,
+        kind: type[JudgeOptions],
+        build: Callable[[Any, Any], JudgeGraph],
+        chosen: Mapping[str, Any],
     ) -> None:
-        """Prepare a row and the options of `kind.few`."""
+        """Prepare a row and some options."""
         self.kind, self.build = kind, build
         self.pairs = kind.takes == "pair"
         self.row = dict(PAIR if self.pairs else ITEM)
@@ -71,7 +75,7 @@ class SentPrompts:
         if not self.pairs:
             self.decided = (scores(high=True), scores(high=False))
         self.texts = ("output_a", "output_b") if self.pairs else ("output",)
-        self.chosen = dict(kind.few)
+        self.chosen = dict(chosen)
         if "embeddings" in kind.model_fields:
             self.chosen.setdefault("embeddings", DeterministicFakeEmbedding(size=8))
         self.made: dict[tuple[tuple[str, Any], ...], tuple[FakeChatModel, JudgeGraph]] = {}
@@ -98,7 +102,7 @@ class SentPrompts:
         row = {**self.row, "reference": _REFERENCE_ANSWER} if self.pairs else self.row
         _, prompts = self.judged(row=row, instructions=_INSTRUCTIONS)
         expect(row["input"] in "".join(prompts), "the task (`input`) stands in a prompt")
-        judging = _Judging(self.kind.describes)
+        judging = JudgingPrompts(self.kind.describes)
         model = FakeChatModel(replies=fitting_reply)
         judge = self.judge(model, instructions=_INSTRUCTIONS)
         judge.invoke(row, {"callbacks": [judging]})
