@@ -326,7 +326,7 @@ def of_views(page, quorum=2, told=(LEFT_OUT,), views=VIEWS):
 
 def test_a_method_of_several_votes_needs_half_of_them_tells_the_rest_and_asks_each_once(page):
     check_method(*of_views(page))
-    slips = {
+    slips: dict[str, Any] = {
         "2 of 6 replies of a step decide nothing, as all others are lost": {"quorum": 1},
         "what is not asked because of a lost reply is left out with a failure": {"told": ()},
         "no question is asked twice": {"views": (*VIEWS, VIEWS[0])},

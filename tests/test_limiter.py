@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -251,7 +252,7 @@ def test_a_signal_amid_a_wait_for_signals_finds_no_lock_of_it():
     # A handler runs between any two lines of the thread that it interrupts: here between all.
     stop = StopSignal()
 
-    def interrupted(*_: object) -> object:
+    def interrupted(*_: object) -> Any:
         stop.give()
         return interrupted
 

@@ -1,7 +1,6 @@
 """Prompts of a caller's own: sent as they are, with fences around what they show."""
 
 import re
-from functools import partial
 from typing import Any
 
 import pytest
@@ -105,10 +104,10 @@ LONE = {
 
 @for_each("text", LONE)
 def test_which_brace_is_no_variables_is_told_by_all_that_takes_a_text(text):
-    takers = {
+    takers: dict[str, Any] = {
         "solve": create_bsm_judge,
         "draft": create_single_prompt_writer,
-        "merge": partial(learn_aspects, texts=["A text."]),
+        "merge": lambda model, **own: learn_aspects(model, ["A text."], **own),
     }
     for step, create in takers.items():
         for prompt in (text, {"prompt": text}, {"prompt": "{request}", "system": text}):

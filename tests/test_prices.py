@@ -13,16 +13,33 @@ from pydantic import SecretStr
 from rich.console import Console
 from typer.testing import CliRunner
 
-from langchain_judges import ajudge_many, judge_many
+from langchain_judges import (
+    ajudge_many,
+    best_of,
+    create_allure_audit,
+    create_bsm_judge,
+    create_bsm_writer,
+    judge_many,
+    learn_aspects,
+    load_judge,
+)
 from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
 from langchain_judges.cli import app
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, OverBudget
+from langchain_judges.methods import create_cascade
+from langchain_judges.methods.allure.guidelines import draw_guidelines
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.terminal import summary_table, verdict_panel
-from langchain_judges.runs import many
+from langchain_judges.runs import budget, calibrate_cascade, many
 from langchain_judges.runs.prices import Price, Prices, estimate
-from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing import FakeChatModel, fitting_reply
+from langchain_judges.writing import create_story_judge, evaluate_writing
+from tests.cases import for_each
 from tests.judges import PAIR, answer, of_method
+from tests.memories import memory_of
+from tests.planners import planning
+from tests.test_allure_guidelines import DEV
+from tests.test_allure_guidelines import memory as mistakes
 
 TABLE: dict[str, Any] = {
     "date": "2026-11-01",
@@ -230,3 +247,66 @@ def test_an_estimate_by_flex_has_half_the_price(table):
     assert dry(table, Model(replies=reply)).dollars == pytest.approx(0.003606)
     flex = Model(replies=reply, service_tier="flex")
     assert dry(table, flex).dollars == pytest.approx(0.001803)
+
+
+LIMIT: dict[str, Any] = {"max_calls": 2}
+LABELLED = [{**row, "label": "A"} for row in ROWS]
+TASK = {"concepts": ["dog", "cat", "tree", "river"]}
+# Everything in Python that asks a model, beside `judge_many`, with a limit.
+PAYS: dict[str, Any] = {
+    "a judge": lambda model: create_bsm_judge(model).invoke(PAIR, budget(**LIMIT)),
+    "a writer": lambda model: create_bsm_writer(model).invoke(TASK, budget(**LIMIT)),
+    "aspects": lambda model: learn_aspects(model, ["a", "b", "c"], config=budget(**LIMIT)),
+    "an audit": lambda model: create_allure_audit(
+        model, memory_of(), auditor=lambda _: "reject"
+    ).invoke({"items": planning(6)}, budget(**LIMIT)),
+    "the best of 4": lambda model: best_of(4, load_judge("relative", model)).invoke(
+        {"input": "Why?", "answers": [*"abcd"]}, budget(**LIMIT)
+    ),
+    "guidelines": lambda model: draw_guidelines(model, mistakes(), DEV, config=budget(**LIMIT)),
+    "a calibration": lambda model: calibrate_cascade(
+        create_cascade([load_judge("direct", model)] * 2), LABELLED, progress=False, **LIMIT
+    ),
+}
+
+
+@for_each("what", PAYS)
+def test_whatever_asks_stops_at_its_limit(what):
+    model = FakeChatModel(replies=fitting_reply)
+    with pytest.raises(OverBudget, match=r"the budget (of 2 calls )?is spent"):
+        PAYS[what](model)
+    assert len(model.prompts) == 2
+
+
+def test_texts_are_compared_up_to_a_limit():
+    model = FakeChatModel(replies=fitting_reply)
+    rows, others = ([{**TASK, "text": f"{n} {word}"} for n in range(3)] for word in "ab")
+    quality = evaluate_writing(rows, others, judge=create_story_judge(model), **LIMIT)[
+        "quality"
+    ]
+    assert quality
+    assert quality["not_judged"] == 2
+    assert len(model.prompts) == 2
+
+
+def test_the_judges_of_a_calibration_share_its_dollars_and_it_goes_on_from_its_records(
+    table, tmp_path
+):
+    model = Model(replies=reply)
+    cascade: Any = create_cascade(
+        [load_judge("direct", model, name=n, instructions=n) for n in "ab"]
+    )
+    own: Any = {"records": tmp_path / "verdicts.jsonl", "prices": table, "progress": False}
+    with pytest.raises(OverBudget, match="before 'b' judged every row"):
+        calibrate_cascade(cascade, LABELLED, max_dollars=0.016, max_concurrency=1, **own)
+    assert len(model.prompts) == 5  # a second reply on b might cost more than is left
+    with pytest.raises(OptionError, match="no judge of the cascade reaches"):  # of 4 rows
+        calibrate_cascade(cascade, LABELLED, **own)
+    assert len(model.prompts) == 8
+
+
+def test_a_limit_that_there_is_not_is_refused():
+    with pytest.raises(OptionError, match="did you mean 'max_calls'"):
+        budget(max_cals=2)
+    with pytest.raises(OptionError, match="`max_dollars` needs `prices`"):
+        budget(max_dollars=2)

@@ -93,7 +93,7 @@ class Account:
         return add_usage([each.usage for each in self.bookings if each.usage])
 
 
-def run_of(config: RunnableConfig | None) -> RowCost | None:
+def run_of(config: Mapping[str, Any] | None) -> RowCost | None:
     """The run that a judgment belongs to, by its configuration."""
     run: RowCost | None = ((config or {}).get("configurable") or {}).get(_RUN)
     return run

@@ -241,12 +241,12 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     from langchain_judges.methods.describe import metadata_of
     from langchain_judges.methods.graph import is_unfinished
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.runs.options import RunOptions
+    from langchain_judges.runs.options import CallLimits
     from langchain_judges.runs.run_state import limiter_of
 
     memory = FailureMemory(path=path)
     judge = load_judge({**spec, "options": {**spec["options"], "memory": memory}})
-    limiter = limiter_of(judge, RunOptions(**budget))
+    limiter = limiter_of(judge, CallLimits(**budget))
     options["max_concurrency"] = limiter.max_in_flight
     own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, own, marks], sort_keys=True, default=str)

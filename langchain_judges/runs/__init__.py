@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from langchain_judges.runs.cascade_thresholds import calibrate_cascade as calibrate_cascade
     from langchain_judges.runs.comparison import rank as rank
     from langchain_judges.runs.many import assert_judged as assert_judged
+    from langchain_judges.runs.run_state import budget as budget
 
 _HOMES = {
     "asking.limiter": "MinuteLimiter",
     "runs.cascade_thresholds": "calibrate_cascade",
     "runs.comparison": "rank",
     "runs.many": "assert_judged",
+    "runs.run_state": "budget",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.ensemble import CombinedGraph, Member
@@ -50,6 +50,8 @@ def calibrate_cascade(
         OptionError: `cascade` is not a cascade, or no judge reaches the agreement; the message
             says which one can be reached.
         InputError: No row has a label, or a table cannot be read.
+        OverBudget: The limits did not let each judge judge each row; a call with the same
+            `records` goes on.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
     """
@@ -66,7 +68,7 @@ def calibrate_cascade(
     data = [records.row(record, number) for number, record in enumerate(source.records)]
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")
-    runs = [_results(member, data, options) for member in graph.members]
+    runs = _results(graph.members, data, options)
     answers = [[decision(row["verdict"]) for row in run] for run in runs]
     labels = [row.get("label") for row in data]
     sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
@@ -97,20 +99,25 @@ def calibrate_cascade(
 
 
 def _results(
-    member: Member, rows: Sequence[Mapping[str, object]], options: CalibrationOptions
-) -> list[ResultRow]:
-    if "method" not in metadata_of(member.judge):
-        raise OptionError(f"the judge {member.name!r} does not say what decides its verdicts")
-    run = judge_many(
-        member.judge,
-        rows,
-        records=options.records,
-        max_concurrency=options.max_concurrency,
-        progress=options.progress,
-        prices=options.prices,
-    )
-    with run:
-        return list(run)
+    members: Sequence[Member], rows: Sequence[Mapping[str, object]], options: CalibrationOptions
+) -> list[list[ResultRow]]:
+    """The results of each judge; all judges share the limits."""
+    results, calls, dollars = list[list[ResultRow]](), options.max_calls, options.max_dollars
+    for member in members:
+        if "method" not in metadata_of(member.judge):
+            raise OptionError(
+                f"the judge {member.name!r} does not say what decides its verdicts"
+            )
+        if 0 in (calls, dollars):
+            raise OverBudget(f"the budget is spent before {member.name!r} was asked")
+        left = {"max_calls": calls, "max_dollars": dollars, "records": options.records}
+        with judge_many(member.judge, rows, **options.of_run(**left)) as run:
+            results.append(list(run))
+        if run.summary.not_judged["over_budget"]:
+            raise OverBudget(f"the budget is spent before {member.name!r} judged every row")
+        calls = calls and calls - run.summary.calls
+        dollars = dollars and max(0.0, dollars - run.summary.cost)
+    return results
 
 
 def _dollars(

@@ -84,10 +84,6 @@ class RankOptions(RunLimits):
     """Options of `rank`.
 
     Attributes:
-        max_calls: Stop where this many replies may be reached; None: when the order is
-            settled or all pairs are compared.
-        prices: Prices of tokens, as for `judge_many`.
-        max_dollars: Stop after this many dollars; needs `prices`.
         confidence: The order is settled when the intervals of all neighbours' differences,
             jointly at this level, exclude 0.
         batch: Comparisons between two checks of the order.
@@ -97,9 +93,6 @@ class RankOptions(RunLimits):
 
     called: ClassVar[str] = "rank"
 
-    max_calls: Annotated[int, Ge(1)] | None = None
-    prices: FilePath = None
-    max_dollars: Annotated[float, Gt(0)] | None = None
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
     batch: Annotated[int, Ge(1)] = 32
     seed: Annotated[int, Ge(0)] = 0
@@ -269,14 +262,9 @@ class _Contest:
         """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
         drawn = zip(pairs, orders, strict=True)
-        run = judge_many(
-            self.judge,
-            [self._row(self.pools[pair].pop(), *order) for pair, order in drawn],
-            records=self.options.records,
-            max_concurrency=self.options.max_concurrency,
-            progress=self.options.progress,
-            prices=self.options.prices,
-        )
+        own = {"records": self.options.records, "max_calls": None, "max_dollars": None}
+        rows = [self._row(self.pools[pair].pop(), *order) for pair, order in drawn]
+        run = judge_many(self.judge, rows, **self.options.of_run(**own))
         with run:
             answers = [row["verdict"]["preference"] for row in run]
         self.dollars += run.summary.cost

@@ -31,17 +31,50 @@ def _check_rate_limiter(value: object) -> object:
     return value
 
 
-class RunLimits(Options):
-    """Options of every run over many rows.
+class CallLimits(Options):
+    """What bounds the calls of everything that asks.
 
     Attributes:
         max_concurrency: Maximum number of model calls in flight; default 16, or 4 with a local
             model.
+        max_calls: Stop after this many replies; the remaining rows are reported as
+            `over_budget`, and a later run judges them.
+        prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
+            "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
+            `"genai-prices"` for that package's table (extra `prices`). The summary and each row
+            then show their cost.
+        max_dollars: Stop after spending this many dollars; needs `prices`. A reply whose price
+            is not known, as its tokens were not counted, counts with four bytes a token.
+        rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
+            LangChain rate limiter.
+    """
+
+    called: ClassVar[str] = "budget"
+
+    max_concurrency: Annotated[int, Ge(1)] | None = None
+    max_calls: Annotated[int, Ge(1)] | None = None
+    prices: FilePath = None
+    max_dollars: Annotated[float, Gt(0)] | None = None
+    rate_limiter: Annotated[
+        InstanceOf[BaseRateLimiter | MinuteLimiter] | None,
+        AfterValidator(_check_rate_limiter),
+        NotSerialisable(),
+        Rule("a LangChain rate limiter or None"),
+    ] = None
+
+
+class RunLimits(CallLimits):
+    """Options of every run over many rows.
+
+    Attributes:
         progress: Show progress on the terminal.
     """
 
-    max_concurrency: Annotated[int, Ge(1)] | None = None
     progress: bool = True
+
+    def of_run(self, **others: Any) -> dict[str, Any]:
+        """Options of a run within these limits, and others of it."""
+        return {name: getattr(self, name) for name in RunLimits.model_fields} | others
 
 
 class RunOptions(RunLimits):
@@ -74,16 +107,6 @@ class RunOptions(RunLimits):
         open_rows: The most rows that are started and not finished; None for twice
             `max_concurrency`.
         max_rows: Judge at most this many rows, from the top.
-        max_calls: Stop after this many replies; the remaining rows are reported as
-            `over_budget`, and a later run judges them.
-        prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
-            "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
-            `"genai-prices"` for that package's table (extra `prices`). The summary and each row
-            then show their cost.
-        max_dollars: Stop after spending this many dollars; needs `prices`. A reply whose price
-            is not known, as its tokens were not counted, counts with four bytes a token.
-        rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
-            LangChain rate limiter.
         on_bug: What a bug in a judge's code does, such as a KeyError in a step: `"raise"` ends
             the run with it, `"collect"` makes the row a failure `internal_error` and goes on.
         config: Callbacks, tags and metadata for every judgment.
@@ -106,15 +129,6 @@ class RunOptions(RunLimits):
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
     open_rows: Annotated[int, Ge(1)] | None = None
     max_rows: Annotated[int, Ge(1)] | None = None
-    max_calls: Annotated[int, Ge(1)] | None = None
-    prices: FilePath = None
-    max_dollars: Annotated[float, Gt(0)] | None = None
-    rate_limiter: Annotated[
-        InstanceOf[BaseRateLimiter | MinuteLimiter] | None,
-        AfterValidator(_check_rate_limiter),
-        NotSerialisable(),
-        Rule("a LangChain rate limiter or None"),
-    ] = None
     on_bug: Literal["raise", "collect"] = "raise"
     config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
         None
@@ -130,8 +144,6 @@ class CalibrationOptions(RunLimits):
         delta: The probability that the guarantee does not hold.
         records: A JSONL file for the verdicts of all judges, from which an interrupted run
             resumes.
-        prices: Prices of tokens, as for `judge_many`: the calibration then says what a row
-            costs.
     """
 
     called: ClassVar[str] = "calibrate_cascade"
@@ -139,4 +151,3 @@ class CalibrationOptions(RunLimits):
     agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     records: FilePath = None
-    prices: FilePath = None

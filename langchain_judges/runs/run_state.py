@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
@@ -30,7 +30,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, is_unfinished
-from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.run_row import (
@@ -62,7 +62,23 @@ BUSY = 2
 PLACES, LOCAL_PLACES = 16, 4
 
 
-def limiter_of(judge: object, options: RunOptions, prices: Prices | None = None) -> CallLimiter:
+def budget(**limits: Any) -> RunnableConfig:
+    """A configuration that bounds what a graph or a runnable asks, such as an audit.
+
+    Pass it to `invoke`, or as `config=` to `learn_aspects` and `draw_guidelines`. All that is
+    asked with it shares the limits; the next call raises `OverBudget`.
+
+    Args:
+        limits: `max_calls`, `max_dollars`, `prices`, `max_concurrency` and `rate_limiter` of
+            `judge_many`.
+
+    Raises:
+        OptionError: There is no such limit, or dollars are bounded without prices.
+    """
+    return within_run(None, RowCost(limiter_of(None, CallLimits(**limits)), 0))
+
+
+def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None) -> CallLimiter:
     """The bounds on the calls of a run: so many at a time, calls, tokens, dollars.
 
     Raises:

@@ -83,6 +83,7 @@ def evaluate_writing(
     judge: Judge | None = None,
     strict: bool = False,
     language: str = ENGLISH,
+    **limits: Any,
 ) -> Writing:
     """Measure written texts: coverage, losses by source, and quality against other texts.
 
@@ -95,6 +96,7 @@ def evaluate_writing(
             a model: `create_story_judge(model)`.
         strict: Count a concept as used only in its exact form.
         language: Whose word forms count, as of the writer.
+        limits: `max_calls`, `max_dollars` and other options of `judge_many`.
 
     Returns:
         A `Writing`; texts that were not written are counted, fail `all_present`, and are left
@@ -111,7 +113,8 @@ def evaluate_writing(
     pairs = _pairs(rows, against, judge)
     verdicts: list[Any] = []
     if pairs and judge is not None:
-        verdicts = [row["verdict"] for row in judge_many(judge, pairs, progress=False)]
+        run = judge_many(judge, pairs, **{"progress": False, **limits})
+        verdicts = [row["verdict"] for row in run]
     return _measured(rows, pairs, verdicts, counting)
 
 

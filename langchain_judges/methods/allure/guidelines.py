@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
+from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
@@ -69,6 +69,7 @@ def draw_guidelines(
     dev: Sequence[Mapping[str, Any]],
     *,
     most: int = 5,
+    config: RunnableConfig | None = None,
     **options: Any,
 ) -> Guidelines:
     """Draw short guidelines from a memory's mistakes, and try them on held-out items.
@@ -82,6 +83,7 @@ def draw_guidelines(
         memory: The audited mistakes, of which there must be one.
         dev: Items with their true `label`, of other tasks and groups than the mistakes.
         most: The most guidelines to draw.
+        config: Bounds what is asked: `langchain_judges.runs.budget(max_calls=…)`.
         options: Of `create_allure_judge`; guidelines follow your own `instructions`.
 
     Raises:
@@ -89,7 +91,7 @@ def draw_guidelines(
             belongs with a remembered mistake.
         OptionError: An option is not allowed, or `most` is below one.
     """
-    return run(_drawn(model, memory, dev, most, options))
+    return run(_drawn(model, memory, dev, most, config or {}, options))
 
 
 async def _drawn(
@@ -97,6 +99,7 @@ async def _drawn(
     memory: FailureMemory,
     dev: Sequence[Mapping[str, Any]],
     most: int,
+    config: RunnableConfig,
     options: Mapping[str, Any],
 ) -> Guidelines:
     if most < 1:
@@ -106,7 +109,8 @@ async def _drawn(
     checked = ALLURE(**options)
     labels = list(checked.labels)
     items = _held_out(examples, dev, labels)
-    reply = await _asked(model, checked, examples, most, standard_of(plain)(items[0]))
+    standard, account = standard_of(plain)(items[0]), Account(run=run_of(config))
+    reply = await _asked(model, checked, examples, most, standard, account)
     drawn = Guidelines(
         guidelines="",
         before=None,
@@ -121,7 +125,9 @@ async def _drawn(
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     instructions = "\n".join(filter(None, (options.get("instructions"), text)))
     told = create_allure_judge(model, **{**options, "instructions": instructions})
-    (before, earlier), (after, later) = [await _judged(j, items, labels) for j in (plain, told)]
+    (before, earlier), (after, later) = [
+        await _judged(judge, items, labels, config) for judge in (plain, told)
+    ]
     chance, verdicts = held_out.chance_of_rise(before, after), [*earlier, *later]
     return {
         "guidelines": text,
@@ -140,6 +146,7 @@ async def _asked(
     examples: Sequence[Example],
     most: int,
     standard: str,
+    account: Account,
 ) -> Reply:
     """The guidelines that a model draws from examples."""
     prompts, version = prompt_set({"guidelines": PROMPTS["guidelines"]}, None)
@@ -156,7 +163,7 @@ async def _asked(
     )
     shown = block(examples, head=WORDS["mistakes"])
     variables = {"examples": shown, "most": most, "standard": standard}
-    return await ask(question, variables, Account(), unit="memory")
+    return await ask(question, variables, account, unit="memory")
 
 
 def _held_out(
@@ -185,11 +192,10 @@ def _held_out(
 
 
 async def _judged(
-    judge: Any, items: Sequence[AuditItem], labels: Sequence[Label]
+    judge: Any, items: Sequence[AuditItem], labels: Sequence[Label], config: RunnableConfig
 ) -> tuple[list[held_out.Case], list[LabelVerdict]]:
     shown: list[Item] = [item_of(item) for item in items]
-    config: RunnableConfig = {"max_concurrency": _AT_ONCE}
-    results = await Effect.of(judge, "batch", shown, config)
+    results = await Effect.of(judge, "batch", shown, {"max_concurrency": _AT_ONCE, **config})
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
 
-from langchain_judges.asking.account import Account
+from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import gather, run
@@ -27,7 +27,7 @@ from langchain_judges.methods.sc2 import aspects
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
 from langchain_judges.methods.tasks import AboutTask, read_task
-from langchain_judges.options import Owner, with_options
+from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows.checks import check_pair, check_text
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.fields import plain_row
@@ -97,6 +97,7 @@ class LearnOptions(AskingOptions):
         path: The JSON file in which the result is kept; None keeps nothing.
         task: What the texts will be compared by, as in `create_sc2_judge`.
         max_concurrency: Maximum number of model calls in flight.
+        config: Bounds what is asked: `langchain_judges.runs.budget(max_calls=…)`.
     """
 
     called = "learn_aspects"
@@ -105,6 +106,9 @@ class LearnOptions(AskingOptions):
     path: Annotated[str | os.PathLike[str] | None, Owner()] = None
     task: AboutTask = "helpful"
     max_concurrency: Annotated[int, Ge(1)] = 8
+    config: Annotated[
+        Mapping[str, Any] | None, NotSerialisable(), Rule("a `RunnableConfig`")
+    ] = None
 
     @property
     def shared(self) -> dict[str, str]:
@@ -228,14 +232,15 @@ async def _read(question: Question, number: int, part: Passage, options: LearnOp
     token = fence(request, text)
     context = texts_of.WORDS["context"].format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
-    return await ask(question, variables, Account(), unit=f"text {number}")
+    account = Account(run=run_of(options.config))
+    return await ask(question, variables, account, unit=f"text {number}")
 
 
 async def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Reply:
     """Ask for the aspects that many phrases come to."""
     lines = "\n".join(f"- {phrase}" for phrase in phrases)
     variables = {"fence": fence(lines), "phrases": lines, "n": options.n, **options.shared}
-    return await ask(question, variables, Account())
+    return await ask(question, variables, Account(run=run_of(options.config)))
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
