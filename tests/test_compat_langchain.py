@@ -130,11 +130,13 @@ def test_pairs_by_a_prompt_of_the_callers_own_are_asked_in_both_orders(
     model = FakeChatModel(replies=answer_in_order)
     options: dict[str, Any] = {"llm": model, "prompt": COMPARED, "criteria": {"wit": "Is it?"}}
     pair = {**KNOWN, "prediction_b": "He slept."}
-    result = load_evaluator("labeled_pairwise_string", **options).evaluate_string_pairs(**pair)
+    options["evaluator"] = "labeled_pairwise_string"
+    ours: Any = load_evaluator(**options)
+    result = ours.evaluate_string_pairs(**pair)
     assert (result["value"], result["score"], len(model.prompts)) == (value, score, 2)
     assert ("orders disagree" in result["reasoning"]) == (first == swapped)
     if value:
-        other: Any = theirs("labeled_pairwise_string", **options)
+        other: Any = theirs(**options)
         assert other.evaluate_string_pairs(**pair) == result
 
 
