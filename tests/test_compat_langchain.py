@@ -150,6 +150,7 @@ def test_a_pair_by_an_own_prompt_that_is_not_judged_raises():
 
 WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
     (OptionError, {"evaluator": "trajectory"}, "langchain_classic"),
+    (OptionError, {"evaluator": "labeled_qa"}, "first three"),
     (OptionError, {"evaluator": "criteria", "criteria": "wit"}, "among"),
     (OptionError, {"evaluator": "criteria", "criteria": {}}, "mapping"),
     (OptionError, {"evaluator": "criteria", "llm": None}, "llm"),

@@ -59,9 +59,9 @@ def load_evaluator(
     """
     name = str(getattr(evaluator, "value", evaluator))
     kind, is_pair = name.removeprefix("labeled_"), name.endswith("pairwise_string")
-    if kind not in _FORMS:
+    if kind not in _FORMS or (kind in _TITLES and kind != name):
         raise OptionError(
-            f"`evaluator` must be one of {[*_FORMS]}, or such a name behind 'labeled_'; "
+            f"`evaluator` must be one of {[*_FORMS]}, the first three also behind 'labeled_'; "
             f"langchain_classic.evaluation has the others; got {name!r}"
         )
     if llm is None:
