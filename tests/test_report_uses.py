@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 
 from langchain_judges import metrics, report
@@ -22,7 +23,9 @@ from langchain_judges.report.answers import (
     rounded,
     two_texts,
 )
+from langchain_judges.report.compared_systems import Duel
 from langchain_judges.report.overview import next_step
+from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 
@@ -547,3 +550,41 @@ def test_rows_on_which_people_differ_count_where_labels_weigh_alike() -> None:
     # Of 25 rows of each label, ten halves among them, all but five halves of 1 are right.
     assert balanced.result.n == 50
     assert balanced.result == pytest.approx(5 / 25 / 2)
+
+
+def test_the_next_step_for_a_judge_in_a_column_is_a_column_and_names_the_others():
+    table = [{"gpt": n % 2, "ann": 0, "input": "q", "output": f"t {n}"} for n in range(60)]
+    answer = report.trust_columns(table, judge="gpt", label="ann")
+    answer.files = ("rows.csv", "", "--column", "label=ann")
+    step = next_step(answer)
+    assert step.command == (
+        "langchain-judges trust rows.csv --column label=ann --judge NEW-COLUMN"
+    )
+    for n, row in enumerate(table):
+        row |= {"ann": None} if n < 50 else {"ann": row["gpt"]}
+    few = report.trust_columns(table, judge="gpt", label="ann")
+    few.files = answer.files
+    assert "label rows.csv --column label=ann -o labels.jsonl" in next_step(few).command
+
+
+def test_rows_without_a_label_are_no_failures_of_a_rule_that_needs_no_judge():
+    answer = report.trust(run_of(["A"] * 6), data_of(["A", "B", "A", None, None, None]))
+    for key in ("baseline.length", "baseline.majority", "baseline.lead"):
+        assert answer[key].n_failed == {"no_label": 3}
+
+
+def test_a_workbook_holds_shares_as_numbers_that_are_shown_as_percentages(tmp_path):
+    answer = report.trust(run_of(["A"] * 6), data_of(["A", "B", "A"] * 2))
+    answer.to_xlsx(tmp_path / "r.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "r.xlsx")["numbers"]
+    head = [cell.value for cell in sheet[1]]
+    cell = sheet[2][head.index("value")]
+    assert (cell.value, cell.number_format) == (0.6667, "0.0%")
+
+
+def test_a_summary_for_a_pull_request_names_the_systems_in_each_reason():
+    duel = Duel(["old", "new"], Summary())
+    [row] = run_of(["B"])
+    row["verdict"]["rationale"] = "B is better: response A rambles."
+    duel.add(row)
+    assert "- r0: new is better: response old rambles." in duel.markdown()

@@ -81,10 +81,10 @@ def test_a_book_has_the_rows_with_label_score_and_reason_by_criterion(judged):
 def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
     sheets = book(judged)
     lines = {line[:2]: line[2:] for line in sheets["summary"]}
-    assert lines["Tone", "polite"][:2] == (1, "50 %")
-    assert lines["Tone", "not judged"] == (1, None, "unparsable")
-    assert lines["Remedy", "polite"][:2] == (2, "67 %")
-    assert lines["Remedy", "mean score"][1] == "0.67"
+    assert lines["Tone", "polite"] == (1, 0.5, 0.09, 0.91, None)
+    assert lines["Tone", "not judged"] == (1, None, None, None, "unparsable")
+    assert lines["Remedy", "polite"][:2] == (2, 0.67)
+    assert lines["Remedy", "mean score"][1] == 0.67
     assert lines["judge", "rubric by FakeChatModel"]
     assert [row[:4] for row in sheets["failures"][1:]] == [(4, "3", "evaluate", "Tone")]
 

@@ -197,6 +197,7 @@ def trust(
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)
+        say(f"Written: {', '.join(map(str, report.paths))}.")
         if rows is not None:
             _tell_first(answer, rows, list(runs.values()), report.paths[0])
     _leave(runs, spent=spent, strict=run.strict)

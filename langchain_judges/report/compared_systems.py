@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from langchain_judges.orders import naming_sides
 from langchain_judges.runs.comparison import Ranked, Ranking
 from langchain_judges.runs.summary import Summary, conclusion, counted, rate_text
 
@@ -76,8 +77,15 @@ class Duel:
         for name, rows in self.deciding().items():
             if rows:
                 lines += ["", f"Won by {name}:", ""]
-            lines += [f"- {row['id']}: {_reason_line(row['rationale'])}" for row in rows]
+            lines += [f"- {row['id']}: {self._reason(row)}" for row in rows]
         return "\n".join(lines) + "\n"
+
+    def _reason(self, row: Mapping[str, Any]) -> str:
+        """Why a pair was decided, with the systems' names in place of A and B."""
+        text = naming_sides(
+            row["rationale"] or "no reason given", dict(zip("AB", self.names, strict=True))
+        )
+        return " ".join(text.split())[:300]
 
 
 @dataclass
@@ -113,7 +121,3 @@ def _standing(better: Ranked) -> str:
         return "not settled, and too even for more comparisons to settle it soon"
     more = counted(better["more"], "more comparison")
     return f"not settled; about {more} of the two would settle a lead of this size"
-
-
-def _reason_line(text: str | None) -> str:
-    return " ".join((text or "no reason given").split())[:300]

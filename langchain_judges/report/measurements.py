@@ -149,19 +149,23 @@ def baselines(sample: Sample) -> list[Number]:
     """Accuracy of rules that need no judge, counted like the judge's mistakes."""
     if not any(sample.choices):
         return []
-    numbers, rights = [], {}
+    numbers, rights, lacks = [], {}, {}
+    without = [not own for own in sample.choices]
     for name, (title, answers) in _answers_without_judge(sample).items():
         known = [answer is not None for answer in answers]
         rights[name] = [
             None if miss is None or not there else 1 - miss
             for miss, there in zip(sample.missed(answers), known, strict=True)
         ]
-        result = metrics.rate(rights[name], **sample.settings)
+        textless = sum(not (there or out) for there, out in zip(known, without, strict=True))
+        lacks[name] = {"no_label": sum(without), "no_texts": textless}
+        result = metrics.rate(rights[name], **sample.settings).replace(n_failed=lacks[name])
         note = "" if all(known) else f"of the {sum(known):,} rows with texts"
         numbers.append(Number(f"baseline.{name}", title, result, note=note))
     best = max(numbers, key=lambda number: number.result)
-    theirs = rights[best.key.partition(".")[2]]
-    lead = metrics.paired_difference(sample.rights, theirs, **sample.settings)
+    name = best.key.partition(".")[2]
+    lead = metrics.paired_difference(sample.rights, rights[name], **sample.settings)
+    lead = lead.replace(n_failed=lacks[name])
     title = "The judge's lead over the best of these"
     return [*numbers, Number("baseline.lead", title, lead, "points", best.title)]
 

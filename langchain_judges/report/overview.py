@@ -94,6 +94,7 @@ def overview(report: Measured) -> list[Line]:
         "agreement.alpha": "People beyond chance (α: reliable from 0.8, weak below 0.67)",
     }
     wrong = {
+        "baseline.length": "Always the longer text",
         "bias.flips": "Flips when the texts swap places",
         "bias.first_slot_rate": "Winners that were shown first (no bias: 50 %)",
         "failures.ties": "Ties",
@@ -123,7 +124,11 @@ def _table_lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
 
 
 # What a row lacks that no judge could give it.
-_LACKS = {"fewer_than_two_votes": "without two answers", "no_label": "without a label"}
+_LACKS = {
+    "fewer_than_two_votes": "without two answers",
+    "no_label": "without a label",
+    "no_texts": "without texts",
+}
 # What a number counts, where it does not count rows.
 _COUNTED = {
     "agreement.votes.wrong": "answer of people",
@@ -214,9 +219,13 @@ def next_step(report: Measured) -> NextStep:
     )
 
 
-def _trust(report: Measured, *more: str) -> str:
-    rows, _, *columns = report.files
-    return shlex.join(["langchain-judges", "trust", rows, *columns, *more])
+def _trust(report: Measured, *judge: str) -> str:
+    """The command that measures a judge, whose new answers may be a column."""
+    rows, verdicts, *columns = report.files
+    if not verdicts and judge[0] != "--baseline":
+        judge = ("--judge", "NEW-COLUMN")
+        columns = [each.replace("human_votes=", "label=") for each in columns]
+    return shlex.join(["langchain-judges", "trust", rows, *columns, *judge])
 
 
 def _lost_rows(report: Measured) -> NextStep | None:
@@ -233,12 +242,12 @@ def _lost_rows(report: Measured) -> NextStep | None:
 
 
 def _label_counts(report: Measured, number: int) -> NextStep:
-    rows, verdicts, *_ = report.files
+    rows, verdicts, *columns = report.files
     free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
     judged = ["--verdicts", verdicts] if verdicts else []
-    source = shlex.join([rows, *judged]) if free else "NEW-ROWS.jsonl"
+    source = shlex.join([rows, *columns, *judged]) if free else "NEW-ROWS.jsonl"
     which = f"{counted(number, 'new row')} like these"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
@@ -308,10 +317,10 @@ def _mend_mistakes(report: Measured) -> NextStep:
             names,
         )
     rubric = "--set", "rubric=RUBRIC"
-    rows, _, *columns = report.files
+    rows, verdicts, *columns = report.files
     words = ["langchain-judges", "audit", rows, *columns, "--memory", "mistakes.db"]
     command = shlex.join([*words, "--model", "MODEL", *rubric])
-    if sample.pairs or sample.rated:
+    if sample.pairs or sample.rated or not verdicts:
         how = ("bsm",) if sample.pairs else ("rubric", *rubric)
         command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"

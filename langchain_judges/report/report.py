@@ -71,7 +71,7 @@ class WrittenReport(ABC):
         Raises:
             MissingExtraError: openpyxl is not installed.
         """
-        from langchain_judges.runs.book import Book
+        from langchain_judges.runs.book import Book, Share
         from langchain_judges.runs.sheets import rounded
 
         reports, contests = self.shown()
@@ -79,7 +79,13 @@ class WrittenReport(ABC):
         answers += [("comparison", each.sentence) for each in contests]
         numbers, book = self._numbers(), Book()
         book.add("answers", ("judge", "answer"), lambda: answers)
-        cells = [list(map(rounded, row.values())) for row in numbers]
+        cells = [
+            [
+                Share(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
+                for cell in map(rounded, row.values())
+            ]
+            for row in numbers
+        ]
         book.add("numbers", list(numbers[0]), lambda: cells)
         book.save(Path(path))
 

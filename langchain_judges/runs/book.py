@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,13 @@ _WIDEST, _TALLEST, _LINE = 60, 8, 15
 # Pastel colours that people who see few colours can tell apart, for labels in their order.
 _COLOURS = ("F8D7C4", "CFE2F3", "FFF2CC", "D9D2E9", "D5E8D4", "EAD1DC")
 _UNJUDGED = "D9D9D9"
+# The columns of the summary.
+_SUMMED = (*HEAD[:-1], "95 % from", "to", "why not")
 Rows = Callable[[], Iterable[Sequence[object]]]
+
+
+class Share(float):
+    """A share, which a sheet shows as a percentage."""
 
 
 def _excel_cell(cell: object) -> object:
@@ -93,6 +100,8 @@ class Book:
     ) -> Any:
         styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
         cell = self._cell(sheet, value if is_raw else _excel_cell(value))
+        if isinstance(value, Share):
+            cell.number_format = "0.0%"
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
         if bold:
             cell.font = styles.Font(bold=True)
@@ -114,10 +123,22 @@ def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
     return min(lines, _TALLEST)
 
 
-def _number_spelt(text: str) -> int | str:
-    """The number that a count spells; anything else unchanged."""
-    bare = text.replace(",", "")
-    return int(bare) if bare.isdecimal() and bare.isascii() else text
+def _number_spelt(text: str) -> float | str:
+    """The number that a count, a mean or a percentage spells; anything else unchanged."""
+    if not (found := re.fullmatch(r"(-?[\d,]+)(\.\d+)?( %)?", text, re.ASCII)):
+        return text
+    number = float(text.removesuffix(" %").replace(",", ""))
+    if found[3]:
+        return Share(number / 100)
+    return number if found[2] else int(number)
+
+
+def _in_cells(line: Sequence[str]) -> list[float | str]:
+    """A line of the summary, its interval in two cells and what is no interval in a third."""
+    *cells, end = (*line, *[""] * (len(HEAD) - len(line)))
+    ends = list(map(_number_spelt, end.split(" to ")))
+    is_range = len(ends) == 2 and not any(isinstance(each, str) for each in ends)
+    return [*map(_number_spelt, cells), *(ends if is_range else ["", "", end])]
 
 
 class XlsxFile(TableFile):
@@ -152,11 +173,9 @@ class XlsxFile(TableFile):
         places = [place for place, key in enumerate(names) if key in coloured]
         self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]
-        filled = [
-            [_number_spelt(cell) for cell in (*line, *[""] * (len(HEAD) - len(line)))]
-            for line in lines
-        ]
-        self._book.add("summary", HEAD, lambda: filled)
-        head = ("row", "id", "step", "unit", "reason", "detail")
-        self._book.add("failures", head, lambda: self._failures)
+        filled = [(*_in_cells(line), "")[: len(_SUMMED)] for line in lines]
+        self._book.add("summary", _SUMMED, lambda: filled)
+        if self._failures:
+            head = ("row", "id", "step", "unit", "reason", "detail")
+            self._book.add("failures", head, lambda: self._failures)
         self._book.save(self._path)
