@@ -79,11 +79,10 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
     A judge of pairs takes the run's output as A and the reference output as B; its score is how
-    far A is preferred. A judge of one text takes the output
-    alone, with the reference as the expected answer and the context as its source. Every score
-    is the verdict's, from 0 to 1, and `value` is the label as people read it. If
-    there is neither, and the judge has no rubric, the row is not judged. The task is never used
-    as a source.
+    far A is preferred. A judge of one text takes the output alone, with the reference as the
+    expected answer and the context as its source; if there is neither, and the judge has no
+    rubric, the row is not judged. The task is never used as a source. Every score is the
+    verdict's, from 0 to 1, and `value` is the label as people read it.
 
     Args:
         judge: A judge of this package, or a runnable from a `Pair` or an `Item` to

@@ -43,7 +43,7 @@ def calibrate_cascade(
         guarantee (`agreement`, `delta`), a hash of the rows, and what was found on them:
         `coverage`, the share of rows that are judged; `risk`, the share of their verdicts that
         differ from the label; `shares`, the share that each judge decides; and with `prices`
-        `dollars`, what a row costs in the mean, and `dollars_last`, what it costs if the last
+        `dollars`, what a row costs on average, and `dollars_last`, what it costs if the last
         judge is always asked.
 
     Raises:
