@@ -15,23 +15,30 @@ import socket
 import sys
 from typing import Any
 
+import tests.judges
 import tests.memories
 import tests.model_server
 import tests.planners  # noqa: F401 - programs would import them
 from langchain_judges import create_allure_audit, create_bsm_judge, judge_many  # noqa: F401 - likewise
-from langchain_judges.cli import app  # noqa: F401 - likewise
+from langchain_judges.cli import COMMANDS
 from langchain_judges.writing.writers import load_writer  # noqa: F401 - likewise
 
 # What the package and its libraries import only once they are used.
 LATER = (
+    *(f"langchain_judges.cli.{name}" for name in COMMANDS),
     "anyio._backends._asyncio",
+    "faiss",
     "httpx",
+    "langchain.chat_models",
+    "langchain_core.messages.block_translators.langchain_v0",
     "langgraph.checkpoint.sqlite.aio",
     "httpcore2",
     "langchain_core.tracers.run_collector",
     "langchain_openai",
     "langgraph.pregel.main",
-    "openai.resources.chat.completions",
+    "openai.lib.streaming.chat",
+    "openai.resources.chat.completions.messages",
+    "scipy.stats",
     "truststore",
 )
 
@@ -85,7 +92,7 @@ def run(order: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in (*LATER, *os.environ.get("ALSO_IMPORTED", "").split()):
+    for module in LATER:
         importlib.import_module(module)
     if program := serve(socket.socket(fileno=int(sys.argv[1]))):
         run(program)

@@ -77,7 +77,9 @@ def decided(members, **options):
 
 
 @pytest.mark.parametrize(
-    ("juries", "orders"), [(20, 3), pytest.param(1000, 8, marks=pytest.mark.figures)]
+    # A rule that minds the order in one of 60 juries escapes 250 of them once in 65 times.
+    ("juries", "orders"),
+    [(20, 3), pytest.param(250, 4, marks=pytest.mark.figures)],
 )
 def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
     draw = random.Random(7)

@@ -626,11 +626,11 @@ def resident_megabytes() -> float:
 
 
 @pytest.mark.figures
-def test_a_hundred_thousand_rows_of_parquet_come_back_in_flat_memory(tmp_path):
+def test_thousands_of_rows_of_parquet_come_back_in_flat_memory(tmp_path):
     import pyarrow as pa
     from pyarrow import parquet
 
-    source, out, count = tmp_path / "r.parquet", tmp_path / "s.parquet", 100_000
+    source, out, count = tmp_path / "r.parquet", tmp_path / "s.parquet", 25_000
     days = pa.array(
         [None if n % 7 == 0 else datetime(2026, 1, 1 + n % 28) for n in range(count)]
     )
@@ -650,10 +650,10 @@ def test_a_hundred_thousand_rows_of_parquet_come_back_in_flat_memory(tmp_path):
     )
     sizes = []
     for number, _ in enumerate(judge_many(judge, source, out=out, progress=False)):
-        if number in (10_000, count - 1):
+        if number in (5_000, count - 1):
             sizes.append(resident_megabytes())
     table = parquet.read_table(out)
     assert table.select(own.column_names).equals(own)
     assert table["label"].to_pylist() == [1] * count
-    # A key's hash in a set is about a hundred bytes; rows that are kept would be 100 MB.
-    assert sizes[1] - sizes[0] < 32
+    # A key's hash in a set is about a hundred bytes; results that are kept are 24 MB.
+    assert sizes[1] - sizes[0] < 12

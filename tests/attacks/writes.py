@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +36,11 @@ from langchain_judges import (
     judge_many,
     load_judge,
 )
+from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.fakes import FakeChatModel
+from tests.fork_server import LATER
 from tests.judges import FEW, answer, item_of
 from tests.memories import Letters
 from tests.planners import fooled, planning
@@ -202,6 +205,7 @@ def command(*arguments: str) -> Callable[[Any, Path], Any]:
 
     def run(model: Any, folder: Path) -> Any:
         langchain.chat_models.init_chat_model = lambda *_, **__: model
+        vars(embeddings)["_encoder"] = lambda: Letters().embed_documents
         os.chdir(folder)
         for name in ("v1", "v2", "v3"):
             lines = ({"input": f"Why {n}?", "output": f"{name} good {n}"} for n in range(ROWS))
@@ -306,6 +310,8 @@ def problems(entry: str, parts: int | None = None) -> Iterator[str]:
         parts: Try so many of the writes, spread evenly; None: all of them.
     """
     again = THEN.get(entry, entry)
+    for module in LATER:  # here, not in every fork
+        import_module(module)
     with tempfile.TemporaryDirectory() as place:
         clean = Path(place) / "clean"
         clean.mkdir()
