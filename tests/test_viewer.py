@@ -619,7 +619,10 @@ def test_a_table_with_headers_of_its_own_is_refused_with_what_is_there_and_what_
     path = tmp_path / "d.csv"
     path.write_text(f"{head}\n" + "a,b\n" * 290)
     first, second = head.split(",")
-    there = f"no text to look at; there are '{first}', '{second}'; .* --column output=COLUMN"
+    there = (
+        r"no text to look at \(290 such rows\); "
+        + f"there are '{first}', '{second}'; .* --column output=COLUMN"
+    )
     with pytest.raises(InputError, match=there) as caught:
         read([path])
     assert str(caught.value).count("no text") == 1

@@ -237,8 +237,7 @@ def _rows_in(
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = source_of(path)
     records = Records(source, columns, kind_of_columns(source.records, columns))
-    textless: list[str] = []
-    place = -1
+    textless: list[int] = []
     for place, record in enumerate(source.records):
         try:
             row = records.row(record, place)
@@ -255,14 +254,13 @@ def _rows_in(
         if kind_in(row) in ("pair", "item"):
             yield place, row
         else:
-            textless.append(f"{path}, row {place + 1}: there is no text to look at")
-    if len(textless) == place + 1 > 0:
-        there = ", ".join(map(repr, record))
-        textless = [
-            f"{path}: there is no text to look at; there are {there}; name columns, as in "
+            textless.append(place + 1)
+    if textless:
+        found.problems.append(
+            f"{path}, row {textless[0]}: there is no text to look at ({len(textless):,} such "
+            f"rows); there are {', '.join(map(repr, record))}; name columns, as in "
             "--column output=COLUMN, or output_a and output_b of pairs."
-        ]
-    found.problems += textless
+        )
 
 
 def _add_report(found: Collection, data: Row, path: Path) -> None:
@@ -272,14 +270,10 @@ def _add_report(found: Collection, data: Row, path: Path) -> None:
         InputError: It is nothing of these.
     """
     judges = data.get("judges") or ([data] if "numbers" in data else [])
-    methods = [{"method": name, **each} for name, each in data.items() if _is_method(each)]
-    if not judges and not methods and "decisions" not in data:
+    if not judges and "decisions" not in data:
         raise InputError(
             f"{path} is no table, report, audit or comparison; it has {list(data)}"
         )
-    if len(methods) == len(data):
-        found.reports.append(Report(path.name, [], [_table("Methods", methods)]))
-        return
     for each in [data, *judges] if "judges" in data else [data]:
         title = " on ".join(filter(None, [each.get("judge"), each.get("data")])) or path.name
         lines = str(each.get("sentence") or f"Stopped: {each.get('stopped')}.").split("\n")
@@ -291,10 +285,6 @@ def _add_report(found: Collection, data: Row, path: Path) -> None:
         ]
         found.reports.append(Report(title, [*lines, *each.get("notes", ())], tables))
         found.rows += _disagreements(each)
-
-
-def _is_method(value: object) -> bool:
-    return isinstance(value, Mapping) and {"verdicts", "calls_each"} <= value.keys()
 
 
 # What is shown of a report or an audit, under the names that it has there.
