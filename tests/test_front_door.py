@@ -20,6 +20,7 @@ from pydantic import create_model
 
 from langchain_judges import (
     JudgeMiddleware,
+    as_comparative_evaluator,
     as_evaluator,
     best_of,
     create_bsm_judge,
@@ -276,6 +277,8 @@ VALUES: dict[str, tuple[Any, str]] = {
     "a whole number": (4, "4"),
     "a number": (4.5, "4.5"),
     "a truth value": (True, "true"),
+    "zero": (0, "0"),
+    "a false one": (False, "false"),
     "texts": (["In Kyiv.", "Now."], "In Kyiv.\nNow."),
     "data": ({"city": "Kyiv", "days": 2}, AS_JSON),
     "data in data": (
@@ -304,7 +307,7 @@ VALUES: dict[str, tuple[Any, str]] = {
 }
 # A table's columns hold one type each; CSV and workbooks hold texts and numbers.
 FLAT = {"a text", "a whole number", "a number"}
-IN_FILES = {*FLAT, "a truth value", "texts", "data"}
+IN_FILES = {*FLAT, "a truth value", "zero", "a false one", "texts", "data"}
 FILES = (".jsonl", ".json", ".csv", ".xlsx", ".parquet")
 
 
@@ -319,20 +322,34 @@ def written(row, path):
     return path
 
 
-def asked(path, row, folder, rubric="Is it right?"):
+def asked(path, row, folder, rubric="Is it right?", needs=()):
     """The model that was asked about a row which came by a path."""
-    judge, model = judge_and_model(rubric)
+    judge, model = judge_and_model(rubric, needs=needs)
     if path == "invoke":
         judge.invoke(row)
     elif path == "evaluator":
         names = {"inputs": "input", "outputs": "output", "reference_outputs": "expected"}
         names["context"] = "source"
         as_evaluator(judge)(**{name: row.get(field) for name, field in names.items()})
+    elif path == "example":
+        source = {name: row[name] for name in ("input", "source") if name in row}
+        known = {"inputs": source, "outputs": {"expected": row.get("expected")}}
+        own: Any = {"id": "1", "inputs": {}, "outputs": {"output": row["output"]}}
+        as_evaluator(judge)(own, known)
+    elif path == "prepare":
+        as_evaluator(judge, prepare=lambda run, example: row)({"id": "1"}, {})
+    elif path == "middleware":
+        texts = {"reference": row.get("expected"), "context": row.get("source")}
+        given: Any = {name: lambda _, text=text: text for name, text in texts.items()}
+        guard = JudgeMiddleware(judge, max_revisions=0, **given)
+        writer = FakeChatModel(replies=[row["output"]])
+        task: Any = {"messages": [("user", row["input"])]}
+        create_agent(writer, middleware=[guard]).invoke(task)
     elif path == "assert_judged":
         assert_judged(judge, [row], passes=lambda _: True)
     elif path == "graph":
         entry = serve("rubric")
-        context = {"rubric": rubric}
+        context = {"rubric": rubric} | ({"needs": needs} if needs else {})
         running: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
         server._models.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
@@ -360,12 +377,16 @@ async def entered(entry, running):
 
 
 SPEC = {"method": "rubric", "model": {"name": "local"}, "options": {"rubric": "Is it right?"}}
-PATHS = ["rows", "frame", "evaluator", "assert_judged", "graph"]
+PATHS = ["rows", "frame", "evaluator", "example", "prepare", "assert_judged", "graph"]
+# Where the task and the answer are an agent's own messages.
+IN_AGENTS = ["middleware"]
 
 
-@for_each("path", [*PATHS, *FILES, *(f"command{ending}" for ending in FILES)])
+@for_each("path", [*PATHS, *IN_AGENTS, *FILES, *(f"command{ending}" for ending in FILES)])
 @for_each("field", ["input", "output", "expected", "source"])
 def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_path):
+    if path in IN_AGENTS and field in ("input", "output"):
+        return
     ending = path.removeprefix("command")
     for name, (value, text) in VALUES.items():
         held = FLAT if ending in (".csv", ".xlsx") else IN_FILES
@@ -383,7 +404,7 @@ def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_pa
         assert [prompt] == sent("invoke", row, tmp_path), name
 
 
-@for_each("path", ["invoke", *PATHS])
+@for_each("path", ["invoke", *PATHS, *IN_AGENTS])
 @for_each("empty", [None, float("nan"), np.nan, pd.NA, pd.NaT, [], {}])
 def test_a_missing_value_is_no_expected_answer_on_any_path(path, empty, tmp_path):
     [prompt] = sent(path, {**ITEM, "expected": empty}, tmp_path)
@@ -606,3 +627,96 @@ def test_annotations_that_cannot_be_used_are_told_by_one_rule(path, wrong, caplo
     assert [each["verdict"]["preference"] for each in results] == ["A", "A"]
     [told] = [each.getMessage() for each in caplog.records]
     assert re.search(f"Row 0 .*`{next(iter(wrong))}`", told)
+
+
+# ---- pairs: one table of fields and types on every path
+
+PAIR = {"input": "Where is it?", "output_a": "Near Kyiv.", "output_b": "In Oslo."}
+BY_RUNS = ["comparative", "called"]
+PAIR_PATHS = ["rows", "frame", ".jsonl", "prepare", "against the reference", "in an agent"]
+
+
+def asked_of_pair(path, row, folder):
+    """What a judge of pairs is asked about a row that comes by a path, in either order."""
+    model = for_kyiv()
+    judge = create_relative_judge(model)
+    sides = [
+        {"outputs": {"output": row[side]}, "id": side} for side in ("output_a", "output_b")
+    ]
+    known = {"inputs": {"input": row["input"]}, "outputs": {"reference": row.get("reference")}}
+    if path == "invoke":
+        judge.invoke(row)
+    elif path == "comparative":
+        as_comparative_evaluator(judge)(sides, known)
+    elif path == "called":
+        reference = {"reference_outputs": row.get("reference")}
+        texts = [row["output_a"], row["output_b"]]
+        as_comparative_evaluator(judge)(inputs=row["input"], outputs=texts, **reference)
+    elif path == "prepare":
+        as_evaluator(judge, prepare=lambda run, example: row)({"id": "1"}, {})
+    elif path == "against the reference":
+        known["outputs"] = {"reference": row["output_b"]}
+        as_evaluator(judge)(sides[0], known)
+    elif path == "in an agent":
+        other: Any = {"reference": lambda _: row["output_b"], "max_revisions": 0}
+        writer = FakeChatModel(replies=[row["output_a"]])
+        agent: Any = create_agent(writer, middleware=[JudgeMiddleware(judge, **other)])
+        agent.invoke({"messages": [("user", row["input"])]})
+    else:
+        tables = {"rows": [row], "frame": pd.DataFrame({n: [v] for n, v in row.items()})}
+        table: Any = tables[path] if path in tables else written(row, folder / f"pair{path}")
+        list(judge_many(judge, table))
+    return sorted(model.prompts)
+
+
+@for_each("path", [*PAIR_PATHS, *BY_RUNS])
+@for_each("field", ["input", "output_a", "output_b", "reference"])
+def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, field, tmp_path):
+    if path == "in an agent" and field != "output_b":
+        return
+    if path == "against the reference" and field == "reference":
+        return
+    for name, (value, text) in VALUES.items():
+        if path == ".jsonl" and name not in IN_FILES:
+            continue
+        row = {**PAIR, field: value}
+        prompts = asked_of_pair(path, row, tmp_path)
+        assert [f">\n{text}\n</" in each for each in prompts] == [True, True], (name, prompts)
+        assert prompts == asked_of_pair("invoke", row, tmp_path), name
+
+
+@for_each("path", ["rows", "frame", *BY_RUNS])
+@for_each("empty", [None, float("nan"), "", pd.NA, []])
+def test_a_missing_value_is_no_reference_of_a_pair(path, empty, tmp_path):
+    prompts = asked_of_pair(path, {**PAIR, "reference": empty}, tmp_path)
+    assert prompts == asked_of_pair("invoke", PAIR, tmp_path)
+
+
+@for_each("rubric", CRITERIA)
+@for_each("place", ["inputs", "outputs"])
+def test_the_criteria_of_an_example_are_sent_as_those_of_a_row(rubric, place, tmp_path):
+    judge, model = judge_and_model()
+    example: Any = {"inputs": {"input": ITEM["input"]}, "outputs": {"expected": "Kyiv"}}
+    example[place]["by"] = CRITERIA[rubric]
+    run: Any = {"id": "1", "outputs": {"output": ITEM["output"]}}
+    as_evaluator(judge, rubric="by")(run, example)
+    row = {**ITEM, "expected": "Kyiv", "rubric": CRITERIA[rubric]}
+    assert model.prompts == sent("invoke", row, tmp_path)
+
+
+@for_each("path", ["invoke", "rows", "example", "prepare", "assert_judged", "graph", "tool"])
+@for_each("told", [True, False])
+def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, tmp_path):
+    judge, model = judge_and_model(needs=("instructions",))
+    row = {**ITEM, "input": LED if told else LED[1:]}
+    if path == "assert_judged" and not told:
+        with pytest.raises(AssertionError, match="no system message says what the agent was"):
+            assert_judged(judge, [row, {**ITEM, "input": LED}], min_pass=0.9)
+        assert ["You are a pirate." in prompt for prompt in model.prompts] == [True]
+        return
+    if path == "tool":
+        said = judge_tool(judge).invoke({"input": "You are a pirate.", "output": "Arr."})
+        assert ("no system message" in said, model.prompts) == (True, [])
+        return
+    model = asked(path, row, tmp_path, needs=("instructions",))
+    assert ["You are a pirate." in prompt for prompt in model.prompts] == [True] * told

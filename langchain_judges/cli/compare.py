@@ -34,7 +34,8 @@ from langchain_judges.cli.row_files import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.texts import bytes_of, is_blank, texts_read
+from langchain_judges.rows.messages import is_nothing
+from langchain_judges.rows.texts import bytes_of, texts_read
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import Summary, counted
 
@@ -218,11 +219,8 @@ def _compare(
 def _answers(names: Sequence[str], row: Mapping[str, Any]) -> dict[str, object]:
     """The answers of systems in a row that are not empty, by system."""
     found = [row.get(field) for field in ("output_a", "output_b", *names[2:])]
-    return {
-        name: answer
-        for name, answer in zip(names, found, strict=True)
-        if answer not in (None, [], {}) and not (isinstance(answer, str) and is_blank(answer))
-    }
+    own = zip(names, found, strict=True)
+    return {name: answer for name, answer in own if not is_nothing(answer)}
 
 
 def _check_answers(names: Sequence[str], row: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ from langchain_judges.rows.fields import (
 )
 from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find, keys_in
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import as_json, plain_data
+from langchain_judges.rows.messages import as_json, is_nothing, plain_data
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
@@ -71,7 +71,7 @@ def item_for(
     """
     fields = {
         "output": output,
-        "expected": expected or None,
+        "expected": None if is_nothing(expected) else plain_data(expected),
         "source": context_in(source),
         "media": media_of(source) or None,
         "rubric": criteria_in(rubric) if isinstance(rubric, list) else rubric,
@@ -160,7 +160,7 @@ class CaseReader:
         Raises:
             InputError: The run failed, and has none.
         """
-        if not run.outputs and run.error:
+        if run.error and not run.outputs:
             raise InputError(f"the run failed and has no output: {run.error[:300]}")
         return run.outputs if self.places.output else outputs_of(run)
 
@@ -183,7 +183,7 @@ class CaseReader:
         if not callable(own.reference):  # else it is for a function
             row = row._replace(reference=plain_data(row.reference))
         # Without inputs the task is what stands at the beginning of the work.
-        asked = asked_in(row.outputs, own.output) if row.inputs is None else None
+        asked = asked_in(row.outputs, own.output) if is_nothing(row.inputs) else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
@@ -218,7 +218,9 @@ class CaseReader:
         """
         a, b = map(self.outputs, runs)
         task = with_attachments(task_in(row.inputs, self.places.input), row.attachments)
-        known = reference_in(row.reference, self.places.reference) if row.reference else None
+        held, place = row.reference, self.places.reference
+        parts = held.values() if isinstance(held, Mapping) else [held]
+        known = None if all(map(is_nothing, parts)) else reference_in(held, place)
         source = self._source(row)
         texts = (work_in(side, self.places.output, task=task) for side in (a, b))
         return {**pair_for(task, *texts, reference=known, source=source), **variables}
@@ -248,9 +250,10 @@ class CaseReader:
         Raises:
             InputError: A place is named for it, and there is none.
         """
-        if reference and (row.called or self._names_reference):
+        is_there = not is_nothing(reference)
+        if is_there and (row.called or self._names_reference):
             return expected_in(reference, self.places.reference)
-        if reference:
+        if is_there:
             with suppress(InputError):  # the judge can do without
                 return expected_in(reference)
         if self.places.reference is not None and not has_criteria:

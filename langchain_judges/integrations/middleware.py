@@ -61,7 +61,7 @@ from langchain_judges.methods.describe import kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.fields import task_in, work_in
-from langchain_judges.rows.messages import as_json
+from langchain_judges.rows.messages import as_json, is_nothing, plain_data
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, reason_of, score_of
@@ -314,7 +314,8 @@ class AnswerOptions(Options):
     def texts(self, state: JudgedState) -> list[str | None]:
         """The reference and the source of a run of the agent."""
         own = (self.reference, self.context)
-        return [each(state) if callable(each) else each for each in own]
+        found = (each(state) if callable(each) else each for each in own)
+        return [None if is_nothing(each) else plain_data(each) for each in found]
 
 
 class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -525,8 +526,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return item_for(self.judge, task, work, **more)
         earlier = state.get("judged")
         best = self._best(earlier) if earlier else None
-        other = reference or (best and best.get("work", best["answer"]))
-        return pair_for(task, work, other, source=source) if other else None
+        draft = best and best.get("work", best["answer"])
+        other = draft if reference is None else reference
+        return None if other is None else pair_for(task, work, other, source=source)
 
     def _best(self, answers: Sequence[Judged]) -> Judged:
         """The best answer: the last, unless an earlier one was better."""

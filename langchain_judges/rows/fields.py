@@ -27,7 +27,14 @@ from langchain_judges.rows.lookup import (
     follow,
 )
 from langchain_judges.rows.media import content_in, media_in
-from langchain_judges.rows.messages import as_json, call_in, messages_in, plain_data, text_in
+from langchain_judges.rows.messages import (
+    as_json,
+    call_in,
+    is_nothing,
+    messages_in,
+    plain_data,
+    text_in,
+)
 from langchain_judges.rows.record import answered, begins, ended, record_in
 from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, judged, plain
 
@@ -55,6 +62,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     for name in ("reference", "expected", "instruction"):
         if name in copy:
             copy[name] = _words(copy[name], takes_data=name != "instruction") or None
+    if "output_a" in copy and isinstance(copy.get("reference"), list):
+        copy["reference"] = _read_or_left(_reference_of, plain_data(row["reference"]))
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
@@ -277,7 +286,7 @@ def outputs_of(run: Any) -> object:
     """
     tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
     tools.sort(key=lambda tool: str(tool.dotted_order or tool.start_time))
-    if not run.outputs or not (tools or run.error):
+    if not (tools or run.error) or not run.outputs:
         return run.outputs
     try:
         said = work_in(run.outputs)
@@ -373,6 +382,8 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
         InputError: The reference holds no answer.
     """
     answers = _part(value, "reference", source)
+    if is_nothing(answers):
+        raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and answers and not record_in(answers):
         return _answers_in(answers, _reference_of)  # type: ignore[return-value]
     return _reference_of(answers)
@@ -393,7 +404,8 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
     if callable(source):
         part = _part({"inputs": inputs, "outputs": outputs}, "context", source)
     elif source is None:
-        part = next(filter(None, map(context_of, (inputs, outputs))), None)
+        found = map(context_of, (inputs, outputs))
+        part = next((each for each in found if each is not None), None)
     else:
         try:
             part = follow(inputs, "context", source)

@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block
-from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
+from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
 
 _ROLES = {
     "human": "user",
@@ -288,6 +288,12 @@ def plain_data(value: Any) -> Any:
         return _json_value(value)
     except RecursionError as exc:
         raise InputError(_ENDLESS) from exc
+
+
+def is_nothing(value: object) -> bool:
+    """Whether a value is missing, empty or a blank text; 0 and False are something."""
+    data = plain_data(value)
+    return is_blank(data) if isinstance(data, str) else data is None or data in ([], (), {})
 
 
 def _json_value(value: Any) -> Any:
