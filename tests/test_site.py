@@ -70,6 +70,7 @@ def test_the_reference_shows_every_public_name(site):
     plain = html.unescape(re.sub(r"<[^>]+>|\s", "", text))
     assert "create_bsm_judge(model,*,criteria=None," in plain
     assert "Themostcriteriainaplan" in plain
+    assert "Themostrevisionsinonerun" in plain  # of a class, whose `__init__` says it
     # No attribute is described by the class of its value.
     of_values = ["".join(kind.__doc__.split()) for kind in (str, int, float, bool, tuple, dict)]
     assert [each for each in of_values if each[:30] in plain] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, Extension, Object
 
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.options import described
@@ -36,3 +36,11 @@ class Docstrings(Extension):
             obj.docstring.value = f"What every judge takes.\n\nAttributes:\n{''.join(lines)}"
         elif obj.docstring:
             obj.docstring.value = shortened(obj.docstring.value)
+
+    def on_class_members(self, *, cls: Class, **_: Any) -> None:
+        """Show what a class takes, where its `__init__` says it."""
+        init = cls.members.get("__init__")
+        said = init.docstring.value if init and init.docstring else ""
+        mark, rest = said.partition("\n\nArgs:\n")[1:]
+        if cls.docstring and mark:
+            cls.docstring.value += mark + rest
