@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import sys
 
 from langchain_core.messages import AIMessage
@@ -165,3 +166,14 @@ def test_reading_a_reply_is_linear_in_its_length(part):
 
     of(100)()  # patterns are compiled once
     assert work(of(80_000)) / work(of(40_000)) < 2.5
+
+
+@for_each("part", ["\n", " ", "\t ", "\u00a0", "`", "*", "_`", "```", "the ", "my "])
+def test_no_pattern_looks_at_every_pair_of_places_around_an_answer(part):
+    # Each would take a minute, and the limit of the suite would end it.
+    many = part * (90_000 // len(part))
+    for kind in KINDS.values():
+        whole = json.dumps({kind.said: "Because.", **kind.answer})
+        for answer in (whole, kind.words, kind.words.partition(":")[0]):
+            for text in (f"{answer}{many}x", f"{many}x{answer}", f"{answer}:{many}1{many}x"):
+                assert read(AIMessage(text), kind.shape, kind.parse, None, [])[0] is None

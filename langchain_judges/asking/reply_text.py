@@ -49,7 +49,6 @@ _PREAMBLE = re.compile(
 )
 # Less is no probability that a number can hold; some servers write -9999 for "not offered".
 _LEAST = -700.0
-_CLOSING = re.compile(r"\s*(?:```)?\s*")
 _LONGEST_OPENING = 200
 
 
@@ -124,7 +123,7 @@ def object_of(text: str, at: int = 0) -> TextObject:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-    if not _CLOSING.fullmatch(text, end):
+    if text[end:].strip() not in {"", "```"}:
         raise ValueError("more stands behind its object")
     if too_deep(value):
         raise ValueError("it is nested too deep")
@@ -209,12 +208,15 @@ def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
 def _label_line_pattern(
     fields: Sequence[str], nouns: Sequence[str], labels: Sequence[str]
 ) -> re.Pattern[str]:
-    """The pattern of such a line; its one group is the label."""
+    """The pattern of such a line; its one group is the label.
+
+    Repetitions that could share characters give none back, or long lines would take hours.
+    """
     field, noun, label = ("|".join(map(re.escape, each)) for each in (fields, nouns, labels))
     between = r"[ \t*_`]*"
     return re.compile(
-        rf"\s*[ \t*_`#]*(?:(?:my|the|final|overall) )*(?:{field}){between}:{between}"
-        rf"(?:(?:the )?(?:{noun}) )?[*_`\"“'\[(]*({label})[*_`\"”'\])]*[.!]?{between}\s*",
+        rf"\s*+[ \t*_`#]*(?:(?:my|the|final|overall) )*(?:{field}){between}:{between}"
+        rf"(?:(?:the )?(?:{noun}) )?[*_`\"“'\[(]*({label})[*_`\"”'\])]*+[.!]?{between}+\s*+",
         re.IGNORECASE,
     )
 
