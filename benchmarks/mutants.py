@@ -3,8 +3,9 @@
 Run `.ci/mutants` (or `python -m benchmarks.mutants` where mutmut is installed): it writes the
 mutants of metrics, report, integrations and the command line into `mutants/`, draws a sample by
 `--seed` that is even over the rooms, and tries it for `--minutes`. It prints each room's share
-of mutants that a test killed and the names of those that none did, with a reason where no test
-could (`mutmut show NAME` shows one), and exits with 1 under `--least`.
+of mutants that a test killed and the names of those that none did (`mutmut show NAME` shows
+one), and exits with 1 under `--least`. Survivors with a reason count neither way: no test could
+tell them, or they change nothing but words that people read.
 """
 
 from __future__ import annotations
@@ -62,7 +63,19 @@ def reason(diff: str) -> str:
     for part, why in EQUIVALENT.items():
         if [re.sub(part, "", line) for line in old] == [re.sub(part, "", line) for line in new]:
             return why
-    return ""
+    return "words alone" if changes_words("\n".join(old), "\n".join(new)) else ""
+
+
+def changes_words(old: str, new: str) -> bool:
+    """Whether a mutant marks or shouts a literal of several words, and does nothing else.
+
+    A single word may be a key or an option, and stays with the tests.
+    """
+    if new.replace("XX", "") != old and new.casefold() != old.casefold():
+        return False
+    both = zip(*(re.split("[\"']", side) for side in (old, new)), strict=True)
+    changed = [before for before, after in both if before != after]
+    return bool(changed) and all(re.search(r"\w.* | .*\w", part) for part in changed)
 
 
 def shown(name: str) -> str:
@@ -98,9 +111,11 @@ def main() -> None:
         tried = {n: code for n, code in outcomes(room).items() if code is not UNTRIED}
         alive = {n: reason(shown(n)) for n, code in tried.items() if code in SURVIVED}
         told = sum(not why for why in alive.values())
-        counts.update(tried=len(tried), survived=told)
-        share = 1 - told / len(tried) if tried else 1.0
-        print(f"{room}: {share:.0%} of {len(tried):,} mutants killed, or no test could")
+        counted = len(tried) - len(alive) + told
+        counts.update(tried=counted, survived=told)
+        share = 1 - told / counted if counted else 1.0
+        excused = f"{len(alive) - told} survive with a reason"
+        print(f"{room}: {share:.0%} of {counted:,} mutants killed; {excused}")
         print("\n".join(f"  {name}  {why}" for name, why in alive.items()))
     if not counts["tried"] or counts["survived"] > (1 - options.least) * counts["tried"]:
         raise SystemExit(1)

@@ -23,6 +23,12 @@ def test_a_room_without_mutants_leaves_the_sample_to_the_others(monkeypatch):
         ('x.decode("utf-8")', 'x.decode("UTF-8")', True),
         ('x.decode("utf-8")', 'x.decode("XXutf-8XX")', False),
         ("return a < b", "return a <= b", False),
+        ('say("No row was asked.")', 'say("XXNo row was asked.XX")', True),
+        ('say("No row was asked.")', 'say("no row was asked.")', True),
+        ("f\"{' and '.join(names['no'])}\"", "f\"{'XX and XX'.join(names['no'])}\"", True),
+        ("f\"so {' and '.join(names['no'])}\"", "f\"so {' and '.join(names['NO'])}\"", False),
+        ('row.get("labels")', 'row.get("LABELS")', False),
+        ('say("No row was asked.")', "say(None)", False),
     ],
 )
 def test_a_change_that_no_test_can_tell_has_its_reason(old, new, equivalent):
