@@ -204,11 +204,9 @@ def test_every_method_is_shown_with_its_presets_and_options():
 
 def test_prompts_are_printed_as_they_are(capsys):
     step = ChatPromptTemplate.from_messages([("human", "Is [bold]this[/bold] {good}?")])
-    show._print_prompts("own", {"step": step})
+    show._print_prompts({"step": step})
     assert "=== step: good\n" in (shown := capsys.readouterr().out)
     assert "Is [bold]this[/bold] {good}?\n" in shown
-    show._print_prompts("own", {})
-    assert capsys.readouterr().out.startswith("own asks nothing itself: ")
 
 
 def test_every_command_is_listed_and_its_help_has_examples():

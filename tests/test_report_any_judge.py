@@ -95,6 +95,27 @@ def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     }
 
 
+# o1-mini on JudgeBench's 350 pairs by GPT-4o (github.com/ScalerLab/JudgeBench, `outputs`): how
+# often it gave each answer, A shown first and B shown first, by the text that is right.
+JUDGEBENCH = {
+    "A": "A:A 111, A:B 29, A:tie 4, B:A 14, B:B 22, tie:A 7, tie:B 4, tie:tie 2",
+    "B": "A:A 10, A:B 29, B:A 4, B:B 92, B:tie 8, tie:A 3, tie:B 8, tie:tie 3",
+}
+
+
+def test_the_published_figure_of_a_judge_comes_from_its_two_columns():
+    rows = [
+        {"label": label, **dict(zip(("ab", "ba"), both.split(":"), strict=True))}
+        for label, counts in JUDGEBENCH.items()
+        for both, times in (each.split(" ") for each in counts.split(", "))
+        for _ in range(int(times))
+    ]
+    found: Any = trust_columns(rows, ("ab", "ba"), "label", order_rule="lenient")
+    assert round(100 * found["agreement.sign_of_sum.wrong"], 2) == 65.71
+    assert found["agreement.label.wrong"] == found["agreement.sign_of_sum.wrong"]
+    assert round(100 * found["bias.flips"], 1) == 31.4
+
+
 def test_two_orders_are_of_pairs():
     with pytest.raises(InputError, match="two orders, and their answers are no sides"):
         trust_columns([{"x": 1, "y": 2, "ann": 1}] * 3, ("x", "y"), "ann")
