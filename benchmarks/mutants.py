@@ -75,7 +75,7 @@ def changes_words(old: str, new: str) -> bool:
         return False
     both = zip(*(re.split("[\"']", side) for side in (old, new)), strict=True)
     changed = [before for before, after in both if before != after]
-    return bool(changed) and all(re.search(r"\w.* | .*\w", part) for part in changed)
+    return bool(changed) and all(re.match(r"(?=.*\w)(?=.* )[^%]*$", part) for part in changed)
 
 
 def shown(name: str) -> str:

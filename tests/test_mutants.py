@@ -28,6 +28,7 @@ def test_a_room_without_mutants_leaves_the_sample_to_the_others(monkeypatch):
         ("f\"{' and '.join(names['no'])}\"", "f\"{'XX and XX'.join(names['no'])}\"", True),
         ("f\"so {' and '.join(names['no'])}\"", "f\"so {' and '.join(names['NO'])}\"", False),
         ('row.get("labels")', 'row.get("LABELS")', False),
+        ('now("%Y-%m-%d %H:%M")', 'now("%y-%m-%d %h:%m")', False),
         ('say("No row was asked.")', "say(None)", False),
     ],
 )

@@ -17,7 +17,9 @@ import pytest
 from rich.console import Console
 
 from langchain_judges import report
+from langchain_judges.report import overview as overview_module
 from langchain_judges.report import terminal
+from langchain_judges.report.compared_runs import contests
 from langchain_judges.report.compared_systems import Duel, Order
 from langchain_judges.report.overview import markdown, table_text
 from langchain_judges.runs.summary import Summary
@@ -157,6 +159,21 @@ def test_a_comparison_is_the_one_that_a_person_has_read(snapshot):
     rounded = re.sub(r"\d\.\d{5,}", lambda found: f"{float(found[0]):.4f}", "\n".join(lines))
     said = [rounded, later.drift.sentence, *map(str, checks), page_of(both)]
     assert "\n".join(said) == snapshot
+
+
+def test_the_data_of_a_report_and_its_names_are_as_they_are_documented():
+    found = labels()
+    data = found.to_dict()
+    assert {"overview", "numbers", "provenance", "sentence"} <= data.keys()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", data["provenance"]["date"])
+    assert overview_module.escaped("a|b <i> *c*") == "a\\|b &lt;i> \\*c\\*"
+
+
+def test_the_better_of_two_judges_is_named_first_in_either_order():
+    good, poor = pairs(1, 0.95).sample, pairs(2, 0.6).sample
+    for samples in ({"good": good, "poor": poor}, {"poor": poor, "good": good}):
+        (contest,) = contests(samples)
+        assert (contest.first, contest.second) == ("good", "poor")
 
 
 # ---- at a terminal
