@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import socket
 import subprocess
 import sys
@@ -12,13 +13,13 @@ from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from langgraph.pregel import Pregel
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, create_model
 from pytest_socket import SocketConnectBlockedError
 
 import langchain_judges
@@ -221,6 +222,56 @@ def test_what_is_private_to_another_package_is_used_in_one_place_alone():
     }
 
 
+# Where an object of another package is given a class or a value past its own setters.
+SURGERY = {"asking/masking.py", "asking/models.py", "options.py"}
+# What no parameter can carry, with the reason beside it.
+CONTEXT_VARIABLES = {
+    "_STOP": "asking/effects.py",  # a signal, to the threads that LangGraph starts
+    "_VIEWS": "memory/failure_memory.py",  # a view, to those of a judge within a `with`
+    "_HEARD": "integrations/middleware.py",  # who hears the calls of an agent's models
+    "_KEYS": "integrations/evaluators.py",  # a row of LangSmith's, to each of its evaluators
+}
+
+
+def is_surgery(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr="__class__", ctx=ast.Store()):
+            return True
+        case (
+            ast.Subscript(ctx=ast.Store(), value=called)
+            | ast.Attribute(attr="pop" | "update", value=called)
+        ):
+            its_own = isinstance(called, ast.Call) and ast.unparse(called.args) == "self"
+            return ast.unparse(called).startswith("vars(") and not its_own
+    return False
+
+
+def test_objects_of_other_packages_are_changed_in_few_places_alone():
+    places = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        if any(map(is_surgery, ast.walk(tree_of(path))))
+    }
+    assert places == SURGERY
+
+
+def test_context_variables_are_few_and_each_says_why_it_is_one():
+    found = {}
+    for path in MODULES:
+        lines = path.read_text("utf-8").split("\n")
+        for number, line in enumerate(lines):
+            if name := re.match(r"(\w+): ContextVar\[", line):
+                found[name[1]] = path.relative_to(PACKAGE).as_posix()
+                assert lines[number - 1].startswith("# "), name[1]
+    assert found == CONTEXT_VARIABLES
+
+
+class Once(BaseModel):
+    """Has a constant that a class below may want as an option."""
+
+    samples: ClassVar[int] = 1
+
+
 def test_what_is_private_to_another_package_is_still_what_it_was():
     found: list[object] = []
     try:
@@ -236,5 +287,8 @@ def test_what_is_private_to_another_package_is_still_what_it_was():
     masked_model: Any = masked(ChatOpenAI(model="m", api_key=SecretStr("sk-secret-key")))
     assert type(masked_model).__mro__[1] is ChatOpenAI
     assert "sk-secret-key" not in str(masked_model._get_invocation_params(user="sk-secret-key"))
+    # An option in place of a constant of a class above would be no option of its own.
+    with pytest.warns(UserWarning, match='"samples" in "Sampled" shadows an attribute'):
+        create_model("Sampled", __base__=Once, samples=(int, 2))
     # A judge is made of a compiled graph as LangGraph copies one: by all of its fields.
     assert "self.__class__(**attrs)" in inspect.getsource(Pregel.copy)

@@ -3,7 +3,9 @@
 import asyncio
 import itertools
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,12 @@ from hypothesis import strategies as st
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_judges import FailureMemory, create_allure_judge, judge_many
+from langchain_judges import (
+    FailureMemory,
+    create_allure_judge,
+    create_bsm_judge,
+    judge_many,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples
@@ -20,9 +27,11 @@ from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.methods import create_jury
 from langchain_judges.runs.sources import fields_of
+from langchain_judges.testing import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.memories import Letters
+from tests.judges import PAIR
+from tests.memories import Letters, memory_of
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 
@@ -489,3 +498,20 @@ def test_a_jury_holds_the_memory_of_each_member(tmp_path):
         names.append(next(run)["judge"]["mark"])
     assert len({*names}) == 3
     assert "group" in fields_of(create_jury(members))[0]  # by which examples are barred
+
+
+def test_a_memory_is_asked_by_the_row_alone_and_by_nothing_of_a_judgment(monkeypatch):
+    asked: list[Mapping[str, object]] = []
+    recall = FailureMemory.recall
+
+    def noted(self, item, *more, **named):
+        asked.append(item)
+        return recall(self, item, *more, **named)
+
+    monkeypatch.setattr(FailureMemory, "recall", noted)
+    row: Any = {**PAIR, "id": "7", "group": "g", "reference": "Because."}
+    texts = {"output": {"output_a": "a", "output_b": "b"}}
+    memory = memory_of(example(**texts, wrong="A", corrected="B"))
+    judge = create_bsm_judge(FakeChatModel(replies=fitting_reply), memory=memory)
+    judge.invoke({**row, "family": None, "noise": "x"})
+    assert asked == [row]

@@ -67,7 +67,11 @@ def masked(model: BaseChatModel) -> BaseChatModel:
     vars(copy)["disable_streaming"] = True
     if hasattr(copy, "streaming"):
         vars(copy)["streaming"] = False
-    # The longest first: one may be part of another.
+    # The class alone is changed, for a client's private parts stay as its own class made them:
+    # pydantic makes no object of another class of them, and a wrapper would be asked in
+    # another way, as what is bound to a model and read of it depends on its class. A test
+    # watches that each client library still allows it.
+    # The longest secret first: one may be part of another.
     copy.__class__ = _class_of(type(model), tuple(sorted(forms, key=len, reverse=True)))
     return copy
 

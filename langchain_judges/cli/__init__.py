@@ -45,13 +45,18 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from langchain_judges.cli.messages import CONTEXT, INTERRUPTED, FlagWarnings, say
+        from langchain_judges.cli.messages import (
+            INTERRUPTED,
+            FlagWarnings,
+            refusals_as_exits,
+            say,
+        )
 
-        CONTEXT.set(ctx)
-        log, warnings = logging.getLogger("langchain_judges"), FlagWarnings()
+        log, warnings = logging.getLogger("langchain_judges"), FlagWarnings(ctx)
         log.addHandler(warnings)
         try:
-            return super().invoke(ctx)
+            with refusals_as_exits(ctx):
+                return super().invoke(ctx)
         except KeyboardInterrupt as exc:
             say("Stopped before anything was asked.")
             raise typer.Exit(INTERRUPTED) from exc

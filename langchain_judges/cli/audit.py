@@ -26,7 +26,6 @@ from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
     langsmith_client,
-    refusals_as_exits,
     say,
 )
 from langchain_judges.cli.row_files import (
@@ -119,7 +118,7 @@ def audit(
     from langchain_judges.methods.registry import named
 
     is_queue = str(items).startswith(_QUEUE)
-    with refusals_as_exits(), ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
+    with ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
         check_not_read([items], [flags.out])
         if flags.out:
             check_file("--out", flags.out)

@@ -19,7 +19,6 @@ from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     langsmith_client,
     leave_with,
-    refusals_as_exits,
     run_rows,
     table_console,
     warn,
@@ -143,7 +142,7 @@ def compare(
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
         langchain-judges compare texts.csv --systems a,b,c --model local -o rank.md
     """
-    with refusals_as_exits(), ctrl_c_as_exit(*output.places):
+    with ctrl_c_as_exit(*output.places):
         _compare(data, judge, systems, rows, run, output)
 
 

@@ -14,7 +14,6 @@ from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     error_console,
     leave_with,
-    refusals_as_exits,
     run_rows,
     say,
 )
@@ -70,33 +69,32 @@ def judge(
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import load_judge
 
-    with refusals_as_exits():
-        check_table(output.out)
-        spec = judge_spec(with_method(judge, pairs, table))
-        plan = estimate_calls(spec)
-        file = judge_rows(pairs, spec, table)
-        rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
-        if run.show_prompt or run.dry_run:
-            shown = load_judge({**spec, "model": keyless(spec["model"])}).show
-        if run.show_prompt:
-            console = InertConsole(highlight=False, soft_wrap=True)
-            rows.tell_row(run.show_prompt, console, shown)
-            return
-        if run.shard:
-            share = rows.number / Shard.parse(run.shard).of
-            say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
-        if run.dry_run:
-            rows.tell_row(None, error_console(), shown, _FIRST_CHARACTERS)
-        tell_plan(plan, rows.number, rows.size, run)
-        if run.dry_run:
-            return
-        options = output.options() | run.options()
-        if run.rpm or run.tpm:
-            options["rate_limiter"] = MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
-        options["columns"] = rows.columns
-        # A shard sees too few rows to choose those to label first.
-        first = FirstToLabel(rows, None if run.shard else output.out or output.records)
-        built, shows = load_judge(spec), output.file is None
-        summary, stopped = run_rows(built, rows.whole(), options, shows, first.add)
-        first.tell(summary)
-        leave_with(summary, run.strict, output.file, interrupted=stopped)
+    check_table(output.out)
+    spec = judge_spec(with_method(judge, pairs, table))
+    plan = estimate_calls(spec)
+    file = judge_rows(pairs, spec, table)
+    rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
+    if run.show_prompt or run.dry_run:
+        shown = load_judge({**spec, "model": keyless(spec["model"])}).show
+    if run.show_prompt:
+        console = InertConsole(highlight=False, soft_wrap=True)
+        rows.tell_row(run.show_prompt, console, shown)
+        return
+    if run.shard:
+        share = rows.number / Shard.parse(run.shard).of
+        say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
+    if run.dry_run:
+        rows.tell_row(None, error_console(), shown, _FIRST_CHARACTERS)
+    tell_plan(plan, rows.number, rows.size, run)
+    if run.dry_run:
+        return
+    options = output.options() | run.options()
+    if run.rpm or run.tpm:
+        options["rate_limiter"] = MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
+    options["columns"] = rows.columns
+    # A shard sees too few rows to choose those to label first.
+    first = FirstToLabel(rows, None if run.shard else output.out or output.records)
+    built, shows = load_judge(spec), output.file is None
+    summary, stopped = run_rows(built, rows.whole(), options, shows, first.add)
+    first.tell(summary)
+    leave_with(summary, run.strict, output.file, interrupted=stopped)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from langchain_judges.cli.flags import Paths, QuestionFlags, RowFlags, unfolded
-from langchain_judges.cli.messages import error_console, refusals_as_exits, say, warn
+from langchain_judges.cli.messages import error_console, say, warn
 from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
@@ -136,35 +136,31 @@ def label(
     from langchain_judges.report.joined_rows import read_verdicts
 
     paths, by = labelling.verdicts or [], labelling.name
-    with refusals_as_exits():
-        check_file("--out", out)
-        check_not_read([Path(data), *paths], [out])
-        runs = {
-            f"{path}: {name}": run
-            for path in paths
-            for name, run in read_verdicts(path).items()
-        }
-        whole = replace(table, max_rows=None)
-        known = known_rows(Path(data), _check_shown, whole, [*runs.values()])
-        found = collected(Collection(list(checked_rows(known, "row"))), runs)
-        for problem in found.problems:
-            warn(problem)
-        desk = open_labels(found, out, *labelling.questions)
-        with closing(desk.file):
-            kinds = [
-                "" if desk.is_done(place, by) else kind
-                for place, kind in enumerate(desk.doubts())
-            ]
-            places = to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
-            questions = [
-                (place, each["name"])
-                for place in places
-                for each in desk.questions(place)
-                if each["name"] not in desk.answered(place, by)
-            ]
-            Terminal(error_console(), read_key, desk, by).go_through(questions)
-            now = {n for n, name in questions if name in desk.answered(n, by)}
-            _tell_labelled(desk.file, len(now))
+    check_file("--out", out)
+    check_not_read([Path(data), *paths], [out])
+    runs = {
+        f"{path}: {name}": run for path in paths for name, run in read_verdicts(path).items()
+    }
+    whole = replace(table, max_rows=None)
+    known = known_rows(Path(data), _check_shown, whole, [*runs.values()])
+    found = collected(Collection(list(checked_rows(known, "row"))), runs)
+    for problem in found.problems:
+        warn(problem)
+    desk = open_labels(found, out, *labelling.questions)
+    with closing(desk.file):
+        kinds = [
+            "" if desk.is_done(place, by) else kind for place, kind in enumerate(desk.doubts())
+        ]
+        places = to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
+        questions = [
+            (place, each["name"])
+            for place in places
+            for each in desk.questions(place)
+            if each["name"] not in desk.answered(place, by)
+        ]
+        Terminal(error_console(), read_key, desk, by).go_through(questions)
+        now = {n for n, name in questions if name in desk.answered(n, by)}
+        _tell_labelled(desk.file, len(now))
 
 
 def _tell_labelled(file: LabelFile, now: int) -> None:

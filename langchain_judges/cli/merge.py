@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.messages import refusals_as_exits, say
+from langchain_judges.cli.messages import say
 
 
 def merge(
@@ -30,7 +30,6 @@ def merge(
     # Loaded here: other commands need nothing of it.
     from langchain_judges.runs.shards import merge as join
 
-    with refusals_as_exits():
-        merged = join(source, out)
+    merged = join(source, out)
     parts = f"{merged.parts} part{'s' * (merged.parts != 1)}"
     say(f"{merged.rows:,} rows of {parts}, {merged.judged:,} of them judged: {out}")

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 # Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 # Ctrl-C.
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
-# What the command that runs was called with: refusals name its flags and its server.
-CONTEXT: ContextVar[typer.Context | None] = ContextVar("command", default=None)
 # What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Seconds after those of the calls in flight in which a run closes its files.
@@ -67,10 +64,9 @@ def table_console() -> Console:
 _KEYWORDS = {"columns": "--column", "methods": "--method"}
 
 
-def _in_flags(said: JudgeError | str) -> str:
+def _in_flags(said: JudgeError | str, context: typer.Context | None) -> str:
     """A message with flags in place of Python's keywords, and with how a list is set."""
     text, names, hint = str(said), dict(_KEYWORDS), ""
-    context = CONTEXT.get()
     if not context or isinstance(said, InputError):  # it names fields of rows
         return re.sub("`([a-z_]+)`", lambda found: names.get(found[1], found[0]), text)
     flags = {str(each.name): each.opts[0] for each in context.command.params}
@@ -94,30 +90,30 @@ def _in_flags(said: JudgeError | str) -> str:
 
 
 class FlagWarnings(logging.Handler):
-    """Prints each warning of the package once, and names flags in it."""
+    """Prints each warning of the package once, and names flags of a command in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: typer.Context) -> None:
         """Have printed nothing yet."""
         super().__init__(logging.WARNING)
-        self.told = set[str]()
+        self.context, self.told = context, set[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning."""
-        if (text := _in_flags(record.getMessage())) not in self.told:
+        if (text := _in_flags(record.getMessage(), self.context)) not in self.told:
             self.told.add(text)
             warn(text)
 
 
 @contextlib.contextmanager
-def refusals_as_exits() -> Iterator[None]:
-    """Print why a command is refused, and leave with the code for wrong use."""
+def refusals_as_exits(context: typer.Context | None = None) -> Iterator[None]:
+    """Print why a command is refused, by its flags, and leave with the code for wrong use."""
     try:
         yield
     except OverBudget as exc:
         say(f"{str(exc).capitalize()}; the same command with a higher one goes on.", "red")
         raise typer.Exit(SPENT) from exc
     except JudgeError as exc:
-        say(_in_flags(exc), "red")
+        say(_in_flags(exc, context), "red")
         raise typer.Exit(MISUSED) from exc
 
 

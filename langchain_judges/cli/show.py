@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.judge_flags import NOT_ON_A_SHELL
-from langchain_judges.cli.messages import refusals_as_exits
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.options import Options, described
@@ -46,10 +45,9 @@ def show(
         # A rubric is a file to copy: it is printed as it is.
         Console(highlight=False, markup=False, soft_wrap=True).print(text.rstrip())
     else:
-        with refusals_as_exits():
-            method = named(everything, name, "method or rubric")
-            if part and name in COMBINATIONS:
-                raise OptionError(f"{name} has no prompts of its own: its judges have them")
+        method = named(everything, name, "method or rubric")
+        if part and name in COMBINATIONS:
+            raise OptionError(f"{name} has no prompts of its own: its judges have them")
         if part:
             _print_prompts(method.templates)
         else:

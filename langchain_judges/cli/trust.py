@@ -20,7 +20,6 @@ from langchain_judges.cli.messages import (
     UNDER_BAR,
     leave,
     leave_with,
-    refusals_as_exits,
     run_rows,
     say,
     warn,
@@ -161,45 +160,44 @@ def trust(
     from langchain_judges.report import trust_columns
 
     path, results = Path(data) if data else None, judge.verdicts or []
-    with refusals_as_exits():
-        _check_use(judge, table, has_rows=path is not None, dry_run=run.dry_run)
-        report.check_paths([*filter(None, [path]), *results])
-        options = _options(report, path, len(judge.judge or results))
-        rows: list[dict[str, Any]] | None = None
-        runs, spent = _read_runs(results), False
-        if path and judge.judge:
-            cells = list(islice(read_table(path), table.max_rows))
-            columns = [_column(name, cells) for name in judge.judge]
-            options["order_rule"] = judge.order_rule
-            people = _people(table.column) or ["label"]
-            answer = trust_columns(cells, columns, people, **options)
-        else:
-            if path and results:
-                known = known_rows(path, check_known_of, table, runs.values())
-                rows = list(checked_rows(known, "row"))
-            elif path:
-                specs = _specs(with_method(judge, path, table))
-                rows = _labelled(path, specs, table, run)
-                if run.dry_run:
-                    return
-                records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
-                for spec in specs:
-                    own, is_spent = _judged(spec, rows, records, run)
-                    runs, spent = runs | own, spent or is_spent
-            with busy("Computing the report"):
-                answer = _report_on(runs, rows, options)
-        for each in answer.shown()[0]:
-            names = _names(path, results, report.records or report.paths[0], judge.judge)
-            named = table.column or []
-            if len(people := _people(named)) > 1:
-                named = [f"human_votes={name}" for name in people]
-            each.files = (*names, *(word for name in named for word in ("--column", name)))
-        text, passed = _tell(answer, report)
-        with busy("Drawing the report"):
-            report.write(answer, text)
-        say(f"Written: {', '.join(map(str, report.paths))}.")
-        if rows is not None:
-            _tell_first(answer, rows, list(runs.values()), report.paths[0])
+    _check_use(judge, table, has_rows=path is not None, dry_run=run.dry_run)
+    report.check_paths([*filter(None, [path]), *results])
+    options = _options(report, path, len(judge.judge or results))
+    rows: list[dict[str, Any]] | None = None
+    runs, spent = _read_runs(results), False
+    if path and judge.judge:
+        cells = list(islice(read_table(path), table.max_rows))
+        columns = [_column(name, cells) for name in judge.judge]
+        options["order_rule"] = judge.order_rule
+        people = _people(table.column) or ["label"]
+        answer = trust_columns(cells, columns, people, **options)
+    else:
+        if path and results:
+            known = known_rows(path, check_known_of, table, runs.values())
+            rows = list(checked_rows(known, "row"))
+        elif path:
+            specs = _specs(with_method(judge, path, table))
+            rows = _labelled(path, specs, table, run)
+            if run.dry_run:
+                return
+            records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
+            for spec in specs:
+                own, is_spent = _judged(spec, rows, records, run)
+                runs, spent = runs | own, spent or is_spent
+        with busy("Computing the report"):
+            answer = _report_on(runs, rows, options)
+    for each in answer.shown()[0]:
+        names = _names(path, results, report.records or report.paths[0], judge.judge)
+        named = table.column or []
+        if len(people := _people(named)) > 1:
+            named = [f"human_votes={name}" for name in people]
+        each.files = (*names, *(word for name in named for word in ("--column", name)))
+    text, passed = _tell(answer, report)
+    with busy("Drawing the report"):
+        report.write(answer, text)
+    say(f"Written: {', '.join(map(str, report.paths))}.")
+    if rows is not None:
+        _tell_first(answer, rows, list(runs.values()), report.paths[0])
     _leave(runs, spent=spent, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)

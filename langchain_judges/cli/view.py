@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import QuestionFlags, RowFlags, unfolded
-from langchain_judges.cli.messages import refusals_as_exits, say, warn
+from langchain_judges.cli.messages import say, warn
 from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
 from langchain_judges.errors import OptionError, needs
 
@@ -62,36 +62,35 @@ def view(
         langchain-judges view rows.jsonl verdicts.jsonl -o labels.jsonl
         langchain-judges view scores.csv report.json --export page.html
     """
-    with refusals_as_exits():
-        with needs("viewer", "The page"):
-            from langchain_judges.viewer.app import Page, export
-            from langchain_judges.viewer.desks import open_labels
-            from langchain_judges.viewer.items import read
-        if out and page.export:
-            raise OptionError("--export writes a page to look at; -o labels on a page")
-        for flag, path in (("--out", out), ("--export", page.export)):
-            if path:
-                check_file(flag, path)
-        check_not_read(data, [page.export, out])
-        found = read(data, named_columns(table.column))
-        if table.max_rows:
-            found.rows = list(islice(found.rows, table.max_rows))
-        for problem in found.problems:
-            warn(problem)
-        if page.export:
-            page.export.write_text(export(Page(found)), encoding="utf-8", errors="replace")
-            return
-        if out is None:
-            serve(Page(found), page)
-            return
-        desk = open_labels(found, out, *labelling.questions)
-        with contextlib.closing(desk.file):
-            say(desk.asked.sentence(found.rows))
-            serve(Page(found, desk, labelling.name), page)
-            told, command = desk.standing()
-        say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
-        if command:
-            say(f"Next: {command}")
+    with needs("viewer", "The page"):
+        from langchain_judges.viewer.app import Page, export
+        from langchain_judges.viewer.desks import open_labels
+        from langchain_judges.viewer.items import read
+    if out and page.export:
+        raise OptionError("--export writes a page to look at; -o labels on a page")
+    for flag, path in (("--out", out), ("--export", page.export)):
+        if path:
+            check_file(flag, path)
+    check_not_read(data, [page.export, out])
+    found = read(data, named_columns(table.column))
+    if table.max_rows:
+        found.rows = list(islice(found.rows, table.max_rows))
+    for problem in found.problems:
+        warn(problem)
+    if page.export:
+        page.export.write_text(export(Page(found)), encoding="utf-8", errors="replace")
+        return
+    if out is None:
+        serve(Page(found), page)
+        return
+    desk = open_labels(found, out, *labelling.questions)
+    with contextlib.closing(desk.file):
+        say(desk.asked.sentence(found.rows))
+        serve(Page(found, desk, labelling.name), page)
+        told, command = desk.standing()
+    say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
+    if command:
+        say(f"Next: {command}")
 
 
 def serve(shown: Page, flags: PageFlags) -> None:

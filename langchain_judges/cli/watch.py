@@ -21,7 +21,6 @@ from langchain_judges.cli.messages import (
     begin_to_stop,
     langsmith_client,
     leave_at_once,
-    refusals_as_exits,
     say,
 )
 from langchain_judges.cli.row_files import named_columns
@@ -102,21 +101,20 @@ def watch(
         threading.Thread(target=stop.set, daemon=True).start()
         begin_to_stop(leave_at_once)
 
-    with refusals_as_exits():
-        since, again = span(sample.since, "--since"), every and span(every, "--every")
-        built = load_judge(judge_spec(judge))
-        chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
-        columns = named_columns(chosen.pop("column"), ["source"]) or {}
-        look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
+    since, again = span(sample.since, "--since"), every and span(every, "--every")
+    built = load_judge(judge_spec(judge))
+    chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
+    columns = named_columns(chosen.pop("column"), ["source"]) or {}
+    look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
 
-        try:
-            with langsmith_client() as client, stoppable(SIGNALS, stopping, leave_at_once):
-                for found in watch_every(partial(look, client), again or timedelta(0), stop):
-                    say(sentence(found))
-                    if not again:
-                        break
-        except KeyboardInterrupt:
-            stop.set()
+    try:
+        with langsmith_client() as client, stoppable(SIGNALS, stopping, leave_at_once):
+            for found in watch_every(partial(look, client), again or timedelta(0), stop):
+                say(sentence(found))
+                if not again:
+                    break
+    except KeyboardInterrupt:
+        stop.set()
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
     if found.stopped:

@@ -10,7 +10,7 @@ import typer
 
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import ModelFlags, check_settable, set_options, tell_plan
-from langchain_judges.cli.messages import leave_with, refusals_as_exits, run_rows
+from langchain_judges.cli.messages import leave_with, run_rows
 from langchain_judges.cli.row_files import check_table, checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
@@ -51,18 +51,17 @@ def write(
     from langchain_judges.writing.writers import WRITERS, load_writer
 
     method, preset = writer.method, writer.preset
-    with refusals_as_exits():
-        check_table(output.out)
-        settings = set_options(writer.option, ("model",))
-        check_settable(WRITERS, method, settings)
-        good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
-        calls = options_of(WRITERS, method, preset, settings).calls()
-        model = writer.spec_of(writer.model)
-        plan = CallEstimate(method, "item", (Asked(calls, model),))
-        tell_plan(plan, good.number, good.size, run)
-        if run.dry_run:
-            return
-        built = load_writer(method, model_of_spec(model), preset=preset, **settings)
-        options = output.options() | run.options()
-        summary, stopped = run_rows(built, good.whole(), options, output.file is None)
-        leave_with(summary, run.strict, output.file, interrupted=stopped)
+    check_table(output.out)
+    settings = set_options(writer.option, ("model",))
+    check_settable(WRITERS, method, settings)
+    good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
+    calls = options_of(WRITERS, method, preset, settings).calls()
+    model = writer.spec_of(writer.model)
+    plan = CallEstimate(method, "item", (Asked(calls, model),))
+    tell_plan(plan, good.number, good.size, run)
+    if run.dry_run:
+        return
+    built = load_writer(method, model_of_spec(model), preset=preset, **settings)
+    options = output.options() | run.options()
+    summary, stopped = run_rows(built, good.whole(), options, output.file is None)
+    leave_with(summary, run.strict, output.file, interrupted=stopped)

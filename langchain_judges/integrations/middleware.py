@@ -193,6 +193,8 @@ class _SystemMessage(BaseCallbackHandler):
         self.text = first.text if first.type == "system" else None
 
 
+# LangChain's own hook takes a variable: who stands in it hears every call within, whatever
+# threads and graphs the agent starts.
 _HEARD: ContextVar[_SystemMessage | None] = ContextVar("_HEARD", default=None)
 register_configure_hook(_HEARD, inheritable=True)
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NotRequired,
+    TypeVar,
+    cast,
+    get_origin,
+    get_type_hints,
+)
 
 from langchain_core.messages import SystemMessage
 from langchain_core.prompts import (
@@ -397,8 +407,12 @@ def _texts(prompt: ChatPromptTemplate) -> list[str]:
     ]
 
 
+# The state of what judges one kind of row.
+RowState = TypeVar("RowState", bound=Mapping[str, Any])
+
+
 @dataclass(frozen=True)
-class RowSteps(ABC):
+class RowSteps(ABC, Generic[RowState]):
     """The steps of a judge: what a judgment begins with, whatever is judged, and its phases.
 
     Attributes:
@@ -469,10 +483,10 @@ class RowSteps(ABC):
         return await ask(question, variables, account, unit=name, order=order)
 
     @abstractmethod
-    def begin(self, state: Any, account: Account) -> Update:
+    def begin(self, state: RowState, account: Account) -> Update:
         """Check the row; a verdict in the update ends the judgment."""
 
-    async def recall(self, state: Any, account: Account) -> Update:
+    async def recall(self, state: RowState, account: Account) -> Update:
         """Recall the audited mistakes that fit the row."""
         fields = get_type_hints(self.source)
         row = {name: state[name] for name in fields if name in state}
@@ -487,7 +501,7 @@ class RowSteps(ABC):
         return self.recaller.fitting(recalled, row)
 
     @abstractmethod
-    def lookup_variables(self, state: Any) -> Mapping[str, object]:
+    def lookup_variables(self, state: RowState) -> Mapping[str, object]:
         """The row as a prompt that looks things up shows it: `material` and `judgment`."""
 
     def blank(self, row: Pair | Item, account: Account) -> Update:

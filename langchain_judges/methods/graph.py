@@ -294,6 +294,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         name = options.name or options.label
         compiled = graph.compile(checkpointer=options.checkpointer, name=name)
+        # `compile` makes its own class alone; so LangGraph's `Pregel.copy` makes one of another
+        # graph's fields, and a test watches that it does.
         judge = cls(**vars(compiled), options=options, **fields)
         return judge.with_config(metadata=metadata, max_concurrency=max_concurrency)
 

@@ -49,7 +49,7 @@ class ItemState(Item, StepState, total=False):
 
 
 @dataclass(frozen=True)
-class ItemSteps(RowSteps):
+class ItemSteps(RowSteps[ItemState]):
     """The steps of a judge of one text; a method adds its own."""
 
     source = Item

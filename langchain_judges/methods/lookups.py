@@ -276,7 +276,7 @@ def consulted(
         phases: Without looking things up.
     """
 
-    async def consult(state: Any, account: Account) -> Update:
+    async def consult(state: Mapping[str, Any], account: Account) -> Update:
         tools = {each.name: each for each in options.loaded_tools}
         whole = state.get("whole") if options.evidence == "auto" else None
         if whole:
@@ -291,7 +291,7 @@ def consulted(
     first, *others = (_telling(each, options) for each in phases)
 
     @wraps(first)
-    async def looking(state: Any, account: Account) -> Update:
+    async def looking(state: Mapping[str, Any], account: Account) -> Update:
         if not state.get("whole"):
             return await first(state, account)
         found = await consult(state, account)
@@ -302,7 +302,7 @@ def consulted(
 
 def _telling(phase: Phase, options: LookupOptions) -> Phase:
     @wraps(phase)
-    async def telling(state: Any, account: Account) -> Update:
+    async def telling(state: Mapping[str, Any], account: Account) -> Update:
         update = await phase(state, account)
         lookups = told(state.get("lookups") or [])
         if not (lookups or options.tools) or not update.get("verdict"):

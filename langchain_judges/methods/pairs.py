@@ -149,7 +149,7 @@ class PairState(RememberedPair, StepState, total=False):
 
 
 @dataclass(frozen=True)
-class PairSteps(RowSteps):
+class PairSteps(RowSteps[PairState]):
     """The steps of a judge of pairs; a method adds its own."""
 
     source = RememberedPair

@@ -28,6 +28,9 @@ Reads = Literal["label", "forced_label", "scores"]
 class BaselineSpec(NamedTuple):
     """The question of a baseline in each order; most fields are options of some baselines.
 
+    The others have the values below, which cannot stand in `Baseline` itself: pydantic warns of
+    an option that hides what a class above has, and a test watches that it does.
+
     Attributes:
         reads: What a reply holds.
         samples: How many replies each order is asked for.
