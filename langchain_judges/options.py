@@ -73,7 +73,7 @@ B = TypeVar("B")
 Declared = TypeVar("Declared")
 # The highest number in what a client sets, unless it is a seed: what a run costs is bounded by
 # its calls, and this bounds what it takes to make the judge that would be asked.
-MOST = 1000
+MOST_SET = 1000
 
 
 @dataclass(frozen=True)
@@ -559,8 +559,8 @@ def _check_numbers(name: str, value: object) -> None:
     Raises:
         OptionError: One is.
     """
-    if isinstance(value, int | float) and not -MOST <= value <= MOST:
-        raise OptionError(f"`{name}` must have no number above {MOST:,}, got {value!r}")
+    if isinstance(value, int | float) and not -MOST_SET <= value <= MOST_SET:
+        raise OptionError(f"`{name}` must have no number above {MOST_SET:,}, got {value!r}")
     parts = value.values() if isinstance(value, Mapping) else value
     for part in parts if isinstance(value, Mapping | list | tuple) else ():  # type: ignore[attr-defined]
         _check_numbers(name, part)

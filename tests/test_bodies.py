@@ -59,7 +59,7 @@ def judged(answer, encoding="gzip", way="invoke", status=200, judges=1):
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_no_more_than_the_bound_is_unpacked(way, monkeypatch):
     monkeypatch.setattr(send, "ATTEMPTS", 1)
-    monkeypatch.setattr(bodies, "MOST", 8_000_000)
+    monkeypatch.setattr(bodies, "MOST_BYTES", 8_000_000)
     assert judged(packed(4), way=way)["label"] == 1
     bomb = packed(100)
     tracemalloc.start()

@@ -16,7 +16,7 @@ from langchain_judges import (
     create_self_consistency_judge,
     load_judge,
 )
-from langchain_judges.asking.reply_text import SLOTS, spoken_label
+from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.replies import CHOICE
 from langchain_judges.testing import reply
@@ -193,7 +193,7 @@ def test_a_quorum_of_samples_stands_for_all_and_less_does_not():
     ],
 )
 def test_labels_in_plain_words(text, label):
-    choice = spoken_label(text, SLOTS)
+    choice = spoken_label(text, SLOT_FORMS)
     assert (choice.label if choice else None) == label
     if choice:
         assert text[slice(*choice.span)].lower() in {label, "a", "b"}

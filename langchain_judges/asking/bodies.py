@@ -11,7 +11,7 @@ from typing import Any
 
 # Bytes of an answer that are read: a reply of 16,000 tokens with twenty alternatives each has
 # a third of them.
-MOST = 64_000_000
+MOST_BYTES = 64_000_000
 # How an answer may be packed, and what else a client of httpx would unpack.
 ACCEPTED = {"Accept-Encoding": "gzip"}
 _OTHERS = {"br", "zstd"}
@@ -75,14 +75,14 @@ class _Bound:
     """Unpacks an answer part by part, as far as the bound."""
 
     def __init__(self, *, is_packed: bool) -> None:
-        self._left, self._unpacking = MOST, zlib.decompressobj(47) if is_packed else None
+        self._left, self._unpacking = MOST_BYTES, zlib.decompressobj(47) if is_packed else None
 
     def unpacked(self, part: bytes) -> bytes:
         if self._unpacking:
             part = self._unpacking.decompress(part, self._left + 1)
         self._left -= len(part)
         if self._left < 0:
-            raise ValueError(f"it has more than {MOST:,} bytes")
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         return part
 
 

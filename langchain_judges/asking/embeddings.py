@@ -42,7 +42,7 @@ Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 
 Floats = NDArray[np.float32]
 # Tokens of a text that are read, as the model was trained; the rest is left out.
-LONGEST = 256
+LONGEST_INPUT = 256
 # Texts in one pass: more need memory and gain no time.
 BATCH = 32
 
@@ -194,7 +194,7 @@ class MiniLM:
         from threadpoolctl import ThreadpoolController
 
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.enable_truncation(LONGEST)
+        self._tokenizer.enable_truncation(LONGEST_INPUT)
         self._tokenizer.enable_padding()
         self._weights = read_safetensors(folder / "model.safetensors")
         # Numbers of the file are not aligned, which makes products slow: 40 MB are copied.

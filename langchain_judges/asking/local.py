@@ -30,9 +30,9 @@ _servers: dict[Path, _Served] = {}
 
 
 # Of each slot: tokens of prompt and reply together.
-CONTEXT = 8192
+CONTEXT_TOKENS = 8192
 # Replies generated at the same time.
-SLOTS = 2
+REPLIES_AT_ONCE = 2
 # Most tokens of one reply; a longer one is cut, and counts as failed. It holds a panel's votes
 # or a table of five aspects with every string at its limit, in a language of which a token is
 # some four characters.
@@ -65,7 +65,7 @@ def local_model(path: str | None = None) -> BaseChatModel:
     file = _model_file(path)
     served = _serve(file)
     media = dict.fromkeys(("image_inputs", "audio_inputs", "video_inputs", "pdf_inputs"), False)
-    sizes = {"max_input_tokens": CONTEXT - MOST_TOKENS, "max_output_tokens": MOST_TOKENS}
+    sizes = {"max_input_tokens": CONTEXT_TOKENS - MOST_TOKENS, "max_output_tokens": MOST_TOKENS}
     profile: Any = {**sizes, "structured_output": True, "tool_calling": False, **media}
     return ChatOpenAI(
         model=file.stem,
@@ -113,8 +113,8 @@ def _start(file: Path) -> _Served:
         import xllamacpp
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
-    params.n_ctx = CONTEXT * SLOTS
-    params.n_parallel = SLOTS
+    params.n_ctx = CONTEXT_TOKENS * REPLIES_AT_ONCE
+    params.n_parallel = REPLIES_AT_ONCE
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.verbosity = -1

@@ -275,7 +275,7 @@ def _closed(node: Any, text_limit: int | None) -> Any:
 
 
 # Under a name that prompts of other packages, or of the other methods, have: our variables.
-SAME: Mapping[str, tuple[str, ...]] = {
+OUR_NAMES: Mapping[str, tuple[str, ...]] = {
     "inputs": ("task", "request"),
     "task": ("task", "request"),
     "request": ("request", "task"),
@@ -332,7 +332,7 @@ class FencedPrompt(ChatPromptTemplate):
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
-            ours = {each: given.get(each) for each in SAME.get(name, (name,))}
+            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
             parts = {each: text for each, text in ours.items() if text not in (None, [])}
             several = len(parts) > 1
             shown = [

@@ -1,7 +1,7 @@
 """The one log of replies: what was paid for is written down before it is used.
 
 A reply belongs to a scope, the row of a run or the thread of a graph, and is known by the key
-of its call. What rows of equal requests share, such as a plan, belongs to the scope `SHARED`,
+of its call. What rows of equal requests share, such as a plan, belongs to the scope `SHARING`,
 so that a run that was stopped resumes with the same plan. A file is SQLite in WAL mode with one
 table; a reply stays until its scope is done with.
 """
@@ -43,9 +43,9 @@ CREATE TABLE IF NOT EXISTS replies (
 _LOG_FILE_MARK = 0x4A524C47
 _SIDE_FILES = ("-wal", "-shm")
 # The scope of what rows of equal requests share.
-SHARED = "shared by rows"
+SHARING = "shared by rows"
 # Begins the scopes of what people may read: each request of a row with its reply.
-ASKED = "asked "
+REQUESTS = "asked "
 # The environment variable that names the file for checkpointers that have none on disk.
 FILE_VARIABLE = "JUDGES_REPLIES"
 
@@ -277,7 +277,7 @@ class ScopeReplies:
             OutputError: The file cannot take it.
         """
         if self.store.keeps_requests:
-            scope = f"{ASKED}{self.scope}"
+            scope = f"{REQUESTS}{self.scope}"
             known = sum(1 for _ in self.store.entries(scope))
             key = f"{known:06} {key_of(messages)}"
             self.store.keep(scope, key, {"unit": unit, "messages": messages})
@@ -393,7 +393,7 @@ class ReplyLog:
         own = scopes[0].scope if scopes else ""
 
         async def found() -> _Shared:
-            stores = [scope.store.of(SHARED) for scope in scopes]
+            stores = [scope.store.of(SHARING) for scope in scopes]
             if entry := next(filter(None, (store.find(key) for store in stores)), None):
                 return _Shared(**entry)
             value = await compute(Draft(stores[0], f"{key} draft") if stores else Draft())

@@ -56,7 +56,7 @@ _POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
 _ASCII = frozenset(map(chr, range(128)))
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 # Characters from start to before end.
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 # A string, the rest of a value, or a mark between values.
 _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
 
@@ -179,7 +179,7 @@ class LabelForms(NamedTuple):
 
 
 # Of the two slots of a pair, and a tie.
-SLOTS = LabelForms(
+SLOT_FORMS = LabelForms(
     fields=(
         *("preferred", "preference", "more consistent"),
         *("verdict", "winner", "choice", "answer", "better"),
@@ -266,7 +266,7 @@ class Spelling:
         edges = list(accumulate(map(len, pieces), initial=0))
         return cls(text, tokens or (), pieces, start, edges) if pieces and start >= 0 else None
 
-    def confidence(self, spans: Sequence[Span]) -> Confidence | None:
+    def confidence(self, spans: Sequence[TextSpan]) -> Confidence | None:
         """The confidence of some characters of the reply (DRPE, equation 3).
 
         Args:
@@ -341,7 +341,7 @@ def _logprob(parts: Mapping[str, object]) -> float | None:
     return min(0.0, max(_LEAST, number)) if number <= 1e-3 else None
 
 
-def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
+def json_spans(text: str) -> dict[tuple[str | int, ...], TextSpan]:
     """Position of each value in a reply's object, by its path.
 
     The span of a string leaves out its quotes; escapes inside it count as they are
@@ -356,9 +356,9 @@ def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
         return {}
 
 
-def _spans(text: str, at: int) -> dict[tuple[str | int, ...], Span]:
+def _spans(text: str, at: int) -> dict[tuple[str | int, ...], TextSpan]:
     """The spans of the values of the object that begins at a place."""
-    spans: dict[tuple[str | int, ...], Span] = {}
+    spans: dict[tuple[str | int, ...], TextSpan] = {}
     # Of each object or list that is open: where it begins, and the key or number of its value.
     opened: list[tuple[int, str | int | None]] = []
     for token in _JSON_TOKEN.finditer(text, at):

@@ -83,11 +83,11 @@ def _marks(annotation: object) -> list[object]:
 
 
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")]
-Columns = Annotated[list[str] | None, typer.Option("--column", metavar="FIELD=COLUMN")]
+ColumnFlag = Annotated[list[str] | None, typer.Option("--column", metavar="FIELD=COLUMN")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency")]
 AtLeastOne = Annotated[int | None, typer.Option(min=1)]
 Paths = Annotated[list[Path] | None, typer.Option(metavar="<path>")]
-Labels = Annotated[list[str] | None, typer.Option(metavar="[CRITERION=]LABELS")]
+LabelFlag = Annotated[list[str] | None, typer.Option(metavar="[CRITERION=]LABELS")]
 Outs = Annotated[list[Path] | None, typer.Option("--out", "-o", metavar="<path>")]
 
 
@@ -100,7 +100,7 @@ class RowFlags:
         max_rows: Use at most this many rows, from the top.
     """
 
-    column: Columns = None
+    column: ColumnFlag = None
     max_rows: AtLeastOne = None
 
 
@@ -171,7 +171,7 @@ class QuestionFlags:
         name: Your name: the answers of several people are kept apart.
     """
 
-    labels: Labels = None
+    labels: LabelFlag = None
     name: str = ""
 
     @property

@@ -238,7 +238,7 @@ class JudgedState(AgentState[Any]):
 
 
 # What came of an answer, in the words of deepagents' RubricMiddleware.
-Result = Literal[
+RubricResult = Literal[
     "satisfied", "needs_revision", "failed", "max_iterations_reached", "grader_error"
 ]
 
@@ -253,7 +253,7 @@ class RubricEvaluation(TypedDict):
 
     grading_run_id: str
     iteration: int
-    result: Result
+    result: RubricResult
     explanation: str
     criteria: list[dict[str, Any]]
     unverified: bool
@@ -409,7 +409,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         is_too_low = verdict is None or (score is not None and score < self.options.threshold)
         is_last = len(earlier) >= self.options.revisions
         if outcome:
-            too_low: Result = "max_iterations_reached" if is_last else "needs_revision"
+            too_low: RubricResult = "max_iterations_reached" if is_last else "needs_revision"
             self._report(outcome, too_low if is_too_low else "satisfied", answers)
         if is_too_low and not is_last:
             request = HumanMessage(
@@ -451,7 +451,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return bool(own.reference or own.context or state.get("rubric"))
 
     def _report(
-        self, outcome: JudgmentResult, result: Result, answers: Sequence[Judged]
+        self, outcome: JudgmentResult, result: RubricResult, answers: Sequence[Judged]
     ) -> None:
         """Hand an evaluation to the caller, if they want it."""
         if not self.options.on_evaluation:

@@ -17,7 +17,7 @@ from langchain_judges.rows.texts import PlainText, ToolCall
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.
-Order = Literal["same", "any", "subset", "superset"]
+CallOrder = Literal["same", "any", "subset", "superset"]
 # How the arguments of two calls must agree: all, only those of the reference's call, at least
 # those, or not at all.
 Arguments = Literal["equal", "subset", "superset", "ignored"]
@@ -28,7 +28,7 @@ _Turns = Sequence[Sequence[ToolCall]]
 
 
 def trajectory_evaluator(
-    order: Order = "same",
+    order: CallOrder = "same",
     *,
     arguments: Arguments | ArgumentsMatch = "equal",
     key: str | None = None,
@@ -54,7 +54,7 @@ def trajectory_evaluator(
     Raises:
         OptionError: An option is not allowed.
     """
-    check_value("order", order, Order)
+    check_value("order", order, CallOrder)
     check_value("arguments", arguments, Arguments | ArgumentsMatch)
     check_words(key=key)
     check_sources(output=output, reference=reference)
@@ -155,7 +155,7 @@ def _listed(value: object) -> _Listed | None:
 
 
 def _compared(
-    made: _Turns, wanted: _Turns, order: Order, agree: ArgumentsMatch
+    made: _Turns, wanted: _Turns, order: CallOrder, agree: ArgumentsMatch
 ) -> tuple[bool, str]:
     all_made, all_wanted = _flat(made), _flat(wanted)
     missing, surplus = unmatched(all_made, all_wanted, agree)

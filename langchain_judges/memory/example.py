@@ -133,8 +133,8 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-FIELDS = tuple(ExampleFields.__annotations__)
-_EXAMPLE_KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
+EXAMPLE_FIELDS = tuple(ExampleFields.__annotations__)
+_EXAMPLE_KEYS = (*EXAMPLE_FIELDS, "output_a", "output_b", "reference", "version", "at")
 
 
 def check_example(raw: Mapping[str, object]) -> NewExample:
@@ -150,7 +150,7 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
     if unknown := sorted(set(raw) - {*_EXAMPLE_KEYS, *_IGNORED_KEYS}):
         raise InputError(f"an example has no {unknown!r}; it takes {list(_EXAMPLE_KEYS)!r}")
     row = plain_row(raw)
-    example = {name: row.get(name) for name in FIELDS}
+    example = {name: row.get(name) for name in EXAMPLE_FIELDS}
     if example["output"] is None and kind_in(row) == "pair":
         example["output"] = {name: row.get(name) for name in ("output_a", "output_b")}
     elif isinstance(example["output"], Mapping):

@@ -28,7 +28,7 @@ from langchain_judges.memory.versions import ExampleVersions, MemorySnapshot, Re
 from langchain_judges.rows.texts import group_by_task
 
 # Lowest share of common word triples at which two texts count as the same.
-ALIKE = 0.9
+ALIKE_SHARE = 0.9
 
 
 class Guard:
@@ -75,10 +75,10 @@ def same(a: str, b: str) -> bool:
         # Texts without words cannot be compared by words.
         return bool(words_a)
     few, many = sorted((len(triples_a), len(triples_b)))
-    if few < ALIKE * many or not few:
+    if few < ALIKE_SHARE * many or not few:
         return False
     common = len(triples_a & triples_b)
-    return common >= ALIKE * (few + many - common)
+    return common >= ALIKE_SHARE * (few + many - common)
 
 
 @lru_cache(maxsize=8192)

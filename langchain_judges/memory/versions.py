@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.example import (
-    FIELDS,
+    EXAMPLE_FIELDS,
     Example,
     ExampleFields,
     NewExample,
@@ -254,7 +254,7 @@ def _is_duplicate(example: ExampleFields, at: str | None, versions: Sequence[Rec
 
 def _lesson(example: Mapping[str, object]) -> list[object]:
     """The fields of an example other than its provenance."""
-    return [example[name] for name in FIELDS if name not in _PROVENANCE]
+    return [example[name] for name in EXAMPLE_FIELDS if name not in _PROVENANCE]
 
 
 def content_of(example: Mapping[str, object]) -> str:

@@ -20,7 +20,7 @@ from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import decision
 
-Threshold = Annotated[float, Ge(0), Le(1)]
+StageThreshold = Annotated[float, Ge(0), Le(1)]
 
 
 class Cascade(Combination):
@@ -56,7 +56,7 @@ class Cascade(Combination):
     result_tables = {"stages": "Judges asked in turn"}
 
     thresholds: Annotated[
-        Threshold | Sequence[Threshold | None],
+        StageThreshold | Sequence[StageThreshold | None],
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5

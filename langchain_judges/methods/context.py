@@ -41,7 +41,7 @@ from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import (
     ONLY,
-    SAME,
+    OUR_NAMES,
     FencedPrompt,
     Problem,
     own_prompt,
@@ -371,7 +371,7 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
 # What names that differ on purpose differ by: a plural, a number, a side.
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
-_ROW_FIELDS = {*SAME, *Row.__annotations__, *Item.__annotations__}
+_ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:

@@ -18,7 +18,7 @@ from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods import describe
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec, Phase
-from langchain_judges.methods.ensemble_options import SHARED, Combination, MembersLike, Opinion
+from langchain_judges.methods.ensemble_options import COMMON, Combination, MembersLike, Opinion
 from langchain_judges.methods.graph import JudgeGraph, chain
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.pairs import pair_of
@@ -227,7 +227,7 @@ def compiled(
 
     member_metadata = [describe.metadata_of(member.judge) for member in members]
     plain_options = options.as_json()
-    for name in (*SHARED, "methods"):
+    for name in (*COMMON, "methods"):
         plain_options.pop(name, None)
     metadata = {
         "method": options.method,

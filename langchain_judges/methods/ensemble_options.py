@@ -39,7 +39,7 @@ MemberLike = ModelLike | Mapping[str, Any]
 # Members in a list; or one model for several methods.
 MembersLike = MemberLike | Sequence[MemberLike]
 # Options that go to each member which is made here; a ready judge has its own.
-SHARED = (
+COMMON = (
     *("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak"),
     "context",
 )
@@ -88,11 +88,11 @@ class Combination(JudgeOptions):
 
     def without_shared(self) -> Self:
         """The options without those of its members, which are in their specs."""
-        return self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
+        return self.model_copy(update=dict.fromkeys(COMMON, None) | _UNSET)
 
     def shared(self) -> dict[str, object]:
         """The options that were given for each member which is made here."""
-        return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
+        return {name: getattr(self, name) for name in COMMON if name in self.model_fields_set}
 
     def specs_of(self, members: Sequence[Any]) -> list[Any]:
         """The members, a spec of a judge in place of each model.

@@ -50,7 +50,7 @@ class WorkedExample(TypedDict):
 # Worked examples; `shots=3` shows the first three of those that fit the task.
 WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
-MOST = 5
+MOST_SHOTS = 5
 
 _SHOT_WORDS = packaged(__package__, "words.yaml")
 
@@ -111,7 +111,7 @@ class FewShot(JudgeOptions):
         # Those of the task first: a summary is no sum.
         task = getattr(self, "task", "helpful")
         fitting = sorted(WORKED, key=lambda each: task not in each.get("tasks", ["helpful"]))
-        return fitting[:MOST]
+        return fitting[:MOST_SHOTS]
 
     @model_validator(mode="after")
     def _enough_examples(self) -> Self:

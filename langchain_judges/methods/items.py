@@ -39,7 +39,7 @@ WHOLE_ITEM = """<request-{fence}>
 {response}
 </response-{fence}>"""
 # Added where its source is its task.
-SAME = "\nThe request is the source as well."
+REQUEST_IS_SOURCE = "\nThe request is the source as well."
 
 
 class ItemState(Item, StepState, total=False):
@@ -139,5 +139,5 @@ def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[
         "task": task,
         "response": response,
         "expected": expected,
-        "source": SAME if source and source == task else source_text,
+        "source": REQUEST_IS_SOURCE if source and source == task else source_text,
     }

@@ -43,7 +43,7 @@ class ChoiceFields(NamedTuple):
 
     reason: str = "explanation"
     label: str = "preference"
-    forms: reply_text.LabelForms = reply_text.SLOTS
+    forms: reply_text.LabelForms = reply_text.SLOT_FORMS
 
     def parse(self, text: str) -> ReplyData | None:
         """Read a reply in plain words into the shape that JSON replies have."""
@@ -63,7 +63,7 @@ class ChoiceFields(NamedTuple):
         measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
         return {name: confidence.value for name, confidence in measured.items() if confidence}
 
-    def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.Span]:
+    def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.TextSpan]:
         """Positions of the reason and, last, the label; empty without a label."""
         places = reply_text.json_spans(text)
         reported = str(data.get(self.label))

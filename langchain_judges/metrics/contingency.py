@@ -44,7 +44,7 @@ Tables = Floats
 
 DRAWS = 2000
 # Items that all the cells share before any is seen: half an item each for two classes.
-PRIOR = 2.0
+TABLE_PRIOR = 2.0
 
 
 def count_tables(
@@ -116,7 +116,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
         return result(no_interval=f"fewer than {LEAST_OF_A_CLASS} items of a class")
     if clusters is not None and count < LEAST_GROUPS:
         return result(no_interval="too few groups")
-    prior = np.full((size, size), PRIOR / size**2)
+    prior = np.full((size, size), TABLE_PRIOR / size**2)
     # Of few items, or of many classes, Student's t allows for what the counts do not show.
     lost = size * (size - 1) if spent is None else spent
     freedom = max(2.0, float(total.sum()) - lost) if clusters is None else count - 1

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from langchain_judges.metrics.inputs import Floats
 
 # Precision of the prior on each strength: it keeps a system that never lost finite.
-PRIOR = 0.1
+STRENGTH_PRIOR = 0.1
 _DRAWS, _POWER, _MOST_MORE = 50, 0.8, 4096
 
 
@@ -68,9 +68,9 @@ def tournament(points: Floats) -> Tournament:
     diagonal = np.eye(points.shape[-1])
     for _ in range(100):
         p = 1 / (1 + np.exp(-_leads(theta)))
-        gradient = (points - played * p).sum(axis=-1) - PRIOR * theta
+        gradient = (points - played * p).sum(axis=-1) - STRENGTH_PRIOR * theta
         information = -played * p * (1 - p) * (1 - diagonal)
-        information += diagonal * (PRIOR - information.sum(axis=-1))[..., None]
+        information += diagonal * (STRENGTH_PRIOR - information.sum(axis=-1))[..., None]
         step = np.linalg.solve(information, gradient[..., None])[..., 0]
         longest = np.abs(step).max(axis=-1, keepdims=True)
         theta = theta + step * np.minimum(1.0, 2.0 / np.maximum(longest, 1e-300))

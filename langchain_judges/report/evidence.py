@@ -14,9 +14,9 @@ from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
 # Disagreements that a page shows.
-MOST = 10
+CASES = 10
 # Characters of a text that a page shows.
-LONGEST = 20_000
+LONGEST_TEXT = 20_000
 
 _TEXTS = (
     ("output_a", "A"),
@@ -79,7 +79,7 @@ def costliest(sample: Sample) -> list[Disagreement]:
         kind = (_cost(row), row.answer, row.label)
         seen[kind] += 1
         turns.append((-_cost(row), seen[kind], len(turns), row))
-    return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:MOST]]
+    return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:CASES]]
 
 
 def _score(row: JudgedRow) -> float | None:
@@ -129,7 +129,7 @@ def shown(text: object) -> str:
     if isinstance(text, list) and text and not isinstance(text[0], Mapping):
         text = " / ".join(map(str, text))
     whole = transcript(text) if isinstance(text, str | list) else str(text)
-    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
+    return whole if len(whole) <= LONGEST_TEXT else f"{whole[:LONGEST_TEXT]} …"
 
 
 def own_evidence(row: VerdictRow) -> list[TextTable]:

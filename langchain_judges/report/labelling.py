@@ -24,7 +24,7 @@ UNSURE = 0.75
 # Rows to label first, where nothing says how many would settle the question.
 FIRST = 50
 # The name of the question about all of a row; other names are criteria.
-WHOLE = ""
+WHOLE_ROW = ""
 # Keys of labels, in their order: digits, then letters that are no command anywhere.
 KEYS = "1234567890bcefghilpyz"
 
@@ -111,11 +111,11 @@ def sides(row: Mapping[str, object]) -> str:
 
 
 @dataclass(frozen=True)
-class Question:
+class LabelQuestion:
     """A question about a row.
 
     Attributes:
-        name: The criterion, or `WHOLE`.
+        name: The criterion, or `WHOLE_ROW`.
         choices: The label that each key gives.
     """
 
@@ -148,7 +148,7 @@ class Questionnaire:
         """
         named = (each.partition("=") for each in criteria)
         by_name = {name.strip(): own.strip() for name, _, own in named}
-        if WHOLE in by_name:
+        if WHOLE_ROW in by_name:
             raise OptionError(f"a criterion needs a name, got {list(criteria)!r}")
         return cls(
             _labels_in(labels),
@@ -166,16 +166,16 @@ class Questionnaire:
         }
         return " ".join(text for kind, text in said.items() if kind in kinds)
 
-    def of(self, row: Mapping[str, object]) -> list[Question]:
+    def of(self, row: Mapping[str, object]) -> list[LabelQuestion]:
         """The questions about a row.
 
         A pair is asked as a whole first; a single text only where there is no criterion.
         """
         if kind_of_row(row) == "pair":
             keys = dict(zip("12t", [*sides(row), "tie"], strict=True))
-            return [Question(name, keys) for name in (WHOLE, *self.criteria)]
-        asked = self.criteria or {WHOLE: self.labels}
-        return [Question(name, keys_of(own or self.labels)) for name, own in asked.items()]
+            return [LabelQuestion(name, keys) for name in (WHOLE_ROW, *self.criteria)]
+        asked = self.criteria or {WHOLE_ROW: self.labels}
+        return [LabelQuestion(name, keys_of(own or self.labels)) for name, own in asked.items()]
 
 
 def _labels_in(text: str) -> list[Label]:
@@ -324,7 +324,7 @@ class LabelFile(AnswerFile):
     def answered(self, row: Mapping[str, object], by: str) -> dict[str, Label | None]:
         """The labels that one person gave a row, by question."""
         said = self.said(row, by)
-        whole = {WHOLE: said["label"]} if "label" in said else {}
+        whole = {WHOLE_ROW: said["label"]} if "label" in said else {}
         return {**whole, **(said.get("labels") or {})}
 
     def say(self, row: Mapping[str, object], by: str, name: str, label: Label | None) -> None:
@@ -337,7 +337,7 @@ class LabelFile(AnswerFile):
         """Write down all labels that a person gives a row, by question."""
         labels = dict(labels)
         said = {n: v for n, v in self.said(row, by).items() if n != "label"}
-        whole = {"label": labels.pop(WHOLE)} if WHOLE in labels else {}
+        whole = {"label": labels.pop(WHOLE_ROW)} if WHOLE_ROW in labels else {}
         self.keep(row, {**said, **whole, "labels": labels})
 
     def difference(self, row: Mapping[str, object]) -> str:

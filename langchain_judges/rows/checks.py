@@ -281,7 +281,7 @@ _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 SIDES = ("A", "B", "tie")
 
 # How labels of pairs are read if no map of labels is given; case does not matter.
-LABELS: Mapping[str, str] = {
+SPELLINGS: Mapping[str, str] = {
     **dict.fromkeys(("a", "model_a", "output_a", "a>b"), "A"),
     **dict.fromkeys(("b", "model_b", "output_b", "b>a"), "B"),
     **dict.fromkeys(("tie", "a=b", "c", "tie (inconsistent)", "tie (bothbad)"), "tie"),
@@ -297,7 +297,7 @@ def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
 
     Args:
         value: The row's label; an empty cell stays empty.
-        labels: Spelling → label; None for `LABELS`, which leaves other spellings unchanged.
+        labels: Spelling → label; None for `SPELLINGS`, which leaves other spellings unchanged.
 
     Raises:
         InputError: `labels` does not have this spelling.
@@ -307,7 +307,7 @@ def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
     if isinstance(value, list):
         return [read_label(vote, labels) for vote in value if vote not in (None, "")]
     if labels is None:
-        return LABELS.get(value.strip().lower(), value) if isinstance(value, str) else value
+        return SPELLINGS.get(value.strip().lower(), value) if isinstance(value, str) else value
     if isinstance(value, str | int | float) and value in labels:
         return labels[value]
     # A CSV cell is always text, also where the labels are numbers.

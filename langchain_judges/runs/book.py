@@ -22,7 +22,7 @@ _COLOURS = ("F8D7C4", "CFE2F3", "FFF2CC", "D9D2E9", "D5E8D4", "EAD1DC")
 _UNJUDGED = "D9D9D9"
 # The columns of the summary.
 _SUMMED = (*HEAD[:-1], "95 % from", "to", "why not")
-Rows = Callable[[], Iterable[Sequence[object]]]
+SheetRows = Callable[[], Iterable[Sequence[object]]]
 
 
 class Share(float):
@@ -57,7 +57,7 @@ class Book:
         self._letters = utils.get_column_letter
 
     def add(
-        self, title: str, head: Sequence[str], rows: Rows, labels: Collection[int] = ()
+        self, title: str, head: Sequence[str], rows: SheetRows, labels: Collection[int] = ()
     ) -> None:
         """Write a sheet.
 

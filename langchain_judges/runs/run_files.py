@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.asking.reply_log import ASKED, SHARED, ReplyStore, ScopeReplies
+from langchain_judges.asking.reply_log import REQUESTS, SHARING, ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
@@ -41,7 +41,7 @@ def requests_of(results: Path, key: str) -> list[Any]:
         return []
     store = ReplyStore(path, shared=True, wait=0.2)
     try:
-        found = {key: value for key, value in store.entries(f"{ASKED}{key}")}
+        found = {key: value for key, value in store.entries(f"{REQUESTS}{key}")}
     finally:
         store.close()
     return [found[key] for key in sorted(found)]
@@ -175,7 +175,7 @@ class RunFiles:
                 # It may fail; the receipt of what was paid must not.
                 last.callback(self._table.close, whole=whole)
             if self._replies and whole and not self._in_progress(self._replies):
-                self._replies.forget(SHARED)
+                self._replies.forget(SHARING)
             self._free()
             if self._results is None:
                 return
@@ -184,7 +184,9 @@ class RunFiles:
 
     @staticmethod
     def _in_progress(replies: ReplyStore) -> bool:
-        return any(each != SHARED and not each.startswith(ASKED) for each in replies.scopes())
+        return any(
+            each != SHARING and not each.startswith(REQUESTS) for each in replies.scopes()
+        )
 
     def _free(self) -> None:
         """Close the results, even where what is beside them can no longer be read."""

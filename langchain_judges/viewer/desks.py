@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.report import labelling
 from langchain_judges.report.labelling import Answer, AnswerFile, LabelFile, Questionnaire
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.viewer.items import Collection, Row
+from langchain_judges.viewer.items import Cells, Collection
 
 CANNOT_SAY = "x"
 _PAIR = {"1": "1 is better", "2": "2 is better", "t": "a tie"}
@@ -52,7 +52,7 @@ class LabelDesk:
         rest = [place for place, _ in enumerate(kinds) if place not in known]
         return first + sorted(rest, key=lambda place: kinds[place] in ("", labelling.SURE))
 
-    def _asked(self, place: int) -> list[labelling.Question]:
+    def _asked(self, place: int) -> list[labelling.LabelQuestion]:
         return self.asked.of(self.found.rows[place])
 
     def questions(self, place: int) -> list[dict[str, Any]]:
@@ -306,7 +306,7 @@ def _last(answers: list[tuple[int, Any]]) -> tuple[int, Any]:
     return answers.pop()
 
 
-def _told(proposal: Row) -> Row:
+def _told(proposal: Cells) -> Cells:
     """The item of a proposal, with what the judge and the check say of it."""
     sure = "" if proposal.get("score") is None else f" (score {proposal['score']:.2f})"
     why = (

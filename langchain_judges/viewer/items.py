@@ -30,7 +30,7 @@ from langchain_judges.runs.sources import (
 )
 from langchain_judges.runs.tables import records_of
 
-Row = Mapping[str, Any]
+Cells = Mapping[str, Any]
 _OWN = ("id", *READ, *ANNOTATIONS, "media", "family")
 
 
@@ -61,7 +61,7 @@ class Collection:
     problems: list[str] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
 
-    def tags(self, place: int, people: Sequence[Row] = ()) -> list[str]:
+    def tags(self, place: int, people: Sequence[Cells] = ()) -> list[str]:
         """Filters of a row: doubts, disagreements, verdicts.
 
         Args:
@@ -99,7 +99,7 @@ class Collection:
                 return requests_of(self.files[name], str(each.row.get("key")))
         return []
 
-    def verdicts(self) -> dict[str, dict[int, Row]]:
+    def verdicts(self) -> dict[str, dict[int, Cells]]:
         """By judge its verdict on each place."""
         return {
             name: {place: each.verdict for place, each in run.items()}
@@ -137,7 +137,7 @@ def _name_alike(rows: list[Any], start: int) -> None:
 
 def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Collection:
     """Match runs with the rows that they judged; without rows, with what the run kept."""
-    by_mark: dict[str, Row] = {}
+    by_mark: dict[str, Cells] = {}
     for row in found.rows:  # a later file may know more of a row
         by_mark[mark_of(row)] = {**by_mark.get(mark_of(row), {}), **row}
     found.rows = list(by_mark.values())
@@ -164,7 +164,7 @@ def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Co
     return found
 
 
-def _kept(each: JudgedRow) -> Row:
+def _kept(each: JudgedRow) -> Cells:
     row = {"id": each.row.get("id", each.place), **each.data_row}
     if kind_in(row):
         return row
@@ -207,10 +207,10 @@ def _read_file(
     return read_run(path) if "key" in first else judges_of(read_table(path))
 
 
-def _judged_columns(path: Path, result: Row) -> Columns | None:
+def _judged_columns(path: Path, result: Cells) -> Columns | None:
     """The columns of a table that hold the texts which the first result judged."""
-    first: Row = next(iter(read_table(path)), {})
-    wanted: Row = result.get("content") or {}
+    first: Cells = next(iter(read_table(path)), {})
+    wanted: Cells = result.get("content") or {}
     found = {
         field: column
         for column, cell in first.items()
@@ -233,7 +233,7 @@ def _as_judged(cell: object, digest: str) -> object:
 
 def _rows_in(
     found: Collection, path: Path, columns: Columns | None
-) -> Iterable[tuple[int, Row]]:
+) -> Iterable[tuple[int, Cells]]:
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = source_of(path)
     records = Records(source, columns, kind_of_columns(source.records, columns))
@@ -263,7 +263,7 @@ def _rows_in(
         )
 
 
-def _add_report(found: Collection, data: Row, path: Path) -> None:
+def _add_report(found: Collection, data: Cells, path: Path) -> None:
     """Add a report of trust, a comparison or the result of an audit.
 
     Raises:
@@ -294,7 +294,7 @@ _TABLES = {
 }
 
 
-def _table(title: str, rows: Sequence[Row]) -> TextTable:
+def _table(title: str, rows: Sequence[Cells]) -> TextTable:
     head = list(dict.fromkeys(name for row in rows for name in row))
     shown = [[_cell(row.get(name)) for name in head] for row in rows]
     return TextTable(title, [name.replace("_", " ") for name in head], shown)
@@ -311,7 +311,7 @@ def _cell(value: object) -> str:
 _FIELD = {"A": "output_a", "B": "output_b", "Text": "output"}
 
 
-def _disagreements(data: Row) -> list[Row]:
+def _disagreements(data: Cells) -> list[Cells]:
     """The rows of a report on which judge and people differ, with the texts that it kept."""
     return [
         {
@@ -325,7 +325,7 @@ def _disagreements(data: Row) -> list[Row]:
     ]
 
 
-def of_run(run: Any, rows: Iterable[Row] | None = None) -> Collection:
+def of_run(run: Any, rows: Iterable[Cells] | None = None) -> Collection:
     """Contents of a report, or of a run's rows with those of the data."""
     if hasattr(run, "to_dict") and hasattr(run, "shown"):
         found = Collection()
@@ -338,7 +338,7 @@ def of_run(run: Any, rows: Iterable[Row] | None = None) -> Collection:
             judged = {places[r.place]: r for r in each.sample.rows if r.place in places}
             found.judges[each.name] = judged
         return found
-    results: list[Row] = list(run)
+    results: list[Cells] = list(run)
     is_judged = any("verdict" in row for row in results)
     if rows is None:
         have_texts = all(kind_in(row) and "input" in row for row in results)

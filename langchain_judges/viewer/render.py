@@ -29,7 +29,7 @@ from langchain_judges.report.labelling import sides
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.media import kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
-from langchain_judges.viewer.items import Collection, Row
+from langchain_judges.viewer.items import Cells, Collection
 
 # Characters that are read as Markdown; longer texts are shown as they are.
 _LONGEST = 50_000
@@ -118,7 +118,7 @@ def asset(name: str) -> str:
     return files("langchain_judges.viewer").joinpath("templates", name).read_text("utf-8")
 
 
-def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
+def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
     """The request and the texts of a row.
 
     Args:
@@ -157,14 +157,14 @@ def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
     return part("item.html", task=task, context=context, texts=shown, media=rest)
 
 
-def order_of(row: Row, *, blind: bool) -> str:
+def order_of(row: Cells, *, blind: bool) -> str:
     """Order of a pair's texts; empty for a single text."""
     if kind_of_row(row) != "pair":
         return ""
     return sides(row) if blind else "AB"
 
 
-def _named(row: Row, order: str, between: str) -> list[str]:
+def _named(row: Cells, order: str, between: str) -> list[str]:
     """The texts of a pair in an order, each with the system that wrote it."""
     systems = row.get("systems")
     names = dict(zip("AB", systems, strict=False)) if isinstance(systems, Sequence) else {}
@@ -232,7 +232,7 @@ def _differences(one: str, other: str) -> list[Markup]:
 
 
 def verdicts(
-    found: Collection, place: int, people: Sequence[Row] = (), *, blind: bool = False
+    found: Collection, place: int, people: Sequence[Cells] = (), *, blind: bool = False
 ) -> str:
     """Verdict of each judge on a row with its reasons, and people's answers."""
     row = found.rows[place]
@@ -291,7 +291,7 @@ def _in_places(table: TextTable, places: Mapping[str, str]) -> TextTable:
     return TextTable(table.title, [named(name) for name in table.head], cells)
 
 
-def _people(row: Row, answers: Sequence[Row], order: str) -> list[tuple[str, str]]:
+def _people(row: Cells, answers: Sequence[Cells], order: str) -> list[tuple[str, str]]:
     """Who said what: the labels of the row, then the answers on the page."""
     before = {"label": row.get("label"), **(row.get("labels") or {})}
     before |= {f"vote {n}": vote for n, vote in enumerate(row.get("human_votes") or (), 1)}

@@ -69,7 +69,7 @@ class GivenPart(TypedDict):
     text: str
 
 
-class Draft(BaseModel):
+class DraftReply(BaseModel):
     """A text."""
 
     text: str = Field(pattern=r"\w")
@@ -237,7 +237,7 @@ class Writer(Generic[Own]):
         **more: Any,
     ) -> str | None:
         """Ask for a text, and tell it under a name when it lands; None where none came."""
-        reply = await self.ask(step, Draft, material, account, **more)
+        reply = await self.ask(step, DraftReply, material, account, **more)
         text = reply.data["text"].strip() if reply.data else None
         emit("draft", step, {"unit": name, "text": text})
         return text

@@ -22,7 +22,7 @@ from langchain_judges.options import factory
 from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.prompts import DIRECT_PROMPTS, PROMPTS, WORDS
 from langchain_judges.writing.steps import (
-    Draft,
+    DraftReply,
     GivenPart,
     Topic,
     Writer,
@@ -226,7 +226,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
         reply = await self.ask(
             "repair",
-            Draft,
+            DraftReply,
             self.prompt_variables(state, text=text, missing="\n".join(lacking)),
             account,
             f"turn {turn}" if turn > 1 else "",
@@ -368,7 +368,7 @@ WRITERS: dict[str, type[WriterOptions]] = {
     kind.method: kind for kind in (BranchWriter, SinglePromptWriter)
 }
 # By the same names what makes a writer of checked options and a model.
-BUILDERS: dict[str, Builder] = {
+WRITER_BUILDERS: dict[str, Builder] = {
     "branch": build_branch,
     "single_prompt": build_single_prompt,
 }
@@ -389,4 +389,4 @@ def load_writer(
         OptionError: The method, preset or an option is unknown.
     """
     checked = options_of(WRITERS, method, preset, options)
-    return BUILDERS[method](checked, model)
+    return WRITER_BUILDERS[method](checked, model)

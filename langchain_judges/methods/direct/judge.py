@@ -53,7 +53,7 @@ class BaselineSteps(PairSteps):
         form = self.form
         scores, several = form.reads == "scores", form.samples > 1
         one_label = not scores and not several
-        shape = LABELS.get(form.reads) or shared.scores_shape(form.scale, form.explain_first)
+        shape = SHAPES.get(form.reads) or shared.scores_shape(form.scale, form.explain_first)
         return self.context.question(
             "judge",
             shape,
@@ -206,7 +206,7 @@ def _described(criterion: shared.PlanLine) -> str:
 
 
 # The shape of a reply that is a label.
-LABELS: dict[str, type[BaseModel]] = {
+SHAPES: dict[str, type[BaseModel]] = {
     "label": shared.Choice,
     "forced_label": shared.ForcedChoice,
 }

@@ -37,7 +37,7 @@ YES_NO: Mapping[Label, str] = {
 # How questions end: in Latin, Chinese and Japanese, Arabic, Greek and Armenian scripts.
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e")
 # What they mean of a question.
-ASKED: Mapping[Label, str] = {0: "no", 1: "yes"}
+ANSWERS: Mapping[Label, str] = {0: "no", 1: "yes"}
 # From the lowest to the highest number of a scale: every one of them is a label.
 _WIDEST = 100
 _LABELS = "two or more distinct numbers or texts from lowest to highest, or a mapping of them \
@@ -200,7 +200,7 @@ class Criterion(Options):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
         is_question = (self.description or self.name).rstrip().endswith(_QUESTION_MARKS)
         if self.names == (0, 1) and not self.scale:
-            return ASKED if is_question else YES_NO
+            return ANSWERS if is_question else YES_NO
         return {number: meaning for number, meaning in self.anchors.items()}
 
     @property

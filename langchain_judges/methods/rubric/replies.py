@@ -184,7 +184,7 @@ def _probabilities(
 
 def _start_of(
     text: str,
-    spans: Mapping[tuple[str | int, ...], reply_text.Span],
+    spans: Mapping[tuple[str | int, ...], reply_text.TextSpan],
     reported: str,
     unit: str,
 ) -> int:

@@ -290,7 +290,7 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
     rows, cut = cells.within(cells.read_rows(reply.data, aspects))
     empty, problems = cells.silent_rows(rows), list[Problem]()
     if cut:
-        detail = f"cells on {', '.join(cut)} were cut at {cells.MOST} characters"
+        detail = f"cells on {', '.join(cut)} were cut at {cells.CELL_SIZE} characters"
         problems.append(Problem("input_cut", detail))
     valid = 2 * len(empty) < len(rows)
     if reply.problem:

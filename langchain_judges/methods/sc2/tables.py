@@ -14,8 +14,8 @@ from langchain_judges.orders import Order, in_slots, naming_ab, naming_slots
 # What a cell holds that has nothing to say.
 NOTHING = "none"
 # Characters of a cell that later prompts show; entries are meant to be short.
-MOST = 800
-SLOTS = ("common", "only_1", "only_2")
+CELL_SIZE = 800
+CELL_FIELDS = ("common", "only_1", "only_2")
 _CELLS = ("common", "only_a", "only_b")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
 
@@ -29,7 +29,7 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
     for name, aspect in zip(aspect_names(len(aspects)), aspects, strict=True):
         value = data.get(name)
         row = value if isinstance(value, Mapping) else {}
-        common, only_a, only_b = (_table_cell(row.get(slot)) for slot in SLOTS)
+        common, only_a, only_b = (_table_cell(row.get(slot)) for slot in CELL_FIELDS)
         rows.append({"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b})
     return rows
 
@@ -41,7 +41,7 @@ def silent_rows(rows: Sequence[TableRow]) -> list[str]:
 
 
 def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
-    """Rows with cells of at most `MOST` characters, and the aspects of which some was cut.
+    """Rows with cells of at most `CELL_SIZE` characters, and the aspects of which some was cut.
 
     Every match and preference shows whole tables: one cell must not crowd out the others.
     """
@@ -50,7 +50,7 @@ def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
 
 
 def _up_to_most(cell: str) -> str:
-    return cell if len(cell) <= MOST else f"{cell[: MOST - 1]}…"
+    return cell if len(cell) <= CELL_SIZE else f"{cell[: CELL_SIZE - 1]}…"
 
 
 def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
