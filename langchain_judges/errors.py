@@ -25,7 +25,9 @@ from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires
 
 # Control characters except tab and line feed, changes of direction, lone surrogates.
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 class JudgeError(Exception):

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges import create_allure_audit
 from langchain_judges.asking.reading import read
+from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
 from langchain_judges.rows import fences
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import steps_of
@@ -175,5 +176,6 @@ def test_no_pattern_looks_at_every_pair_of_places_around_an_answer(part):
     for kind in KINDS.values():
         whole = json.dumps({kind.said: "Because.", **kind.answer})
         for answer in (whole, kind.words, kind.words.partition(":")[0]):
-            for text in (f"{answer}{many}x", f"{many}x{answer}", f"{answer}:{many}1{many}x"):
+            for text in (f"{answer}{many}x", f"{many}x{answer}", f"Winner:{many}1{many}x"):
                 assert read(AIMessage(text), kind.shape, kind.parse, None, [])[0] is None
+                assert spoken_label(text, SLOT_FORMS) is None

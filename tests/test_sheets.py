@@ -136,6 +136,11 @@ def test_no_text_becomes_a_formula(text):
     assert not bare.strip("+-") or cell.lstrip(" \u200b\ufeff")[:1] not in ("\t", "\r")
 
 
+@pytest.mark.parametrize("steering", ["\x1b", "\x9b", "\u202e", "\ud800", "\ufffe", "\uffff"])
+def test_no_cell_holds_what_steers_a_terminal_or_spoils_a_workbook(steering):
+    assert inert_cell(f"a{steering}b") == "a\ufffdb"
+
+
 def test_a_data_frame_of_torn_texts_can_be_written(tmp_path):
     rows = [{"question": "q", "reply": "a", "note": "torn \ud800"}]
     judge_many(by_two_criteria(), rows, progress=False).to_pandas().to_csv(tmp_path / "s.csv")

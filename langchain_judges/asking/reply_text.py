@@ -215,7 +215,7 @@ def _label_line_pattern(
     field, noun, label = ("|".join(map(re.escape, each)) for each in (fields, nouns, labels))
     between = r"[ \t*_`]*"
     return re.compile(
-        rf"\s*+[ \t*_`#]*(?:(?:my|the|final|overall) )*(?:{field}){between}:{between}"
+        rf"\s*+[ \t*_`#]*(?:(?:my|the|final|overall) )*(?:{field}){between}:{between}+"
         rf"(?:(?:the )?(?:{noun}) )?[*_`\"“'\[(]*({label})[*_`\"”'\])]*+[.!]?{between}+\s*+",
         re.IGNORECASE,
     )
