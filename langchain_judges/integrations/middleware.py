@@ -200,18 +200,23 @@ register_configure_hook(_HEARD, inheritable=True)
 
 
 @contextmanager
-def _heard() -> Iterator[_SystemMessage]:
-    """Listen to the calls of models within."""
+def _system_kept(sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModelResponse]]:
+    """Yield what puts the system message that a model got next to its response.
+
+    Args:
+        sees: Whether the judge is shown it; of several in an agent, the outermost one listens.
+    """
+    if not sees or _HEARD.get():
+        yield ExtendedModelResponse
+        return
     heard = _SystemMessage()
     token = _HEARD.set(heard)
     try:
-        yield heard
+        yield lambda said: ExtendedModelResponse(
+            said, Command(update={"system_sent": heard.text})
+        )
     finally:
         _HEARD.reset(token)
-
-
-def _with_system(response: ModelResponse, heard: _SystemMessage) -> ExtendedModelResponse:
-    return ExtendedModelResponse(response, Command(update={"system_sent": heard.text}))
 
 
 Reference = Annotated[
@@ -359,28 +364,19 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         own = label_options(judge)
         self._sees = options.system or (own is not None and "instructions" in own.needed)
 
-    @property
-    def _hears(self) -> bool:
-        """Whether this judge is to listen: of several in an agent, the outermost one."""
-        return self._sees and _HEARD.get() is None
-
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
-    ) -> ModelResponse | ExtendedModelResponse:
+    ) -> ExtendedModelResponse:
         """Keep the agent's instructions, if the judge is shown them, synchronously."""
-        if not self._hears:
-            return handler(request)
-        with _heard() as heard:
-            return _with_system(handler(request), heard)
+        with _system_kept(self._sees) as kept:
+            return kept(handler(request))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
-    ) -> ModelResponse | ExtendedModelResponse:
+    ) -> ExtendedModelResponse:
         """Keep the agent's instructions, if the judge is shown them, asynchronously."""
-        if not self._hears:
-            return await handler(request)
-        with _heard() as heard:
-            return _with_system(await handler(request), heard)
+        with _system_kept(self._sees) as kept:
+            return kept(await handler(request))
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
