@@ -138,25 +138,16 @@ class BaselineSteps(PairSteps):
     def _merged(
         self, state: replies.DirectState, ballots: list[replies.DirectBallot], account: Account
     ) -> Update:
-        """Take the majority of each order, then combine the orders."""
-        options, pair = self.options, pair_of(state)
-        if not options.weighs_choice:
-            verdict = tally.decide(options, pair, ballots, account)
-            return {"ballots": ballots, "verdict": verdict}
-        return {"ballots": ballots, **self._weighed(state, ballots, account)}
-
-    def _weighed(
-        self, state: replies.DirectState, ballots: list[replies.DirectBallot], account: Account
-    ) -> Update:
-        """Weigh each choice by the probability of its tokens; by one where it is unknown."""
-        if ballots and any(ballot["confidence"] is None for ballot in ballots):
+        """Combine the orders; a choice that weighs does so by its tokens, or by one."""
+        weighs, counted = self.options.weighs_choice, ballots
+        if weighs and any(ballot["confidence"] is None for ballot in ballots):
             account.fail([_NO_LOGPROBS.failure("judge", "")])
-            ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = tally.decide(self.options, pair_of(state), ballots, account)
-        if verdict["preference"] is None:
-            return {"verdict": verdict}
-        verdict["scores"] = scores = tally.weights(ballots)
-        return {"verdict": verdict, "llm_score": scores["A"]}
+            counted = [{**b, "probability": None, "confidence": None} for b in ballots]
+        verdict = tally.decide(self.options, pair_of(state), counted, account)
+        if not weighs or verdict["preference"] is None:
+            return {"ballots": ballots, "verdict": verdict}
+        verdict["scores"] = scores = tally.weights(counted)
+        return {"ballots": ballots, "verdict": verdict, "llm_score": scores["A"]}
 
     def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
         """The name of one call, and its seed where it is a sample."""
