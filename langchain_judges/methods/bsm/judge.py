@@ -9,7 +9,7 @@ from functools import cached_property
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.question import Question, Reply, sample_seed
+from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.memory.shown import block
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import prompts as texts
@@ -156,7 +156,13 @@ class BSMSteps(PairSteps):
             "reply": texts.WORDS["explained_first" if options.explain_first else "explained"],
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
         }
-        question, several = self._solve_question, options.samples > 1
+        several = options.samples > 1
+        question = self.context.question(
+            "solve",
+            shared.scores_shape(options.scale, options.explain_first),
+            sampled=several,
+            shares_material=several or (len(options.plan) or options.max_criteria) > 1,
+        )
         unit = f"{name} ({ORDER_NAMES[order]}{f', sample {sample + 1}' if several else ''})"
         seed = sample_seed(options.seed, sample) if several else None
         reply = await ask(question, variables, account, unit=unit, order=order, seed=seed)
@@ -171,16 +177,6 @@ class BSMSteps(PairSteps):
         }
         emit("subscore", "solve", subscore)
         return subscore
-
-    @cached_property
-    def _solve_question(self) -> Question:
-        options, several = self.options, self.options.samples > 1
-        return self.context.question(
-            "solve",
-            shared.scores_shape(options.scale, options.explain_first),
-            sampled=several,
-            shares_material=several or (len(options.plan) or options.max_criteria) > 1,
-        )
 
     async def merge(self, state: BSMState, account: Account) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.question import Question, Reply, sample_seed
+from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.few_shot import shown_examples
@@ -47,12 +46,6 @@ class SC2Steps(PairSteps):
         emit_each("aspect", "aspects", aspects)
         return {"proposals": proposals, "aspects": aspects}
 
-    @cached_property
-    def _aspects_question(self) -> Question:
-        shape = replies.aspects_shape(self.options.n_aspects)
-        shares = self.options.proposals > 1
-        return self.context.question("aspects", shape, sampled=True, shares_material=shares)
-
     async def _proposed(
         self, pair: ShownPair, number: int, account: Account
     ) -> replies.AspectProposal | None:
@@ -63,9 +56,13 @@ class SC2Steps(PairSteps):
             "question": options.aim["question"],
             "n_aspects": options.n_aspects,
         }
-        unit = f"sample {number}" if options.proposals > 1 else ""
+        shape, several = replies.aspects_shape(options.n_aspects), options.proposals > 1
+        question = self.context.question(
+            "aspects", shape, sampled=True, shares_material=several
+        )
+        unit = f"sample {number}" if several else ""
         seed = sample_seed(options.seed, number)
-        reply = await ask(self._aspects_question, variables, account, unit=unit, seed=seed)
+        reply = await ask(question, variables, account, unit=unit, seed=seed)
         if not reply.data:
             return None
         if aspects := distinct_phrases(reply.data["aspects"], options.n_aspects):
@@ -85,14 +82,6 @@ class SC2Steps(PairSteps):
         steps = [self._table(pair, aspects, number, account.part()) for number in numbers]
         return {"tables": await gather(steps)}
 
-    @cached_property
-    def _table_question(self) -> Question:
-        """The question of one table; its shape is replaced by that of the pair's aspects."""
-        shares = self.options.samples > 1
-        return self.context.question(
-            "table", replies.Aspects, label="{unit}", sampled=True, shares_material=shares
-        )
-
     async def _table(
         self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
     ) -> replies.ComparisonTable:
@@ -103,7 +92,10 @@ class SC2Steps(PairSteps):
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
         }
-        question = replace(self._table_question, reply_schema=whole, partial=part)
+        sampling = {"sampled": True, "shares_material": self.options.samples > 1}
+        question = self.context.question(
+            "table", whole, partial=part, label="{unit}", **sampling
+        )
         unit, seed = f"table {number}", sample_seed(self.options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
         table = _read_table(reply, aspects, number)
@@ -133,13 +125,6 @@ class SC2Steps(PairSteps):
             bracket += played
             contenders = tally.survivors(mode, contenders, played)
         return {"bracket": bracket, "table": tables[contenders[0]]}
-
-    @cached_property
-    def _match_question(self) -> Question:
-        shape = replies.Decision if self.options.wording == "own" else replies.EvenDecision
-        return self.context.question(
-            "match", shape, parse=replies.DECISION.parse, label="{unit}"
-        )
 
     async def _match(
         self,
@@ -193,7 +178,10 @@ class SC2Steps(PairSteps):
             "table_2": second,
         }
         name = f"match {place[0]}.{place[1]}: table {one} vs table {other}"
-        reply = await ask(self._match_question, variables, account, unit=name)
+        shape = replies.Decision if self.options.wording == "own" else replies.EvenDecision
+        parse = replies.DECISION.parse
+        question = self.context.question("match", shape, parse=parse, label="{unit}")
+        reply = await ask(question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
         if not reply.data or said == "tie":
             coin = tally.seeded(self._chance(pair), "neither", name)
@@ -202,16 +190,6 @@ class SC2Steps(PairSteps):
         why = " ".join(reply.data["justification"].split())[:500]
         why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
         return one if said == "1" else other, "comparator", why
-
-    @cached_property
-    def _preference_question(self) -> Question:
-        return self.context.question(
-            "preference",
-            replies.Preferred,
-            parse=replies.PREFERRED.parse,
-            measure=replies.PREFERRED.measure,
-            logprobs=True,
-        )
 
     async def preference(self, state: replies.SC2State, account: Account) -> Update:
         """Ask in every order which text is preferred, and combine the orders."""
@@ -243,7 +221,13 @@ class SC2Steps(PairSteps):
             **self.options.aim,
         }
         unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
-        question = self._preference_question
+        question = self.context.question(
+            "preference",
+            replies.Preferred,
+            parse=replies.PREFERRED.parse,
+            measure=replies.PREFERRED.measure,
+            logprobs=True,
+        )
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return None
