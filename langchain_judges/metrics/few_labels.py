@@ -14,6 +14,7 @@ from langchain_judges.metrics.inputs import (
     Judgments,
     RightLabels,
     complete,
+    fewest,
     match,
 )
 from langchain_judges.metrics.intervals import (
@@ -159,13 +160,7 @@ def labels_needed(
     def enough(n: int) -> bool:
         return _power(lead, disagreement, n, level, seed) >= power
 
-    high = 8
-    while not enough(high):
-        high *= 2
-        if high > MOST_LABELS:
-            raise OptionError(f"a lead of {lead!r} takes more than {MOST_LABELS:,} labels")
-    low = high // 2
-    while high - low > max(1, high // 200):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    number = fewest(enough, 8, MOST_LABELS)
+    if number is None:
+        raise OptionError(f"a lead of {lead!r} takes more than {MOST_LABELS:,} labels")
+    return number

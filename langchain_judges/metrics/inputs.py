@@ -5,8 +5,10 @@ None and NaN are missing; `Cases` are the items on which nothing is.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args, overload
 
@@ -86,6 +88,18 @@ def same_length(**columns: Sized | None) -> None:
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"`{name}` has {size}" for name, size in sizes.items())
         raise InputError(f"one value for each item is needed: {counts}")
+
+
+def fewest(enough: Callable[[int], bool], start: int = 1, most: float = math.inf) -> int | None:
+    """Smallest number that is enough, as every larger one is; None: it is more than `most`.
+
+    Doubled from `start`, then bisected.
+    """
+    end = start
+    while not enough(end):
+        if (end := 2 * end) > most:
+            return None
+    return bisect_left(range(end), True, lo=end // 2, key=enough)
 
 
 @overload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.random import Generator
 
-from langchain_judges.metrics.inputs import Floats
+from langchain_judges.metrics.inputs import Floats, fewest
 
 # Precision of the prior on each strength: it keeps a system that never lost finite.
 STRENGTH_PRIOR = 0.1
@@ -117,11 +116,7 @@ def comparisons_to_settle(
         sure = ends.doubt[:, best, second] <= state.allowed(confidence)
         return bool((ahead & sure).sum() >= _POWER * _DRAWS)
 
-    most = 1
-    while not settles(most):
-        if (most := 2 * most) > _MOST_MORE:
-            return None
-    return bisect_left(range(most), True, lo=most // 2, key=settles)
+    return fewest(settles, most=_MOST_MORE)
 
 
 def next_pairs(

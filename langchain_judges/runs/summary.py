@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -347,6 +346,8 @@ def _more_pairs(wins: int, losses: int, ties: int) -> int:
     # Loaded on use: statistics take longer to load than a short run.
     import numpy as np
 
+    from langchain_judges.metrics.inputs import fewest
+
     known = np.array([wins, losses, ties])
 
     def settles(more: int) -> bool:
@@ -355,10 +356,7 @@ def _more_pairs(wins: int, losses: int, ties: int) -> int:
         # The lower end of Wilson's interval is above a half.
         return bool(np.mean(won - lost > _Z * np.sqrt(won + lost)) >= _POWER)
 
-    most = 1
-    while not settles(most):
-        most *= 2
-    return bisect_left(range(most), True, lo=most // 2, key=settles)
+    return fewest(settles) or 0
 
 
 def _of_labels(summary: Summary) -> str:
