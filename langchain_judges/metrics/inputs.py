@@ -146,8 +146,6 @@ def votes_of(votes: Votes) -> list[list[Label]]:
 
 def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
     """People's votes on one item, of which a bare label is one; missing ones are out."""
-    if type(votes) is list and not any(map(is_missing, votes)):
-        return votes
     if isinstance(votes, str) or not isinstance(votes, Iterable):
         votes = [votes]
     return [vote for vote in as_list(votes) if not is_missing(vote)]
@@ -261,10 +259,6 @@ class Cases:
         if len(keys) != self.size:
             counts = f"{len(keys)} for {self.size} items"
             raise InputError(f"one group for each item is needed: {counts}")
-        whole = [key for key in keys if type(key) is int and abs(key) < 2**63]
-        if keys and len(whole) == len(keys):
-            numbers = np.asarray(keys, dtype=np.int64)[self.indices]
-            return np.asarray(np.unique(numbers, return_inverse=True)[1]).reshape(-1)
         order: dict[Hashable, int] = {}
         names = [object() if is_missing(keys[i]) else keys[i] for i in self.indices]
         return np.asarray([order.setdefault(name, len(order)) for name in names], np.int64)
