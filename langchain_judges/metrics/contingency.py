@@ -166,9 +166,8 @@ def jackknife_interval(
 
 
 def _draws(weights: Floats, seed: int) -> Tables:
-    rng = np.random.default_rng(seed)
-    gammas = rng.gamma(weights.ravel(), size=(DRAWS, weights.size))
-    return np.asarray((gammas / gammas.sum(axis=1, keepdims=True)).reshape(-1, *weights.shape))
+    draws = np.random.default_rng(seed).dirichlet(weights.ravel(), DRAWS)
+    return draws.reshape(-1, *weights.shape)
 
 
 T = TypeVar("T")
