@@ -338,19 +338,18 @@ def _points(sample: Sample, answers: Sequence[object]) -> float | None:
 def _failures(sample: Sample) -> list[Number]:
     readings = [value_of(verdict) for verdict in sample.verdicts]
     reasons = [reason if answer is None else "" for answer, reason in readings]
-    titles = {"failed": "Not judged"}
-    hits: dict[str, list[Judgment]] = {"failed": [bool(reason) for reason in reasons]}
+
+    def number(key: str, title: str, hits: list[Judgment]) -> Number:
+        return Number(f"failures.{key}", title, metrics.rate(hits, **sample.settings))
+
+    numbers = [number("failed", "Not judged", [bool(reason) for reason in reasons])]
     for name in sorted({*reasons} - {""}):
-        titles[f"reason.{name}"] = f"Not judged: {name}"
-        hits[f"reason.{name}"] = [reason == name for reason in reasons]
+        own: list[Judgment] = [reason == name for reason in reasons]
+        numbers.append(number(f"reason.{name}", f"Not judged: {name}", own))
     if sample.pairs:
         both = zip(sample.verdicts, sample.answers, strict=True)
-        titles["ties"] = "Verdicts that are ties"
-        hits["ties"] = [v if answer is None else answer == "tie" for v, answer in both]
-    numbers = [
-        Number(f"failures.{key}", titles[key], metrics.rate(own, **sample.settings))
-        for key, own in hits.items()
-    ]
+        ties = [v if answer is None else answer == "tie" for v, answer in both]
+        numbers.append(number("ties", "Verdicts that are ties", ties))
     abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
     if abstained:
         title = "Cannot be assessed for the judge, and labelled by people"
