@@ -43,6 +43,13 @@ def shortened(text: str, most: int) -> str:
     return (head.rpartition(" ")[0] or head).rstrip(" ,;:") + " …"
 
 
+def escaped(text: str) -> str:
+    """A text that Markdown shows as it is; names are other people's."""
+    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
+        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return " ".join(text.split())
+
+
 def inert_json(text: str) -> str:
     r"""Equivalent JSON with characters that would control a terminal as escapes.
 

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from langchain_judges import report
-from langchain_judges.report import overview as overview_module
+from langchain_judges.escaping import escaped
 from langchain_judges.report import terminal
 from langchain_judges.report.compared_runs import contests
 from langchain_judges.report.compared_systems import Duel, Order
@@ -166,7 +166,7 @@ def test_the_data_of_a_report_and_its_names_are_as_they_are_documented():
     data = found.to_dict()
     assert {"overview", "numbers", "provenance", "sentence"} <= data.keys()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", data["provenance"]["date"])
-    assert overview_module.escaped("a|b <i> *c*") == "a\\|b &lt;i> \\*c\\*"
+    assert escaped("a|b <i> *c*") == "a\\|b &lt;i> \\*c\\*"
 
 
 def test_the_better_of_two_judges_is_named_first_in_either_order():

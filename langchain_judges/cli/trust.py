@@ -34,7 +34,7 @@ from langchain_judges.cli.row_files import (
     with_method,
 )
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.escaping import InertConsole
+from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled
 from langchain_judges.report.report import written
@@ -353,7 +353,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
         A summary in Markdown, and whether all bars were passed.
     """
     from langchain_judges.report import gates
-    from langchain_judges.report.overview import escaped, markdown, table_text
+    from langchain_judges.report.overview import markdown, table_text
 
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_judges.escaping import clean
+from langchain_judges.escaping import clean, escaped
 from langchain_judges.report.answers import (
     POLICY,
     Number,
@@ -31,7 +31,7 @@ from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 # Parts of an average that a page shows.
 MOST_PARTS = 6
@@ -381,27 +381,25 @@ def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     return clean("\n".join(lines) + "\n")
 
 
-def escaped(text: str) -> str:
-    """A text that Markdown shows as it is; names are other people's."""
-    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
-        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return " ".join(text.split())
-
-
 # ---- on a page
 
 
-@cache
-def _template() -> Template:
+def templates_of(package: str) -> Environment:
+    """The templates of a package; the judged texts are other people's, and may hold markup."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("langchain_judges.report"),
-        autoescape=True,  # the judged texts are other people's, and may hold markup
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _template() -> Template:
+    environment = templates_of("langchain_judges.report")
     environment.filters.update(
         value=value_text,
         ranged=with_range,

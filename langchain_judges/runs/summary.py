@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from langchain_judges.escaping import InertConsole
+from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, is_abstention
@@ -133,18 +133,13 @@ class Criteria:
     def markdown(self) -> str:
         """The counts as Markdown."""
         rows = [HEAD, tuple("---" for _ in HEAD), *self.lines()]
-        table = "".join(f"| {' | '.join(map(_in_markdown, row))} |\n" for row in rows)
-        facts = "".join(f"- {name}: {_in_markdown(text)}\n" for name, text in self.facts())
+        table = "".join(f"| {' | '.join(map(escaped, row))} |\n" for row in rows)
+        facts = "".join(f"- {name}: {escaped(text)}\n" for name, text in self.facts())
         return f"{table}\n{facts}"
 
 
 def _spaced(percent: str) -> str:
     return percent.replace("%", " %")
-
-
-def _in_markdown(text: str) -> str:
-    """A cell of Markdown: names of models and labels may hold its signs."""
-    return "".join(f"\\{sign}" if sign in "|<>[]*`\\" else sign for sign in text)
 
 
 @dataclass

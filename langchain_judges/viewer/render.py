@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from langchain_core.messages import HumanMessage
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -26,6 +26,7 @@ from langchain_judges.orders import naming_sides
 from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import sides
+from langchain_judges.report.overview import templates_of
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.media import kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
@@ -96,13 +97,7 @@ _MARKDOWN.add_render_rule("td_open", _aligned)
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("langchain_judges.viewer"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("langchain_judges.viewer")
     environment.policies["json.dumps_kwargs"] = {"default": str}
     environment.filters |= {"md": markdown, "visible": visible}
     return environment
