@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Collection
 from importlib import import_module
@@ -45,23 +44,10 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from langchain_judges.cli.messages import (
-            INTERRUPTED,
-            FlagWarnings,
-            refusals_as_exits,
-            say,
-        )
+        from langchain_judges.cli.messages import refusals_as_exits
 
-        log, warnings = logging.getLogger("langchain_judges"), FlagWarnings(ctx)
-        log.addHandler(warnings)
-        try:
-            with refusals_as_exits(ctx):
-                return super().invoke(ctx)
-        except KeyboardInterrupt as exc:
-            say("Stopped before anything was asked.")
-            raise typer.Exit(INTERRUPTED) from exc
-        finally:
-            log.removeHandler(warnings)
+        with refusals_as_exits(ctx):
+            return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""

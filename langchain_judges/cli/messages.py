@@ -92,7 +92,7 @@ def _in_flags(said: JudgeError | str, context: typer.Context | None) -> str:
 class FlagWarnings(logging.Handler):
     """Prints each warning of the package once, and names flags of a command in it."""
 
-    def __init__(self, context: typer.Context) -> None:
+    def __init__(self, context: typer.Context | None) -> None:
         """Have printed nothing yet."""
         super().__init__(logging.WARNING)
         self.context, self.told = context, set[str]()
@@ -106,15 +106,22 @@ class FlagWarnings(logging.Handler):
 
 @contextlib.contextmanager
 def refusals_as_exits(context: typer.Context | None = None) -> Iterator[None]:
-    """Print why a command is refused, by its flags, and leave with the code for wrong use."""
+    """Print warnings, and why a command is refused, by its flags; leave with the exit code."""
+    log, warnings = logging.getLogger("langchain_judges"), FlagWarnings(context)
+    log.addHandler(warnings)
     try:
         yield
+    except KeyboardInterrupt as exc:
+        say("Stopped before anything was asked.")
+        raise typer.Exit(INTERRUPTED) from exc
     except OverBudget as exc:
         say(f"{str(exc).capitalize()}; the same command with a higher one goes on.", "red")
         raise typer.Exit(SPENT) from exc
     except JudgeError as exc:
         say(_in_flags(exc, context), "red")
         raise typer.Exit(MISUSED) from exc
+    finally:
+        log.removeHandler(warnings)
 
 
 def is_saved(*places: Path | None) -> bool:
