@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +42,6 @@ from langchain_judges.runs.summary import Summary, counted
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.report.compared_systems import Duel, Order
-    from langchain_judges.runs.comparison import Ranked
     from langchain_judges.runs.run_row import ResultRow
 
 
@@ -93,20 +93,16 @@ class PlaceFlags:
     def write(self, answer: Duel | Order) -> None:
         """Write the summaries."""
         from langchain_judges.report.compared_systems import Order
+        from langchain_judges.runs.book import Book
 
         for path in self.out or []:
             if path.suffix == ".md":
                 path.write_text(answer.markdown(), encoding="utf-8")
             elif isinstance(answer, Order):
-                _write_ranking(answer.ranking["systems"], path)
-
-
-def _write_ranking(systems: Sequence[Ranked], path: Path) -> None:
-    from langchain_judges.runs.book import Book
-
-    book = Book()
-    book.add("ranking", list(systems[0]), lambda: [list(each.values()) for each in systems])
-    book.save(path)
+                systems, book = answer.ranking["systems"], Book()
+                rows = [list(each.values()) for each in systems]
+                book.add("ranking", list(systems[0]), partial(iter, rows))
+                book.save(path)
 
 
 @unfolded
@@ -142,8 +138,24 @@ def compare(
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
         langchain-judges compare texts.csv --systems a,b,c --model local -o rank.md
     """
+    from langchain_judges.methods.describe import estimate_calls
+    from langchain_judges.methods.registry import load_judge
+
     with ctrl_c_as_exit(*output.places):
-        _compare(data, judge, systems, rows, run, output)
+        spec = judge_spec(judge)
+        plan = estimate_calls(spec)  # refused before the rows are read, as the table is
+        source, names = _table_of_systems(data, systems, rows)
+        output.table(len(names))
+        own = rows.column or [] if len(data) == 1 else []
+        columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
+        check = partial(_check_answers, names) if names[2:] else check_labelled_pair
+        source = replace(source.first(rows.max_rows), check=check)
+        good = checked_rows(RowFile(Path(data[0]), source, columns, "pair"), kept=not names[2:])
+        pairs, size = _pairs_of(good, names) if names[2:] else (good.number, good.size)
+        tell_plan(plan, pairs, size, run)
+        if not run.dry_run:
+            answer = _order if names[2:] else _duel
+            answer(load_judge(spec), good, names, run, output)
 
 
 # Begins the name of an experiment of LangSmith, in place of a file.
@@ -183,38 +195,6 @@ def _source(path: str) -> Source:
     return Source(rows, True)
 
 
-def _compare(
-    paths: Sequence[str],
-    judge: JudgeFlags,
-    systems: str | None,
-    rows: RowFlags,
-    run: RunFlags,
-    output: PlaceFlags,
-) -> None:
-    from langchain_judges.methods.describe import estimate_calls
-    from langchain_judges.methods.registry import load_judge
-
-    spec = judge_spec(judge)
-    plan = estimate_calls(spec)  # refused before the rows are read, as the table is
-    source, names = _table_of_systems(paths, systems, rows)
-    output.table(len(names))
-    own = rows.column or [] if len(paths) == 1 else []
-    columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
-    check = partial(_check_answers, names) if names[2:] else check_labelled_pair
-    source = replace(source.first(rows.max_rows), check=check)
-    file = RowFile(Path(paths[0]), source, columns, "pair")
-    good = checked_rows(file, kept=len(names) == 2)
-    if names[2:]:
-        pairs, size = _pairs_of(good, names)
-        tell_plan(plan, pairs, size, run)
-    else:
-        tell_plan(plan, good.number, good.size, run)
-    if run.dry_run:
-        return
-    answer = _duel if len(names) == 2 else _order
-    answer(load_judge(spec), good, names, run, output)
-
-
 def _answers(names: Sequence[str], row: Mapping[str, Any]) -> dict[str, object]:
     """The answers of systems in a row that are not empty, by system."""
     found = [row.get(field) for field in ("output_a", "output_b", *names[2:])]
@@ -242,17 +222,17 @@ def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int]:
     Raises:
         OptionError: A system has no answer at all.
     """
-    number, size, answered = 0, 0, dict.fromkeys(names, 0)
+    number, size, answered = 0, 0, Counter[str]()
     for row in rows:
         answers = _answers(names, row)
         for first, second in combinations(answers.values(), 2):
             pair = plain_row({**row, "output_a": first, "output_b": second})
             number, size = number + 1, size + bytes_of(texts_read(pair))
-        answered.update({name: answered[name] + 1 for name in answers})
-    for name, own in answered.items():
-        if not own:
+        answered.update([*answers])
+    for name in names:
+        if not answered[name]:
             raise OptionError(f"--systems: no row has an answer of {name!r}")
-        if lacks := rows.number - own:
+        if lacks := rows.number - answered[name]:
             warn(f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs.")
     return number, size
 
