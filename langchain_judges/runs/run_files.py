@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,12 +10,12 @@ from typing import Any
 
 from langchain_judges.asking.reply_log import REQUESTS, SHARING, ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
+from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import TableOut, records_of, table_path
 
-Place = str | os.PathLike[str]
 # A path keeps one of the two slashes; a drive of Windows has one letter.
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}(?=[^/])")
 
@@ -51,11 +50,8 @@ class RunFiles:
     """The files of a run or of one of its shards; a run without `out` or `records` has none.
 
     Args:
-        out: The table.
-        records: The file of results, with a shard the folder; None: as the table keeps them.
+        options: Of the run. Without `records` the results are kept as the table keeps them.
         shard: The share of the rows that is judged.
-        keep_requests: Whether requests and replies are kept for people to read.
-        raw: Whether the table has your own cells unchanged.
 
     Attributes:
         records: The results, where any are stored.
@@ -66,21 +62,14 @@ class RunFiles:
         OutputError: `records` is a file where a shard needs a folder.
     """
 
-    def __init__(
-        self,
-        out: Place | None,
-        records: Place | None,
-        shard: Shard | None,
-        *,
-        keep_requests: bool = False,
-        raw: bool = False,
-    ) -> None:
+    def __init__(self, options: RunOptions, shard: Shard | None) -> None:
         """Check where they are; nothing is opened."""
+        out, records = options.out, options.records
         for place in (str(each) for each in (out, records) if each is not None):
             if _URL.match(place):
                 raise OptionError(f"`out` and `records` are files, on any disk, got {place!r}")
-        self._keeps_requests = keep_requests
-        self._table = TableOut(table_path(out), raw=raw) if out is not None else None
+        self._keeps_requests = options.keep_requests
+        self._table = TableOut(table_path(out), raw=options.raw) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
         self._shard = shard
@@ -174,19 +163,13 @@ class RunFiles:
             if self._table:
                 # It may fail; the receipt of what was paid must not.
                 last.callback(self._table.close, whole=whole)
-            if self._replies and whole and not self._in_progress(self._replies):
-                self._replies.forget(SHARING)
+            if self._replies and whole:
+                scopes = (each for each in self._replies.scopes() if each != SHARING)
+                if all(each.startswith(REQUESTS) for each in scopes):
+                    self._replies.forget(SHARING)
             self._free()
-            if self._results is None:
-                return
-            if receipt:
+            if receipt and self._results:
                 receipt.write(self._results.path)
-
-    @staticmethod
-    def _in_progress(replies: ReplyStore) -> bool:
-        return any(
-            each != SHARING and not each.startswith(REQUESTS) for each in replies.scopes()
-        )
 
     def _free(self) -> None:
         """Close the results, even where what is beside them can no longer be read."""

@@ -159,10 +159,8 @@ def permanent(failure: Failure) -> str | None:
     """
     if status := re.match(r"HTTP 4\d\d", failure["detail"]):
         return status[0]
-    if failure["reason"] == "lacking":
-        return "lacking"
-    if failure["reason"] == "invalid_input":
-        return "invalid input"
+    if failure["reason"] in ("lacking", "invalid_input"):
+        return failure["reason"]
     if failure["reason"] == "provider_error" and not failure["detail"].startswith("HTTP"):
         return failure["detail"].partition(":")[0]
     return None
@@ -193,13 +191,7 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._files = RunFiles(
-            options.out,
-            options.records,
-            self._shard,
-            keep_requests=options.keep_requests,
-            raw=options.raw,
-        )
+        self._files = RunFiles(options, self._shard)
         fingerprint = self._fingerprint()
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(

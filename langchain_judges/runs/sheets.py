@@ -75,7 +75,10 @@ def _by_criterion(result: ResultRow) -> dict[str, object]:
 
 def named_cells(own: Iterable[str], judged: Mapping[str, object]) -> dict[str, object]:
     """Cells of the judge; beside a column of one's own of that name as `judge.NAME`."""
-    return {free_name(name, own): _inert_cell(cell) for name, cell in judged.items()}
+    return {
+        free_name(name, own): clean(cell) if isinstance(cell, str) else cell
+        for name, cell in judged.items()
+    }
 
 
 def free_name(name: str, own: Iterable[str]) -> str:
@@ -86,10 +89,6 @@ def free_name(name: str, own: Iterable[str]) -> str:
     while name in own:
         name = f"judge.{name}"
     return name
-
-
-def _inert_cell(cell: object) -> object:
-    return clean(cell) if isinstance(cell, str) else cell
 
 
 def _cell_text(cell: object) -> object:

@@ -100,12 +100,12 @@ class Criteria:
     def lines(self) -> Iterator[Line]:
         """Yield what each criterion came to."""
         # Loaded on use: statistics take longer to load than a short run.
-        from langchain_judges.metrics.intervals import mean, wilson_interval
+        from langchain_judges.metrics.intervals import mean
 
         for name, counts in (self._counts or {"rows": _Counts()}).items():
             total = counts.labels.total()
             for label, number in sorted(counts.labels.items()):
-                low, high = wilson_interval(number, total)
+                low, high = interval_of(number, total)
                 share, ends = f"{number / total:.0%}", f"{low:.0%} to {high:.0%}"
                 yield name, label, f"{number:,}", _spaced(share), _spaced(ends)
             if counts.scores:
@@ -370,9 +370,7 @@ def rate_text(count: int, of: int) -> str:
     '24 of 40 (60 %, 45–74 %)'
     """
     low, high = interval_of(count, of)
-    return f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})".replace(
-        "%", " %"
-    )
+    return _spaced(f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})")
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
