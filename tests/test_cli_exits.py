@@ -140,11 +140,7 @@ def test_messages_name_flags_in_place_of_python(text, told):
     params = [SimpleNamespace(name=name, opts=[flag]) for name, flag in names.items()]
     given = {"option": ["criteria=x", "judges.low=2"]}
     context: Any = SimpleNamespace(command=SimpleNamespace(params=params), params=given)
-    token = messages.CONTEXT.set(context)
-    try:
-        assert messages._in_flags(OptionError(text)) == told
-    finally:
-        messages.CONTEXT.reset(token)
+    assert messages._in_flags(OptionError(text), context) == told
 
 
 @for_each(("columns", "width"), [(None, 240), ("90", 90)])
