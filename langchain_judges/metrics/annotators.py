@@ -34,7 +34,7 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_APART,
     LEAST_GROUPS,
-    check_confidence,
+    check_shares,
     jackknife_blocks,
     jackknife_spread,
     paired_difference,
@@ -123,7 +123,7 @@ def people_beyond_chance(
 
     Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     people = votes_of(votes)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}

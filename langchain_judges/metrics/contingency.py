@@ -32,7 +32,7 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     LEAST_OF_A_CLASS,
-    check_confidence,
+    check_shares,
     normal_quantile,
     student_quantile,
 )
@@ -106,7 +106,7 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     Source: Dirichlet draws after Agresti & Hitchcock 2005 (Stat. Methods Appl. 14) and Goutte &
     Gaussier 2005; the design effect after Rao & Scott 1992.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
     count, size, total = len(tables), tables.shape[1], tables.sum(axis=0)

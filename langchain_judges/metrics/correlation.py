@@ -28,7 +28,7 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_APART,
     LEAST_GROUPS,
-    check_confidence,
+    check_shares,
     jackknife_blocks,
     jackknife_spread,
     mean,
@@ -114,7 +114,7 @@ def _global(
     level: float,
     failed: Mapping[str, int],
 ) -> Result:
-    check_confidence(level)
+    check_shares(confidence=level)
     value, why = _coefficient(kind, x, y)
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)

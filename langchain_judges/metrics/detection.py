@@ -34,7 +34,7 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     LEAST_OF_A_CLASS,
-    check_confidence,
+    check_shares,
     jackknife_blocks,
     jackknife_spread,
     share_interval,
@@ -218,7 +218,7 @@ def auc(
     Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988. The
     interval is Wilson's on the effective number of items, and needs three of each class.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     cases = match(scores, labels, "score")
     x = as_floats(cases.columns[0])
     y = np.asarray([label == positive for label in cases.columns[1]], dtype=bool)

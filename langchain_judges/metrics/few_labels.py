@@ -18,7 +18,7 @@ from langchain_judges.metrics.inputs import (
     match,
 )
 from langchain_judges.metrics.intervals import (
-    check_confidence,
+    check_shares,
     standard_error,
     student_quantile,
 )
@@ -70,7 +70,7 @@ def ppi_mean(
     interval is Student's with a few pseudo-labels, for labels of a rare class, and within
     [0, 1] where all numbers are; that of the authors' package, ppi-python, is normal.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     labelled, rest = match(judged, labels, "score"), complete(judged_unlabelled)
     failed = labelled.failed + rest.failed
     result = partial(PredictionPowered, n=labelled.n, n_failed=failed, n_unlabelled=rest.n)
@@ -154,8 +154,7 @@ def labels_needed(
             "`lead` must be above 0, and at most `disagreement`, which is at most 1; got "
             f"{lead!r} and {disagreement!r}"
         )
-    if not 0 < power < 1:
-        raise OptionError(f"`power` must lie between 0 and 1, got {power!r}")
+    check_shares(power=power)
 
     def enough(n: int) -> bool:
         return _power(lead, disagreement, n, level, seed) >= power

@@ -26,10 +26,11 @@ from langchain_judges.metrics.result import Interval, Result
 LEAST_GROUPS = 5
 
 
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    if not 0 < confidence < 1:
-        raise OptionError(f"`confidence` must lie between 0 and 1, got {confidence!r}")
+def check_shares(**options: float) -> None:
+    """Refuse options outside (0, 1), such as a confidence level."""
+    for name, value in options.items():
+        if not 0 < value < 1:
+            raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
 
 
 def normal_quantile(confidence: float) -> float:
@@ -61,7 +62,7 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
     Source: Wilson 1927, equation 7 of Brown, Cai & DasGupta 2001. Written out, for every run's
     summary has it and statsmodels is an extra.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     if not 0 <= successes <= n:
         raise InputError(f"`successes` must lie between 0 and `n`, got {successes!r} of {n!r}")
     if n == 0:
@@ -155,7 +156,7 @@ def _effective_wilson(
     values: Floats, se: float, units: int, freedom: float, level: float
 ) -> Interval:
     """Wilson's interval on the effective sample; all alike counts as one item per unit."""
-    check_confidence(level)
+    check_shares(confidence=level)
     if units < 2:
         return Interval(0.0, 1.0)
     p, n = float(values.mean()), len(values)
@@ -258,7 +259,7 @@ def mean_result(
             interval.
         freedom: Of Student's t, if not all groups tell how they vary.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     centre, count = float(values.mean()), int(groups.max()) + 1
     result = partial(Result, centre, n=len(values), n_failed=failed)
     if count < 2:

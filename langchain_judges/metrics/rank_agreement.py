@@ -22,7 +22,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
-    check_confidence,
+    check_shares,
     share_interval,
     student_quantile,
     telling,
@@ -54,7 +54,7 @@ def concordance(
     Source: Somers 1962, (D + 1) / 2; its error as of a U-statistic, Hoeffding 1948, and the
     interval as of `auc`. Ratings of more than 500 levels are cut into 500 ranges.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     cases = match(judge, human, "score")
     if cases.n < 2:
         return cases.undefined("fewer than two texts")
@@ -170,7 +170,7 @@ def system_order(
 
     Source: differences of ratio means with clustered errors as in Cochran 1977, section 6.
     """
-    check_confidence(confidence)
+    check_shares(confidence=confidence)
     names, ours, theirs = as_list(systems), as_list(judge), as_list(people)
     keys: list[Hashable] = list(range(len(names))) if groups is None else as_list(groups)
     same_length(systems=names, judge=ours, people=theirs, groups=keys)

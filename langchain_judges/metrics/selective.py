@@ -26,7 +26,7 @@ from langchain_judges.metrics.inputs import (
     take,
     value_of,
 )
-from langchain_judges.metrics.intervals import rate
+from langchain_judges.metrics.intervals import check_shares, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
 
@@ -38,11 +38,6 @@ def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
     """The largest error rates that so many errors allow, by Clopper & Pearson."""
     bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
     return np.where(errors < sizes, bounds, 1.0)
-
-
-def _check_chance(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -101,8 +96,7 @@ def selective_threshold(
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
     starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).
     """
-    _check_chance("alpha", alpha)
-    _check_chance("delta", delta)
+    check_shares(alpha=alpha, delta=delta)
     rows, failed = _usable(preferences, confidences, labels)
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.intervals import check_shares
 
 # A share in [0, 1], a difference of shares, or a number in units of its own.
 NumberUnit = Literal["share", "points", "number"]
@@ -129,9 +129,7 @@ class TrustPolicy:
     in_order: float = 0.75
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not 0 < value < 1:
-                raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
+        check_shares(**asdict(self))
 
     @property
     def sentence(self) -> str:
