@@ -44,6 +44,8 @@ from langchain_judges.metrics.intervals import (
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
+_NO_TWO_VOTES = "no row has answers of two people"
+
 
 def people_agreement(
     votes: Votes, *, ties: Ties = "keep", **options: Unpack[IntervalOptions]
@@ -72,7 +74,7 @@ def people_agreement(
     hits, options["groups"] = flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
-        return Result.undefined("no row has answers of two people", n_failed=failed)
+        return Result.undefined(_NO_TWO_VOTES, n_failed=failed)
     return rate(hits, **options).replace(n_failed=failed)
 
 
@@ -129,11 +131,7 @@ def people_beyond_chance(
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
     classes = classes_of(vote for index in indices for vote in people[index])
     if len(classes) < 2:
-        why = (
-            "people always give the same label"
-            if indices
-            else "no row has answers of two people"
-        )
+        why = "people always give the same label" if indices else _NO_TWO_VOTES
         nothing = Result.undefined(why, n=len(indices), n_failed=failed)
         return ChanceCorrected(nothing, nothing, nothing)
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)

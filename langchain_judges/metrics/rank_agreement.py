@@ -192,9 +192,7 @@ def system_order(
     ranked = sorted(found, key=lambda name: -means[1][name])
     gap = partial(_gap, clusters=clusters, level=level)
     pairs = [
-        SystemPair(
-            a, b, gap(columns[a], columns[b], side=1), gap(columns[a], columns[b], side=2)
-        )
+        SystemPair(a, b, *(gap(columns[a], columns[b], side=side) for side in (1, 2)))
         for a, b in combinations(ranked, 2)
     ]
     following = set(pairwise(ranked))

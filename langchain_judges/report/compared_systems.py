@@ -45,8 +45,7 @@ class Duel:
         return {
             name: sorted(
                 (row for row in self.rows if row["preference"] == side),
-                key=lambda row: abs((row["score"] or 0.5) - 0.5),
-                reverse=True,
+                key=lambda row: -abs((row["score"] or 0.5) - 0.5),
             )[:MOST_SHOWN]
             for name, side in zip(self.names, "AB", strict=True)
         }

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
-from langchain_judges.metrics.inputs import Judgment, value_of
+from langchain_judges.metrics.inputs import Judgments, value_of
 from langchain_judges.report.answers import Number, percent_text
 from langchain_judges.report.joined_rows import preference_points
 from langchain_judges.report.sample import Sample
@@ -339,12 +339,12 @@ def _failures(sample: Sample) -> list[Number]:
     readings = [value_of(verdict) for verdict in sample.verdicts]
     reasons = [reason if answer is None else "" for answer, reason in readings]
 
-    def number(key: str, title: str, hits: list[Judgment]) -> Number:
+    def number(key: str, title: str, hits: Judgments) -> Number:
         return Number(f"failures.{key}", title, metrics.rate(hits, **sample.settings))
 
     numbers = [number("failed", "Not judged", [bool(reason) for reason in reasons])]
     for name in sorted({*reasons} - {""}):
-        own: list[Judgment] = [reason == name for reason in reasons]
+        own = [reason == name for reason in reasons]
         numbers.append(number(f"reason.{name}", f"Not judged: {name}", own))
     if sample.pairs:
         both = zip(sample.verdicts, sample.answers, strict=True)
