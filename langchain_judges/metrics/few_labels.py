@@ -86,7 +86,9 @@ def ppi_mean(
         return result(value, no_interval="only one group", lam=weight)
     variance = standard_error(y - weight * f, clusters) ** 2
     variance += weight**2 * float(np.var(unlabelled, ddof=1)) / len(unlabelled)
-    spread, hits = _value_range(np.concatenate([y, f, unlabelled]))
+    values = np.concatenate([y, f, unlabelled])
+    hits = values.min() >= 0 and values.max() <= 1
+    spread = 1.0 if hits else float(np.ptp(values))
     wide = math.sqrt(variance + PSEUDO_LABELS * spread**2 / (units * len(y)))
     half = wide * student_quantile(confidence, units - 1)
     interval = Interval.around(value, half)
@@ -98,13 +100,6 @@ def ppi_mean(
 # What is added to the variance, in squares of the labels' range over n: of a rare class a few
 # labels may hold nothing, and then vary less than the next ones.
 PSEUDO_LABELS = 2.0
-
-
-def _value_range(values: Floats) -> tuple[float, bool]:
-    """Range of the values, and whether they are shares in [0, 1]."""
-    if values.min() >= 0 and values.max() <= 1:
-        return 1.0, True
-    return float(np.ptp(values)), False
 
 
 def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:

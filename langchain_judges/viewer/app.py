@@ -175,9 +175,8 @@ def create_app(page: Page, token: str) -> ASGIApp:
         place, query = request.path_params["place"], request.query_params
         if place >= len(page.found.rows):
             return PlainTextResponse("there is no such row", 404)
-        own = {"marked": "marked" in query}
-        shown = await run_in_threadpool(page.row, place, query.get("by", ""), **own)
-        return JSONResponse(shown)
+        by, marked = query.get("by", ""), "marked" in query
+        return JSONResponse(await run_in_threadpool(page.row, place, by, marked=marked))
 
     async def state(request: Request) -> Response:
         return JSONResponse(page.state(request.query_params.get("by", "")))
