@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from langchain_judges.escaping import clean, shortened
@@ -109,10 +109,8 @@ Line = tuple[str, str, str]
 
 def summary_table(summary: Summary) -> Table:
     """Render the summary of a run."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    table.add_column()
+    columns = Column(style="bold"), Column(justify="right"), Column()
+    table = Table(*columns, box=None, show_header=False, pad_edge=False)
     for line in _lines(summary):
         table.add_row(*line)
     return table
@@ -200,11 +198,10 @@ _WIDTH = 600
 
 def rounds_table(result: Mapping[str, Any]) -> Table:
     """Render the results of an audit's rounds, a line for each, on 80 columns."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     names = ["round", "evaluated", "doubted", "accepted", "rejected", "check_wrong"]
     names += ["remembered", "waiting"]
-    for name in (*names, "calls"):
-        table.add_column(name.replace("_", " "), justify="right")
+    columns = [Column(name.replace("_", " "), justify="right") for name in (*names, "calls")]
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for entry in result["history"]:
         counts = [entry[name] for name in names]
         table.add_row(*(f"{each:,}" for each in (*counts, entry["usage"]["calls"])))
