@@ -1,19 +1,16 @@
 import asyncio
-import itertools
 import os
 import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import load_judge
-from langchain_judges.asking import limiter as limiter_module
 from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
 from langchain_judges.errors import OverBudget, RunStopped
@@ -59,26 +56,6 @@ async def test_a_cancelled_waiter_takes_no_place():
     await asyncio.gather(waiting, return_exceptions=True)
     limiter.leave()
     await limiter.enter()
-
-
-@pytest.mark.parametrize(("turns", "before"), [(6, 6), (1000, limiter_module._TURNS)])
-async def test_a_request_is_sent_behind_the_work_of_a_busy_loop(monkeypatch, turns, before):
-    limiter, clock, done = CallLimiter(8), itertools.count(), []
-    await limiter.enter()  # a call in flight, whose reply may be among the work
-
-    async def work():
-        for turn in range(turns):
-            done.append(turn)
-            await asyncio.sleep(0)
-
-    # Each look at the clock is a second later, until the work is done.
-    now = SimpleNamespace(process_time=lambda: next(clock) * (len(done) < turns))
-    monkeypatch.setattr(limiter_module, "time", now)
-    working = asyncio.create_task(work())
-    await limiter.enter()
-    assert len(done) >= before
-    assert (len(done) == turns) == (turns == before)
-    await working
 
 
 def refused_once_another_is_done(limiter, error, message):

@@ -516,7 +516,7 @@ def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(se
         for n in range(40)
     ]
     assert [row["preference"] == "v1" for row in table] == [n % 4 == 0 for n in range(40)]
-    assert book.sheetnames == ["rows", "summary", "failures"]
+    assert book.sheetnames == ["rows", "summary"]
 
 
 def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve, tmp_path):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from langchain_judges.asking.effects import Effect, Lock, pending_future, wait_for
+from langchain_judges.asking.effects import Effect, pending_future, wait_for
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 # Seconds between looks at the calls that are still in flight when a run ends.
 _LOOK = 0.02
-# The most turns that other work of the process gets before a request.
-_TURNS = 10
-# Seconds of a turn in threads; the CPU time of one in which there was work.
-_TURN, _WORK = 0.001, 0.001
 
 
 class TokenUsage(NamedTuple):
@@ -103,7 +99,6 @@ class CallLimiter:
         self._stop = pending_future()
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
-        self._door = Lock()
         self._lock = threading.Lock()
 
     async def enter(self, rank: int = 0, model: BaseChatModel | None = None) -> None:
@@ -124,8 +119,6 @@ class CallLimiter:
             place.result()
             if model is not None:
                 await self._turn(model)
-            if self._in_flight > 1:
-                await self._behind_replies()
         except BaseException:
             if not place.cancel() and not place.cancelled() and not place.exception():
                 self.leave()
@@ -143,19 +136,6 @@ class CallLimiter:
             await self.pause(self.rate_limiter.turn())
         elif rate_limiter := self.rate_limiter:
             await Effect.of(rate_limiter, "acquire")
-
-    async def _behind_replies(self) -> None:
-        """Send one request at a time, and none while there is other work to do.
-
-        It may be a reply that has come: more of them than are read and written down at once
-        would stand in the sockets of a busy process, and die with it.
-        """
-        async with self._door:
-            for _ in range(_TURNS):
-                before = time.process_time()  # what other processes do says nothing
-                await Effect(lambda: time.sleep(_TURN), lambda: asyncio.sleep(0))
-                if time.process_time() - before < _WORK:
-                    return
 
     def dollars(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
         """Dollars of a reply; None where they are not known."""

@@ -145,7 +145,7 @@ def audit(
             settings["auditor"] = "human"
         marks = [flags.check, of_check, settings]
         options = {**settings, "check": check}
-        budget = flags.options()
+        budget = {name: value for name, value in flags.options().items() if name != "out"}
         result = _run(spec, judge.memory, list(good), options, marks, budget, on_page=on_page)
         if result is not None:
             _show(result, flags.out)
