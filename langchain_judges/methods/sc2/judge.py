@@ -92,9 +92,13 @@ class SC2Steps(PairSteps):
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
         }
-        sampling = {"sampled": True, "shares_material": self.options.samples > 1}
         question = self.context.question(
-            "table", whole, partial=part, label="{unit}", **sampling
+            "table",
+            whole,
+            partial=part,
+            label="{unit}",
+            sampled=True,
+            shares_material=self.options.samples > 1,
         )
         unit, seed = f"table {number}", sample_seed(self.options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
