@@ -241,7 +241,7 @@ def is_surgery(node: ast.AST) -> bool:
             ast.Subscript(ctx=ast.Store(), value=called)
             | ast.Attribute(attr="pop" | "update", value=called)
         ):
-            its_own = isinstance(called, ast.Call) and ast.unparse(called.args) == "self"
+            its_own = ast.unparse(called) == "vars(self)"
             return ast.unparse(called).startswith("vars(") and not its_own
     return False
 

@@ -554,7 +554,7 @@ def test_rows_on_which_people_differ_count_where_labels_weigh_alike() -> None:
 
 def test_the_next_step_for_a_judge_in_a_column_is_a_column_and_names_the_others():
     table = [{"gpt": n % 2, "ann": 0, "input": "q", "output": f"t {n}"} for n in range(60)]
-    answer = report.trust_columns(table, judge="gpt", label="ann")
+    answer: Any = report.trust_columns(table, judge="gpt", label="ann")
     answer.files = ("rows.csv", "", "--column", "label=ann")
     step = next_step(answer)
     assert step.command == (
@@ -562,7 +562,7 @@ def test_the_next_step_for_a_judge_in_a_column_is_a_column_and_names_the_others(
     )
     for n, row in enumerate(table):
         row |= {"ann": None} if n < 50 else {"ann": row["gpt"]}
-    few = report.trust_columns(table, judge="gpt", label="ann")
+    few: Any = report.trust_columns(table, judge="gpt", label="ann")
     few.files = answer.files
     assert "label rows.csv --column label=ann -o labels.jsonl" in next_step(few).command
 
