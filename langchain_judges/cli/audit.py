@@ -22,12 +22,7 @@ from langchain_judges.cli.judge_flags import (
     options_of_part,
     tell_plan,
 )
-from langchain_judges.cli.messages import (
-    ctrl_c_as_exit,
-    error_console,
-    langsmith_client,
-    say,
-)
+from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, langsmith_client, say
 from langchain_judges.cli.row_files import (
     RowFile,
     check_file,

@@ -11,12 +11,7 @@ import typer
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, keyless, tell_plan
 from langchain_judges.cli.label import FirstToLabel
-from langchain_judges.cli.messages import (
-    error_console,
-    leave_with,
-    run_rows,
-    say,
-)
+from langchain_judges.cli.messages import error_console, leave_with, run_rows, say
 from langchain_judges.cli.row_files import check_table, checked_rows, judge_rows, with_method
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard

@@ -56,10 +56,7 @@ from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict, de
 _NOTHING_USABLE = "I would rather not say."
 
 
-def check_method(
-    kind: type[JudgeOptions],
-    build: Callable[[Any, Any], JudgeGraph],
-) -> None:
+def check_method(kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGraph]) -> None:
     """Check that a method keeps what every method promises.
 
     - Its class says what the command line, the docs, the server and comparisons need, and its
@@ -318,15 +315,12 @@ class _Contract(SentPrompts):
         expect(verdict["failures"], "one of several replies that is lost is a failure too")
         best, asked = whole
         got, wanted = ((decision(each), each["score"]) for each in (verdict, best))
-        expect(
-            got[0] is None or got == wanted,
-            f"what cannot be used counts for nothing: all others say {wanted!r}, and the "
-            f"verdict became {got!r}",
-        )
         if got[0] is None:
             return
-        share, fair = (_share_of_a(each.get("scores")) for each in (verdict, best))
         nothing = "what cannot be used counts for nothing:"
+        became = f"all others say {wanted!r}, and the verdict became {got!r}"
+        expect(got == wanted, f"{nothing} {became}")
+        share, fair = (_share_of_a(each.get("scores")) for each in (verdict, best))
         expect(share == fair, f"{nothing} A's share of `scores` is {fair}, not {share}")
         told = len(verdict["failures"]) > 1 or len(prompts) == len(asked)
         expect(told, "what is not asked because of a lost reply is left out with a failure")
