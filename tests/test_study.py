@@ -15,7 +15,7 @@ from rich.console import Console
 from cookbook.study import allure, bsm, drpe, form, runner, sc2
 from cookbook.study.__main__ import PAPERS, main, with_rows
 from cookbook.study.plots import PLOTS, chosen, draw
-from cookbook.study.runner import Cell, paper_cells, slug
+from cookbook.study.runner import Arm, Cell, Table, paper_cells, slug
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import error, reply
@@ -387,6 +387,27 @@ def test_an_item_that_was_not_judged_is_not_right_in_the_share_of_its_system():
     cells = allure.figures("all", rows, {"all": [{"verdict": each} for each in verdicts]})
     a, b = cells["accuracy, a"], cells["accuracy, b"]
     assert [(cell.value, cell.n) for cell in (a, b)] == [(0.5, 2), (1.0, 1)]
+
+
+def test_cases_judged_right_are_shown_of_any_map_and_without_modes_none_is_left_out(tmp_path):
+    rows = file_of(items(), tmp_path)
+    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, rows=rows)
+    made = {arm.name: arm.judge(bench, "e1") for arm in allure.arms("e1", bench, "e1")}
+    everything, right = (made[name].options.memory for name in ("all", "with right cases"))
+    recalls = {made[name].options.recall for name in ("all", "with right cases")}
+    assert len(recalls) == 1 < len(right.examples()) - len(everything.examples())
+    assert made["own map"].options.recall not in recalls
+    assert not [name for name in made if name.startswith("without ")]
+
+
+def test_the_average_of_a_column_over_the_parts_is_a_part_of_its_own(tmp_path):
+    parts = {name: lambda bench, name=name: [{"id": name}] for name in ("0.25", "0.75")}
+    scored = Arm("own", score=lambda rows: [float(row["id"]) for row in rows])
+    columns = lambda arm, rows, results: {"c": Cell(results[arm][0]["value"], 1)}  # noqa: E731
+    table = Table("Own", parts, lambda bench, part: [scored], columns, average="c")
+    cells = runner.run_table("drpe", "1", table, runner.Bench(None, "m", tmp_path))
+    assert [cell["value"] for cell in cells if cell["part"] == "AVG"] == [0.5]
+    assert {own.average for name, own in drpe.TABLES.items() if name in "12"} == {"|Pearson|"}
 
 
 def test_rounds_give_the_mean_of_each_cell_with_its_deviation():
