@@ -4,9 +4,12 @@ import asyncio
 import json
 import re
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import uuid4
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
@@ -14,11 +17,15 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import (
+    JudgeMiddleware,
     ajudge_many,
+    as_comparative_evaluator,
+    as_evaluator,
     best_of,
     create_allure_audit,
     create_bsm_judge,
     create_bsm_writer,
+    create_rubric_judge,
     judge_many,
     learn_aspects,
     load_judge,
@@ -26,7 +33,8 @@ from langchain_judges import (
 from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OverBudget
-from langchain_judges.methods import create_cascade
+from langchain_judges.integrations import judge_tool
+from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.allure.guidelines import draw_guidelines
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.terminal import summary_table, verdict_panel
@@ -276,6 +284,58 @@ def test_whatever_asks_stops_at_its_limit(what):
     with pytest.raises(OverBudget, match=r"the budget (of 2 calls )?is spent"):
         PAYS[what](model)
     assert len(model.prompts) == 2
+
+
+RUBRIC: dict[str, Any] = {"rubric": "It is kind."}
+# What calls a judge for its owner: each returns its verdict, or what else was said.
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "an evaluator": lambda rubric, _: as_evaluator(rubric)(inputs="q", outputs="a"),
+    "an evaluator of LangSmith": lambda rubric, _: as_evaluator(rubric).evaluate_run(
+        cast("Any", {"id": uuid4(), "inputs": {"input": "q"}, "outputs": {"output": "a"}})
+    ),
+    "a comparison": lambda _, relative: as_comparative_evaluator(relative)(
+        inputs="q", outputs=["a", "b"]
+    ),
+    "middleware": lambda rubric, _: answer_of_agent(rubric),
+    "a tool": lambda rubric, _: judge_tool(rubric).invoke({"input": "q", "output": "a"}),
+}
+
+
+def answer_of_agent(judge):
+    checked = [JudgeMiddleware(judge, max_revisions=0)]
+    agent: Any = create_agent(FakeChatModel(replies=["done"]), middleware=checked)
+    return agent.invoke({"messages": [("user", "q")]})
+
+
+@for_each("what", CALLS)
+def test_a_judge_with_a_budget_is_not_asked_beyond_it_and_says_so(what):
+    model = FakeChatModel(replies=fitting_reply)
+    own: Any = budget(max_calls=2)
+    judges = create_rubric_judge(model, **RUBRIC), load_judge("relative", model, orders="none")
+    limited = [judge.with_config(own) for judge in judges]
+    answers = [str(CALLS[what](*limited)) for _ in range(3)]
+    assert len(model.prompts) == 2
+    assert ["the budget of 2" in answer for answer in answers] == [False, False, True]
+
+
+def test_a_place_to_work_in_takes_no_budget_away():
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, **RUBRIC).with_config(budget(**LIMIT))
+    with pytest.raises(OverBudget):
+        judge.batch([{"input": "q", "output": "a"}] * 3, {"max_concurrency": 4})
+    assert len(model.prompts) == 2
+
+
+def test_a_budget_that_would_not_hold_is_refused():
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), **RUBRIC)
+    judge = judge.with_config(budget(**LIMIT))
+    row = {"input": "q", "output": "a"}
+    with pytest.raises(OptionError, match="give the limit to the run"):
+        [*judge_many(judge, [row], progress=False)]
+    with pytest.raises(OptionError, match="give the limit to the run"):
+        create_jury([judge] * 2).invoke(row, budget(max_calls=9))
+    with pytest.raises(OptionError, match="calls of this process alone"):
+        _ = judge.spec
 
 
 def test_texts_are_compared_up_to_a_limit():

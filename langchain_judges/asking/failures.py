@@ -29,7 +29,13 @@ from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.reading import Problem
-from langchain_judges.errors import InputError, JudgeError, LackingError, ModelAccessError
+from langchain_judges.errors import (
+    InputError,
+    JudgeError,
+    LackingError,
+    ModelAccessError,
+    OverBudget,
+)
 from langchain_judges.escaping import clean
 from langchain_judges.verdict import Failure
 
@@ -381,6 +387,8 @@ def failure_of(exc: Exception, step: str) -> Failure:
     elif isinstance(exc, ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
         problem = Problem("provider_error", detail)
+    elif isinstance(exc, OverBudget):
+        problem = Problem("over_budget", str(exc))
     else:
         problem = diagnosis(exc)
     return problem._replace(detail=problem.detail[:500]).failure(step, "")

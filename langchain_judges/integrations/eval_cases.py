@@ -14,8 +14,15 @@ from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
+from langchain_judges.asking.failures import failure_of
 from langchain_judges.asking.reading import Problem
-from langchain_judges.errors import InputError, JudgeError, LackingError, OptionError
+from langchain_judges.errors import (
+    InputError,
+    JudgeError,
+    LackingError,
+    OptionError,
+    OverBudget,
+)
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -405,15 +412,16 @@ async def outcome_of(
 async def outcome_or_refusal(
     judge: Judge, read: Callable[[], Mapping[str, object]], **config: Unpack[RunnableConfig]
 ) -> JudgmentResult:
-    """Judge the case that is read, and return the outcome, or why it cannot be judged.
+    """Judge the case that is read, and return the outcome, or why it is not judged.
 
     Raises:
         ModelAccessError: The provider rejects every call.
     """
     try:
         return await outcome_of(judge, read(), **config)
-    except InputError as exc:
-        return {"verdict": error_verdict(judge, exc), "refused": True}
+    except (InputError, OverBudget) as exc:
+        is_refused = isinstance(exc, InputError)
+        return {"verdict": error_verdict(judge, exc), "refused": is_refused}
 
 
 def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
@@ -431,7 +439,7 @@ def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
         problem = Problem("lacking" if is_lacking else "missing", str(exc))
         failure = problem.failure("input", "")
     else:
-        failure = Problem("provider_error", str(exc)).failure("judge", "")
+        failure = failure_of(exc, "judge")
     undecided = not_labelled if kind_of(judge) == "item" else not_judged
     return undecided([failure], no_usage())
 

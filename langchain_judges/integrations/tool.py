@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations.eval_cases import CaseVerdict, check_basis_of, outcome_of
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
@@ -61,7 +61,7 @@ def judge_tool(
             if not pairs:
                 check_basis_of(judge, case)
             verdict = (await outcome_of(judge, case))["verdict"]
-        except InputError as exc:
+        except (InputError, OverBudget) as exc:
             raise ToolException(str(exc)) from exc
         summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
         summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}

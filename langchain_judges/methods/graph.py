@@ -333,8 +333,11 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         the judge has its own.
 
         Raises:
-            OptionError: The model is an object and no name, or an option is a live object.
+            OptionError: The model is an object and no name, an option is a live object, or the
+                judge has a `budget`.
         """
+        if run_of(self.config):
+            raise OptionError("a `budget` counts calls of this process alone: no JSON holds it")
         if not isinstance(self.model, str | Mapping):
             raise OptionError(
                 f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
@@ -458,10 +461,19 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return config
 
     def _bounded(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """The configuration with what bounds the calls of this graph and of all below it."""
+        """The configuration with what bounds the calls of this graph and of all below it.
+
+        Raises:
+            OptionError: The judge has limits of its own, and is asked within those of a run.
+        """
         places, most = (config or {}).get("max_concurrency"), self.bounds.calls
-        inherited = run_of(config) or run_of(running_config())
-        if most is None and (places is None or inherited):
+        inherited, own = run_of(config) or run_of(running_config()), run_of(self.config)
+        if own and inherited not in (None, own):
+            raise OptionError(
+                "the judge has a `budget` of its own, which this run would not keep to: give "
+                "the limit to the run, and not to the judge"
+            )
+        if most is None and (places is None or inherited or own):
             return config
         return within_run(config, RowCost(CallLimiter(places or most or 1, max_calls=most), 0))
 

@@ -66,7 +66,8 @@ def budget(**limits: Any) -> RunnableConfig:
     """A configuration that bounds what a graph or a runnable asks, such as an audit.
 
     Pass it to `invoke`, or as `config=` to `learn_aspects` and `draw_guidelines`. All that is
-    asked with it shares the limits; the next call raises `OverBudget`.
+    asked with it shares the limits; the next call raises `OverBudget`. For evaluators,
+    `JudgeMiddleware` and `judge_tool` give it to the judge: `judge.with_config(budget(…))`.
 
     Args:
         limits: `max_calls`, `max_dollars`, `prices`, `max_concurrency` and `rate_limiter` of
