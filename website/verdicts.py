@@ -37,8 +37,9 @@ class Words(Embeddings):
         """Embed texts by their words."""
         from sklearn.feature_extraction.text import HashingVectorizer  # slow to load
 
-        vectors = HashingVectorizer(stop_words="english").transform(texts)
-        return [[float(value) for value in row] for row in vectors.toarray()]
+        words = HashingVectorizer(n_features=4096, stop_words="english")
+        vectors: list[list[float]] = words.transform(texts).toarray().tolist()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a text by its words."""
