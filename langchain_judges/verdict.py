@@ -51,6 +51,7 @@ FailureReason = Literal[
     "input_cut",
     "lacking",
     "read_as_json",
+    "one_of_several",
     "context_overflow",
     "missing",
     "unsure",
@@ -61,7 +62,7 @@ Messages = list[dict[str, Any]]
 
 
 # Reasons that note what a judgment lacked, not why there is none.
-_NOTES = ("input_cut", "no_logprobs", "read_as_json")
+_NOTES = ("input_cut", "no_logprobs", "read_as_json", "one_of_several")
 # Reasons for which no judge answered: a row with no others says nothing of the judge.
 UNANSWERED = frozenset(
     ("invalid_input", "lacking", "over_budget", "provider_error", "timeout", "internal_error")
@@ -350,7 +351,9 @@ def is_abstention(verdict: Mapping[str, Any]) -> bool:
 
 def _is_of_reading(failure: Mapping[str, Any]) -> bool:
     reason, step = failure.get("reason"), failure.get("step")
-    return reason == "read_as_json" or (reason == "input_cut" and step == "begin")
+    return reason in ("read_as_json", "one_of_several") or (
+        reason == "input_cut" and step == "begin"
+    )
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:

@@ -231,6 +231,54 @@ def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
     assert note["reason"] == "read_as_json"
 
 
+SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, str]]]] = {
+    "two answers": (
+        {"question": "q"},
+        {"answer": "a", "response": "b"},
+        [("output", "response", "answer")],
+    ),
+    "the same twice": ({"question": "q"}, {"answer": "a", "response": "a"}, []),
+    "a history": (
+        {"question": "q", "chat_history": [{"role": "user", "content": "before"}]},
+        {"answer": "a"},
+        [("input", "question", "chat_history")],
+    ),
+    "an instruction": (
+        {"instruction": "Translate", "input": "Good day"},
+        {"output": "Bonjour"},
+        [("input", "input", "instruction")],
+    ),
+    "below one key": ({"question": "q"}, {"result": {"text": "a", "completion": "b"}},
+        [("output", "completion", "text")]),
+    "names of nothing": ({"question": "q", "user_id": 7}, {"answer": "a", "ms": 12}, []),
+}  # fmt: skip
+
+
+@for_each("case", SEVERAL)
+def test_a_key_that_is_read_beside_others_that_fit_is_said(case):
+    inputs, outputs, expected = SEVERAL[case]
+    judge = rubric_judge(model=FakeChatModel(replies=highest), rubric="Is it good?")
+    feedback: Any = as_evaluator(judge)(inputs=inputs, outputs=outputs)
+    notes = feedback["metadata"]["failures"]
+    assert [note["reason"] for note in notes] == ["one_of_several"] * len(expected)
+    assert feedback["score"] == 1
+    for field, read, rest in expected:
+        assert f"{field} is read from {read!r}; not shown: {rest!r}" in feedback["comment"]
+
+
+def test_a_key_that_a_person_named_is_in_no_doubt():
+    judge = rubric_judge(model=FakeChatModel(replies=highest), rubric="Is it good?")
+    evaluator = as_evaluator(judge, output="answer")
+    feedback: Any = evaluator(inputs="q", outputs={"answer": "a", "response": "b"})
+    assert feedback["metadata"]["failures"] == []
+
+
+def test_a_comparison_of_runs_says_which_key_is_read_too():
+    runs = [a_run({"answer": side, "response": f"{side}!"}) for side in ("good", "bad")]
+    compared: Any = as_comparative_evaluator(bsm())(runs, an_example(None))
+    assert "output is read from 'response'; not shown: 'answer'" in str(compared["comment"])
+
+
 ASSERTIONS = [
     {"key": "polite", "comment": "It thanks the guest."},
     {"key": "brief", "comment": "It has one sentence."},

@@ -110,7 +110,7 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
     assert "[turn-2-assistant]\nGood." in talk
     assert "[request]\n[turn-1-user]\nHello" in turn
     assert "[response]\nGood." in turn
-    for row in ({"output": "Hi."}, {"output": ONE}, {"messages": chat}):
+    for row in ({"output": "Hi."}, {"output": ONE}):
         with pytest.raises(InputError, match="the field `input`"):
             judge.invoke(row)
 

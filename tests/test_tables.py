@@ -23,12 +23,12 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
-from langchain_judges.rows.lookup import understood
+from langchain_judges.rows.lookup import _say_unread, understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer
 from tests.langsmith_server import LangSmithServer
 from tests.processes import held, rows_in, start, wait_until
@@ -189,12 +189,47 @@ def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(mi
         (["query", "response_a", "response_b"], "pair",
          {"input": "query", "output_a": "response_a", "output_b": "response_b"}),
         (["input", "output", "text"], "item", {}),
+        (["messages", "completion"], "item", {"input": "messages", "output": "completion"}),
         (["question", "output", "context", "ground_truth"], "item",
          {"input": "question", "source": "context", "expected": "ground_truth"}),
     ],
 )  # fmt: skip
 def test_usual_names_of_columns_are_understood(names, takes, found):
     assert understood(names, None, takes) == found
+
+
+@for_each(
+    "row, unread",
+    [
+        ({"question": "q", "answer": "known", "response": "r"}, ["answer"]),
+        ({"instruction": "Translate", "input": "Good day", "output": "b"}, ["instruction"]),
+        ({"question": "q", "task": "sums", "summary": "s", "text": "t"}, ["task", "text"]),
+        ({"question": "q", "reply": "r", "agent": "007"}, []),
+    ],
+)
+def test_columns_that_would_fit_a_field_too_are_named_once(row, unread, caplog):
+    _say_unread.cache_clear()
+    caplog.clear()
+    list(judge_many(polite(), [row, row], progress=False))
+    said = [record.getMessage().partition("not shown")[2] for record in caplog.records]
+    assert [name for name in row if repr(name) in str(said)] == unread
+    assert len(said) == len(unread)
+
+
+def test_a_column_that_a_person_named_is_in_no_doubt(caplog):
+    _say_unread.cache_clear()
+    row = {"question": "q", "answer": "a", "response": "r"}
+    list(judge_many(polite(), [row], columns={"output": "answer"}, progress=False))
+    assert not caplog.records
+
+
+def test_a_conversation_alone_is_what_happened():
+    talk = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    model = FakeChatModel(replies=labels)
+    for rows in ([{"messages": talk}], import_module("pandas").DataFrame([{"messages": talk}])):
+        list(judge_many(polite(model), rows, progress=False))
+    said = "[request]\nWhy?\n\n[response]\nSo."
+    assert [said in unfenced(prompt) for prompt in model.prompts] == [True, True]
 
 
 def test_rows_of_the_other_kind_are_said_to_be():

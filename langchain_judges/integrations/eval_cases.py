@@ -40,7 +40,15 @@ from langchain_judges.rows.fields import (
     task_in,
     work_in,
 )
-from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find, keys_in
+from langchain_judges.rows.lookup import (
+    Field,
+    TextSource,
+    check_sources,
+    context_in,
+    find,
+    keys_in,
+    unread,
+)
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, is_nothing, plain_data
 from langchain_judges.rows.texts import Text
@@ -230,23 +238,26 @@ class CaseReader:
         known = None if all(map(is_nothing, parts)) else reference_in(held, place)
         source = self._source(row)
         texts = (work_in(side, self.places.output, task=task) for side in (a, b))
-        return {**pair_for(task, *texts, reference=known, source=source), **variables}
+        pair = {**pair_for(task, *texts, reference=known, source=source), **variables}
+        return self._noted(pair, row._replace(outputs=a), task, known)
 
     def _noted(
         self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
     ) -> dict[str, object]:
-        """A case with what is to be said where data were read as a whole."""
+        """A case with what is to be said where data were read as a whole, or one of several."""
         output = case.get("output", case.get("output_a"))
         read = ("input", row.inputs, task), ("output", row.outputs, output)
         notes: list[Failure] = []
         for field, value, text in (*read, ("reference", row.reference, known)):
             is_named = self.places._asdict()[field] is not None
-            if is_named or not isinstance(value, Mapping) or len(value) < 2:
+            if is_named or not isinstance(value, Mapping):
                 continue
-            if text == as_json(value):
+            if len(value) > 1 and text == as_json(value):
                 keys = ", ".join(map(repr, value))
                 detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
                 notes.append(Problem("read_as_json", detail).failure("input", field))
+            elif detail := unread(value, cast("Field", field)):
+                notes.append(Problem("one_of_several", detail).failure("input", field))
         return {**case, "notes": notes} if notes else case
 
     def _expected(

@@ -5,6 +5,7 @@ What a text is checked against is among them: texts and documents, as applicatio
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +20,8 @@ from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import as_json, messages_in, plain_data
 from langchain_judges.rows.record import is_state, record_in, values_of
 from langchain_judges.rows.texts import READ, plain
+
+_LOG = logging.getLogger(__name__)
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -46,10 +49,10 @@ Columns = Mapping[str, str | Sequence[str]]
 
 _SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
 _NAMES = {
-    "input": "question prompt query instruction task request user article user_input inputs"
-    " message problem",
-    "output": "response reply completion prediction generation answer text model_output"
-    " assistant summary outputs actual_output",
+    "input": "question query prompt instruction task messages request user article user_input"
+    " inputs message problem",
+    "output": "response answer reply completion prediction generation summary messages text"
+    " model_output assistant outputs actual_output",
     "output_a": _SIDE.format("a", 1) + " model_a_output",
     "output_b": _SIDE.format("b", 2) + " model_b_output",
     "source": "context contexts document documents retrieved_contexts",
@@ -89,7 +92,9 @@ def understood(
     rivals = {"chosen", "rejected"} <= {*names, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = FIELDS - {"reference"}
-    for field in (*_NEEDED[takes], *_OPTIONAL[takes]):
+    # Outputs first: `messages` alone are what happened, and beside an answer what was asked.
+    first, *others = _NEEDED[takes]
+    for field in (*others, first, *_OPTIONAL[takes]):
         if field in found or field in names or (rivals and field.startswith("output_")):
             continue
         known = (name for name in (field, *NAMES[field]) if name in plain)
@@ -118,6 +123,28 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
 
+def say_unread(names: Sequence[str], columns: Columns, given: Columns, takes: str) -> None:
+    """Log which columns have a usual name of a field that is read from another column.
+
+    Args:
+        names: The table's columns.
+        columns: Columns by field, as they are understood.
+        given: Those of them that a person named, and that are not in doubt.
+        takes: `"pair"` or `"item"`.
+    """
+    used = {*columns_in(columns), *FIELDS}
+    for field in _NEEDED[takes]:
+        rivals = [n for n in names if _plain_name(n) in NAMES[field] and n not in used]
+        if rivals and field not in given:
+            _say_unread(field, str(columns.get(field, field)), ", ".join(map(repr, rivals)))
+
+
+@lru_cache(256)  # once, and not for each row
+def _say_unread(field: str, column: str, rivals: str) -> None:
+    text = "`%s` is read from the column '%s'; not shown to the judge: %s. Name it by `columns`"
+    _LOG.warning(text, field, column, rivals)
+
+
 def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """Row with its fields renamed from their other usual names.
 
@@ -132,7 +159,9 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
 
 @lru_cache(256)  # the rows of a run have the same names
 def _columns(names: Sequence[str], takes: str) -> Columns:
-    return understood(names, None, takes, needed=())
+    columns = understood(names, None, takes, needed=())
+    say_unread(names, columns, {}, takes)
+    return columns
 
 
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.
@@ -182,17 +211,18 @@ def columns_in(columns: Columns) -> list[str]:
     return [each for own in named for each in own]
 
 
-_USUAL: dict[Field, str] = {
-    "input": "input question query prompt task instruction messages article document text"
-    " content",
-    "output": "output answer response completion prediction result summary generation messages"
-    " text content",
-    "reference": "reference expected output answer response target ground_truth completion"
-    " summary messages text content",
-    "context": " ".join(CONTEXTS),
+# Usual keys of data, the first of which is read: those of columns, then others.
+USUAL: dict[Field, tuple[str, ...]] = {
+    "input": ("input", *NAMES["input"], "document", "text", "content"),
+    "output": ("output", *NAMES["output"], "result", "content"),
+    "reference": (
+        *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
+        *("completion", "summary", "messages", "text", "content", "reference_answer"),
+        "expected_output",
+    ),
+    "context": CONTEXTS,
+    "rubric": (),
 }
-# What is found in data by none of these may have a usual name of a column.
-USUAL = {f: tuple(dict.fromkeys((*n.split(), *NAMES.get(f, ())))) for f, n in _USUAL.items()}
 
 
 def check_words(**options: object) -> None:
@@ -245,6 +275,22 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
+
+
+def unread(value: object, field: Field) -> str:
+    """Which key `find` takes where others have a usual name or messages too; "" if none has."""
+    while isinstance(value, Mapping) and not _is_record(value, field):
+        names = [name for name in USUAL[field] if value.get(name) is not None]
+        if names:
+            talks = [n for n, v in value.items() if isinstance(v, list) and messages_in(v)]
+            others = [n for n in value if n in (*names[1:], *talks) and n != names[0]]
+            read = as_json(value[names[0]]) if others else ""
+            if rivals := [repr(name) for name in others if as_json(value[name]) != read]:
+                return f"is read from {names[0]!r}; not shown: {', '.join(rivals)}"
+        elif len(value) != 1:
+            return ""
+        value = value[names[0]] if names else next(iter(value.values()))
+    return ""
 
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:

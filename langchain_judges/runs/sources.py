@@ -34,6 +34,7 @@ from langchain_judges.rows.lookup import (
     Columns,
     check_columns,
     mapped,
+    say_unread,
     understood,
 )
 from langchain_judges.rows.messages import plain_data
@@ -261,6 +262,9 @@ class _Again:
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
+    frame = (
+        frame.to_frame("output" if frame.name is None else None) if frame.ndim == 1 else frame
+    )
     for start in range(0, len(frame), _RECORDS_AT_ONCE):
         for record in frame.iloc[start : start + _RECORDS_AT_ONCE].to_dict("records"):
             yield {str(name): plain_data(value) for name, value in record.items()}
@@ -371,7 +375,10 @@ class Records:
         if isinstance(record, BadRecord):
             raise InputError(record.problem)
         if not isinstance(record, Mapping):
-            raise InputError(f"a row must be an object, got {type(record).__name__}")
+            raise InputError(
+                f"a row must be an object, got {type(record).__name__}: pass fields such as "
+                "`{'input': …, 'output': …}`"
+            )
         if self._read is None:
             if (form := self.form_of(record)) is None:
                 self._read = self._own_row
@@ -400,6 +407,7 @@ class Records:
                 mapped(first, columns)
             if takes in ("pair", "item") and "concepts" not in first:
                 columns = understood(names, columns, takes, needed=_needed(first))
+                say_unread(names, columns, self._columns, takes)
         except InputError as exc:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
