@@ -202,6 +202,7 @@ REFUSED = {
     "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be two or more different labels",
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust": "name either --model",
+    "trust own.jsonl --judge tell": "or --column label=COLUMN",
     "trust --model fake": "name the rows to judge",
     "trust no.csv --model fake": "There is no file no.csv, and no public data set",
     "trust --verdicts nowhere.jsonl": "there is no file nowhere.jsonl",
@@ -212,9 +213,8 @@ REFUSED = {
     "show faithfulness": "did you mean 'groundedness'?",
     "judge items.jsonl --model m --preset politness --method rubric": "did you mean 'tone'?",
     "judge pairs.jsonl --model m --rubric Tone?": "of the judge: --set rubric=VALUE",
-    "judge pairs.jsonl --model m --budget=4": "did you mean '--max-dollars'?",
-    "trust pairs.jsonl --model m --max-cost 4": "did you mean '--max-dollars'?",
-    "label pairs.jsonl -o l.jsonl --limit 4": "did you mean '--max-rows'?",
+    "judge pairs.jsonl --model m --max-dolars=4": "did you mean '--max-dollars'?",
+    "judge --model m -- --colum": "There is no file --colum",
     "jugde pairs.jsonl": "There is no command 'jugde'; did you mean 'judge'?",
     "rank pairs.jsonl": "did you mean 'compare'?",
 }
@@ -227,6 +227,12 @@ def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sente
     assert sentence in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
     assert "`client`" not in result.stderr  # nobody gives one here
+
+
+def test_a_flag_is_offered_only_where_it_is_near_and_a_flags_value_is_no_flag(folder):
+    assert invoke("judge", "--foo").stderr.strip().endswith("There is no flag --foo")
+    value = invoke("judge", "pairs.jsonl", "--model", "m", "--column", "--colum")
+    assert "--column takes FIELD=COLUMN" in value.stderr
 
 
 @for_each("command", ["judge", "trust", "compare", "audit --memory memory", "write"])

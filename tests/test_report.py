@@ -270,7 +270,7 @@ def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
         row["labels"]["facts"] = 2
     trust = report.trust(run, data)
     assert trust.uses["ordering"].word != "yes"
-    assert "yes by facts (" in trust.uses["ordering"].text
+    assert "yes for facts (" in trust.uses["ordering"].text
     assert trust.headline.key == "criterion.flow.spearman"
     assert "By criterion" in trust.to_html()
     # It is of the labels: a mean is never the very same number.

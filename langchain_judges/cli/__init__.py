@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,11 +36,14 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a flag of another name is refused with the name that it has here."""
-        flags = {each for param in self.params for each in param.opts}
-        named = (word.partition("=")[0] for word in args if word.startswith("--"))
-        for flag in named:
-            if flag not in flags and (hint := _flag_for(flag, flags)):
-                ctx.fail(f"There is no flag {flag}; {hint}")
+        flags = {each: param for param in self.get_params(ctx) for each in param.opts}
+        words = takewhile(lambda word: word != "--", args)
+        for word in words:
+            flag, has_value, _ = word.partition("=")
+            if flag.startswith("--") and flag not in flags:
+                ctx.fail(f"There is no flag {flag}; {_flag_for(flag, flags)}".rstrip("; "))
+            if flag in flags and not (has_value or flags[flag].is_flag):
+                next(words, None)  # its value, whatever it begins with
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -56,20 +60,15 @@ class Command(TyperCommand):
                 formatter.write(f"  {example.strip()}\n")
 
 
-# What other tools call a flag.
-_FLAGS = dict.fromkeys(("--budget", "--budget-dollars", "--max-cost"), "--max-dollars")
-_FLAGS |= {"--limit": "--max-rows", "--workers": "--concurrency"}
-
-
 def _flag_for(flag: str, flags: Collection[str]) -> str:
     """What a flag is called here; an option of a judge is set by `--set`."""
     from langchain_judges.methods.registry import METHODS
 
-    name = flag.removeprefix("--").replace("-", "_")
+    bare = flag.removeprefix("--")
+    name = bare.replace("-", "_")
     if "--set" in flags and any(name in kind.defaults() for kind in METHODS.values()):
         return f"{name} is an option of the judge: --set {name}=VALUE."
-    other = {theirs: ours for theirs, ours in _FLAGS.items() if ours in flags}
-    return did_you_mean(flag, flags, other).strip()
+    return did_you_mean(bare, (), {each.removeprefix("--"): each for each in flags}).strip()
 
 
 class Commands(TyperGroup):

@@ -62,6 +62,8 @@ def trust_columns(
         if not any(name in row for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names)}"
+            if name in people:
+                hint += "; `label=` names people's answers, or --column label=COLUMN"
             raise InputError(f"no row has a column {name!r}; {hint}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
     read = _reading([value for column in columns.values() for value in column])

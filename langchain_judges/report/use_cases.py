@@ -87,7 +87,8 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
     first = next(answer for answer in answers.values() if answer.word == worst)
     if first.number is None:
         return first
-    reason = "; ".join(f"{word} by {', '.join(own)}" for word, own in by_word.items() if own)
+    parts = (f"{word} for {', '.join(own)}" for word, own in by_word.items() if own)
+    reason = "; ".join(parts).removeprefix(f"{worst} for ")  # the answer says that word
     return replace(first, reason=reason, brief="", parts=())
 
 
