@@ -315,8 +315,8 @@ def test_trust_says_what_it_will_ask(tmp_path):
     rows = [{**PAIR, "label": "A"}, {**PAIR, "input": "How?", "label": "B"}]
     text = planned(tmp_path, rows, "trust", "--method", "relative")
     assert re.search("2 pairs by relative.* 4 calls", text)
-    # Two calls a row: 600 tokens of their own and its 16 bytes; replies of 150.
-    assert re.search("1,216 input.* 600 output", text)
+    # Two calls a row: 492 tokens of the method and its 16 bytes; replies of 150.
+    assert re.search("1,000 input.* 600 output", text)
 
 
 def test_systems_say_how_many_comparisons_there_are(tmp_path):
@@ -326,6 +326,15 @@ def test_systems_say_how_many_comparisons_there_are(tmp_path):
     text = planned(tmp_path, rows, "compare", *words)
     # Three pairs of systems on three tasks.
     assert re.search("9 pairs by relative.* 18 calls", text)
+
+
+@for_each("method, tokens", [("relative", "1,218"), ("direct", "609")])
+def test_an_estimate_takes_no_measure_of_a_row_that_nothing_is_asked_about(
+    method, tokens, tmp_path
+):
+    rows = [{**PAIR, "output_b": PAIR["output_a"]}, PAIR]
+    text = planned(tmp_path, rows, "judge", "--method", method)
+    assert f"About {tokens} input" in text  # 300 tokens a call, and four bytes each
 
 
 def test_an_audit_says_what_its_rounds_ask(tmp_path):

@@ -227,8 +227,8 @@ def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
     table.write_text(json.dumps({**TABLE, "models": prices}))
     words = ["judge", str(rows), "--model", "openai:gpt-5-mini", "--method", "relative"]
     result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
-    # Two calls of 500,012 bytes and 300 tokens: 250,606; two replies of 150.
-    assert re.search(r"250,606 input.* 300 output.* \$0\.25", result.stderr)
+    # Two calls of 500,012 bytes and 246 tokens of the method: 250,498; two replies of 150.
+    assert re.search(r"250,498 input.* 300 output.* \$0\.25", result.stderr)
 
 
 def test_an_estimate_counts_what_the_provider_reads_from_its_cache(table):

@@ -132,7 +132,7 @@ def audit(
         read = _queued if is_queue else judge_rows
         good = checked_rows(read(items, spec, table), "item to judge")
         plan = estimate_calls(spec)
-        tell_plan(plan, good.number, good.size, flags)
+        tell_plan(plan, good.number, good.size, flags, spec, next(iter(good)))
         _tell_rounds(good.number * plan.calls, settings)
         if flags.dry_run:
             return

@@ -151,8 +151,10 @@ def compare(
         check = partial(_check_answers, names) if names[2:] else check_labelled_pair
         source = replace(source.first(rows.max_rows), check=check)
         good = checked_rows(RowFile(Path(data[0]), source, columns, "pair"), kept=not names[2:])
-        pairs, size = _pairs_of(good, names) if names[2:] else (good.number, good.size)
-        tell_plan(plan, pairs, size, run)
+        pairs, size, pair = good.number, good.size, next(iter(good))
+        if names[2:]:
+            pairs, size, pair = _pairs_of(good, names)
+        tell_plan(plan, pairs, size, run, spec, pair)
         if not run.dry_run:
             answer = _order if names[2:] else _duel
             answer(load_judge(spec), good, names, run, output)
@@ -216,13 +218,13 @@ def _check_answers(names: Sequence[str], row: Mapping[str, Any]) -> None:
     check_labelled_pair(plain_row({**row, **pair}))
 
 
-def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int]:
-    """Number of pairs of answers and bytes of their texts; what has no answer is said.
+def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, Any]]:
+    """Number of pairs of answers, bytes of their texts, and one; what has no answer is said.
 
     Raises:
         OptionError: A system has no answer at all.
     """
-    number, size, answered = 0, 0, Counter[str]()
+    number, size, pair, answered = 0, 0, dict[str, Any](), Counter[str]()
     for row in rows:
         answers = _answers(names, row)
         for first, second in combinations(answers.values(), 2):
@@ -234,7 +236,7 @@ def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int]:
             raise OptionError(f"--systems: no row has an answer of {name!r}")
         if lacks := rows.number - answered[name]:
             warn(f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs.")
-    return number, size
+    return number, size, pair
 
 
 def _duel(

@@ -80,7 +80,7 @@ def judge(
         say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
     if run.dry_run:
         rows.tell_row(None, error_console(), shown, _FIRST_CHARACTERS)
-    tell_plan(plan, rows.number, rows.size, run)
+    tell_plan(plan, rows.number, rows.size, run, spec, next(iter(rows)))
     if run.dry_run:
         return
     options = output.options() | run.options()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -140,33 +140,27 @@ def check_model(spec: ModelSpec) -> None:
         say(f"No key for {spec['name']} was found; asking needs one.")
 
 
-def tell_cost(judge: object, rows: int, size: int, prices: Path | None) -> None:
-    """Sentence with an estimate of tokens, and of dollars if prices are known.
+def tell_plan(
+    plan: CallEstimate,
+    rows: int,
+    size: int,
+    run: PlanFlags,
+    spec: Mapping[str, Any] | None = None,
+    row: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what a judge will ask about some rows; for a dry run also the cost.
 
     Args:
-        judge: A judge, or what is known of it.
+        plan: What is known of the judge.
         rows: How many there are.
         size: Bytes of all of their texts.
-        prices: The file of the prices, or the name of a table.
+        run: Whether it is a dry run, and the prices.
+        spec: The judge, whose requests for a row a dry run counts.
+        row: The row.
 
     Raises:
         OptionError: There are no such prices.
     """
-    from langchain_judges.runs.prices import Prices, estimate
-
-    known = Prices.read(prices) if prices else None
-    cost = estimate(judge, n=rows, size=size, prices=known)
-    cached = f" ({cost.cached_tokens / cost.input_tokens:.0%} from the provider's cache)"
-    text = f"About {cost.input_tokens:,} input{cached if cost.cached_tokens else ''} and "
-    text += f"{cost.output_tokens:,} output tokens"
-    if known:
-        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
-        text += f", {price} {known.source}"
-    say(f"{text}; it may be off by half or double.")
-
-
-def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
-    """Print what a judge will ask about some rows; for a dry run also the cost."""
     calls = counted(rows * plan.calls, "call")
     say(
         f"{counted(rows, plan.kind)} by {plan.method}: at most {calls} ({plan.calls} for each "
@@ -185,7 +179,33 @@ def tell_plan(plan: CallEstimate, rows: int, size: int, run: PlanFlags) -> None:
     if run.dry_run:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():
             check_model(model)
-        tell_cost(plan, rows, size, run.prices)
+        _tell_cost(plan, rows, size, run.prices, spec, row or {})
+
+
+def _tell_cost(
+    plan: CallEstimate,
+    rows: int,
+    size: int,
+    prices: Path | None,
+    spec: Mapping[str, Any] | None,
+    row: Mapping[str, Any],
+) -> None:
+    """Sentence with an estimate of tokens, and of dollars if prices are known."""
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.runs.prices import CallTokens, Prices, estimate
+
+    known, each = Prices.read(prices) if prices else None, CallTokens()
+    if spec:
+        judge = load_judge({**spec, "model": keyless(spec["model"])})
+        each = CallTokens.of(judge.show(row), row, plan.calls)
+    cost = estimate(plan, n=rows, size=size, prices=known, each=each)
+    cached = f" ({cost.cached_tokens / cost.input_tokens:.0%} from the provider's cache)"
+    text = f"About {cost.input_tokens:,} input{cached if cost.cached_tokens else ''} and "
+    text += f"{cost.output_tokens:,} output tokens"
+    if known:
+        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
+        text += f", {price} {known.source}"
+    say(f"{text}; it may be off by half or double.")
 
 
 # The methods that judge rows where none is named: the cheapest of each kind.

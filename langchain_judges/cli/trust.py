@@ -283,7 +283,7 @@ def _labelled(
             f"{', '.join(map(repr, rows[0]))}. Nothing was asked."
         )
     for spec in specs:
-        tell_plan(estimate_calls(spec), file.number, file.size, run)
+        tell_plan(estimate_calls(spec), file.number, file.size, run, spec, rows[0])
     return rows
 
 

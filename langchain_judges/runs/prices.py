@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
@@ -18,7 +18,7 @@ from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
-from langchain_judges.rows.texts import BYTES
+from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -31,13 +31,44 @@ _FLEX = {"openai": 0.5}
 TABLE = "genai-prices"
 
 
-# Tokens of a call besides the row: the method's own words, and what earlier steps wrote.
-OVERHEAD = 300
-# Tokens of a reply.
-REPLY = 150
 _ORDERS = 2
 # Providers whose prompt caches the calls of a row wait for.
 _CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
+
+
+# Tokens of a text or label in a reply, about.
+_PART = 25
+
+
+class CallTokens(NamedTuple):
+    """What a call takes.
+
+    Attributes:
+        words: Tokens besides the texts of its row: the method's and the caller's own words,
+            and what earlier steps wrote.
+        reply: Tokens of the reply.
+        share: The part of a row's texts that it shows.
+    """
+
+    words: int = 300
+    reply: int = 150
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, requests: str, row: Mapping[str, object], calls: int) -> CallTokens:
+        """That of a row's requests as `show` prints them, at least the usual if some lack."""
+        asked = requests.split(_REPLY)[:-1] or [""]
+        texts, usual = texts_read(row), cls()
+        seen = sum(bytes_of(text for text in texts if text in each) for each in asked)
+        words = max(0, bytes_of([requests]) - seen) // len(asked) // BYTES
+        reply = max(usual.reply, _PART * requests.count('"type": "string"') // len(asked))
+        if not seen or len(asked) < calls:
+            return cls(max(usual.words, words), reply)
+        return cls(words, reply, seen / len(asked) / bytes_of(texts))
+
+
+_REPLY = "\n[the reply]\n"
+_USUAL = CallTokens()
 
 
 class Price(BaseModel):
@@ -194,7 +225,14 @@ class Estimate:
     dollars: float | None
 
 
-def estimate(judge: object, *, n: int, size: int, prices: Prices | None = None) -> Estimate:
+def estimate(
+    judge: object,
+    *,
+    n: int,
+    size: int,
+    prices: Prices | None = None,
+    each: CallTokens = _USUAL,
+) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 
     Texts count four bytes a token; the whole may be off by half or double. Where a row is long
@@ -206,6 +244,7 @@ def estimate(judge: object, *, n: int, size: int, prices: Prices | None = None) 
         n: How many rows there are.
         size: Bytes of all of their texts.
         prices: What tokens cost.
+        each: What a call takes besides.
     """
     texts = size // BYTES
     input_tokens = cached_tokens = replies = 0
@@ -213,9 +252,9 @@ def estimate(judge: object, *, n: int, size: int, prices: Prices | None = None) 
     for calls, model in _models_of(judge):
         is_cached = texts >= n * SHORTEST and _has_cache(model)
         usage = TokenUsage(
-            calls * (texts + n * OVERHEAD),
+            calls * (int(texts * each.share) + n * each.words),
             max(0, calls - _ORDERS) * texts if is_cached else 0,
-            calls * n * REPLY,
+            calls * n * each.reply,
             _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
