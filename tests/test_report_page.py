@@ -158,6 +158,21 @@ def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, lean
     assert next_step(found).text.endswith(end) == (leaning == "yes")
 
 
+# Pairs, and how many of their 60 answers are wrong or half wrong: few to many.
+@for_each("wrong", [0, 3, 6, 12, 24, 40])
+def test_what_is_good_enough_is_never_named_as_the_fault(wrong):
+    labels: list[Any] = ["A", "B", "tie"] * 20
+    turned = {"A": "tie", "B": "A", "tie": "B"}
+    said = [turned[own] if i < wrong else own for i, own in enumerate(labels)]
+    found = report.trust(run_of(said), data_of(labels))
+    step, words = next_step(found).text, {use.word for use in found.uses.values()}
+    fault = step.partition("not good enough: ")[2].lower()
+    good = [use.title.lower() for use in found.uses.values() if use.word == "yes"]
+    assert not [title for title in good if title in fault]
+    assert ("Stop here: it is good enough for single verdicts" in step) == (wrong in (0, 3, 6))
+    assert "no" not in words or "Stop here" not in step
+
+
 def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():
     rated = report.trust(items_of([5, 4, 5, 5] * 20), texts_of([1, 2, 3, 5] * 20))
     rated.files = ("rows.csv", "v.jsonl", "--column", "label=ann")

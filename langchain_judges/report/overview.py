@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean, escaped
 from langchain_judges.report.answers import (
+    MOST_LABELS,
     POLICY,
     Number,
     TrustPolicy,
@@ -209,12 +210,16 @@ def next_step(report: Measured) -> NextStep:
     if helped or set(words.values()) == {"not measured"}:
         labels = [each.labels for each in hopeful or helped if each.labels]
         return _label_counts(report, min(labels, default=0))
-    if {"not yet", "no"} & {*words.values()}:
+    by_word: dict[str, list[str]] = {}
+    for use, word in words.items():
+        by_word.setdefault(word, []).append(uses[use].title.lower())
+    if "no" in by_word or "yes" not in by_word:
         return _mend_mistakes(report)
-    fine = [uses[use].title.lower() for use, word in words.items() if word == "yes"]
+    unsure = " and ".join(by_word.get("not yet", ()))
+    rest = f"; even {MOST_LABELS:,} more labels may not settle {unsure}" if unsure else ""
     return NextStep(
-        f"Stop here: it is good enough for {' and '.join(fine)}. Measure again when its model "
-        "or prompt changes.",
+        f"Stop here: it is good enough for {' and '.join(by_word['yes'])}{rest}. Measure again "
+        "when its model or prompt changes.",
         _trust(report, "--baseline", "last.json"),
     )
 
@@ -325,8 +330,9 @@ def _mend_mistakes(report: Measured) -> NextStep:
         command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
     what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
     what = "a stronger model or a clearer rubric" if sample.rated else what
-    bad = [use for use in report.uses.values() if use.word == "no"]
-    bad = bad or [report.uses["single"]]
+    uses = report.uses["single"], *report.uses.values()
+    bad = [use for use in uses[1:] if use.word == "no"]
+    bad = bad or [use for use in uses if use.word == "not yet"][:1]
     why = "; ".join(f"{use.title.lower()}, {use.brief or use.reason}" for use in bad)
     step = f"Change one thing: {what}"
     text = (
