@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import dynamic_prompt
+from langchain.agents.middleware import dynamic_prompt, wrap_model_call
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -254,8 +254,24 @@ def polite(request):
     return f"{request.system_prompt or 'You are a clerk.'} Be polite."
 
 
-class Second(JudgeMiddleware):
-    """Another judge of the same agent."""
+@wrap_model_call
+def asks_another_model(request, handler):
+    """Ask another model before and after the agent's."""
+    other = FakeChatModel(replies=["Safe.", "Safe."])
+    other.invoke([("system", "You are a guard."), ("user", "Is it safe?")])
+    said = handler(request)
+    other.invoke([("system", "You are a guard."), ("user", said.result[-1].text)])
+    return said
+
+
+def labels_of(word):
+    """Return a judge that gives 1 to an answer that holds a word."""
+
+    def reply(prompt):
+        said = prompt.split("<response-")[-1].partition("</response-")[0]
+        return {"explanation": "e", "label": str(int(word in said))}
+
+    return create_rubric_judge(FakeChatModel(replies=reply), rubric=f"Is it {word}?")
 
 
 def judge_that_sees(model, by):
@@ -301,10 +317,31 @@ def test_instructions_in_the_messages_are_shown_once():
 def test_judges_of_one_agent_are_shown_the_same_instructions():
     model = FakeChatModel(replies=fitting_reply)
     own = judge_that_sees(model, "system")
-    middleware = [own, Second(own.judge, system=True, max_revisions=0)]
+    second = JudgeMiddleware(own.judge, system=True, max_revisions=0, key="role: again")
     writer = FakeChatModel(replies=["Arr."])
+    middleware = [own, asks_another_model, second]
     create_agent(writer, middleware=middleware, system_prompt="Be brief.").invoke(ASKED)
     assert [prompt.count("Be brief.") for prompt in model.prompts] == [1, 1]
+    assert "You are a guard." not in "".join(model.prompts)
+
+
+@KINDS
+async def test_judges_of_one_agent_count_and_compare_their_own_answers(kind):
+    tone, good = (labels_of(word) for word in ("polite", "good"))
+    middleware = [
+        JudgeMiddleware(tone, key="tone", max_revisions=1),
+        JudgeMiddleware(good, key="good", max_revisions=1),
+    ]
+    writer = FakeChatModel(replies=["bad", "good", "good, polite"])
+    assistant = create_agent(writer, middleware=middleware)
+    state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
+    assert answers_of(state) == ["Why?", "good, polite"]
+    told = [(each["judge"].split()[-1], each["answer"]) for each in state["judged"]]
+    assert told == [
+        *[("good", "bad"), ("good", "good")],
+        *[("tone", "good"), ("good", "good, polite"), ("tone", "good, polite")],
+    ]
+    assert len({each["run"] for each in state["judged"]}) == 1
 
 
 def test_a_judge_in_a_deep_agent_is_shown_all_that_its_model_was_told():

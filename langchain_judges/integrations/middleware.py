@@ -140,6 +140,7 @@ class Judged(TypedDict):
         work: The trajectory that was judged; only with `trajectory`.
         verdict: None if there was nothing to compare with yet.
         run: The same for all answers of one run of the agent.
+        judge: The name of the middleware that judged.
         criteria: The sub-scores of a judge with several criteria.
         structured_response: The answer as the agent's `response_format`, if it has one.
     """
@@ -149,6 +150,7 @@ class Judged(TypedDict):
     score: float | int | None
     verdict: CaseVerdict | None
     run: str
+    judge: str
     criteria: NotRequired[list[CriterionScore]]
     structured_response: NotRequired[Any]
 
@@ -180,22 +182,33 @@ def send_feedback(
     threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
-class _SystemMessage(BaseCallbackHandler):
-    """Keeps the system message of a model's last call, as all middleware have made it."""
+class _SystemMessages(BaseCallbackHandler):
+    """Keeps the system message of each call of a model, as all middleware have made it."""
 
     run_inline = True
-    text: str | None = None
+
+    def __init__(self) -> None:
+        # By the run of a call, and once it has answered by the id of the reply.
+        self.texts: dict[object, str | None] = {}
 
     def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
+        self, serialized: Any, messages: list[list[BaseMessage]], *, run_id: Any, **_: Any
     ) -> None:
         first = messages[0][0]
-        self.text = first.text if first.type == "system" else None
+        self.texts[run_id] = first.text if first.type == "system" else None
+
+    def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
+        self.texts[response.generations[0][0].message.id] = self.texts.pop(run_id)
+
+    def of(self, said: ModelResponse) -> str | None:
+        """That of the call whose reply is the response, else of the last call."""
+        known = [message.id for message in said.result if message.id in self.texts]
+        return self.texts[[*self.texts, *known][-1]] if self.texts else None
 
 
 # LangChain's own hook takes a variable: who stands in it hears every call within, whatever
 # threads and graphs the agent starts.
-_HEARD: ContextVar[_SystemMessage | None] = ContextVar("_HEARD", default=None)
+_HEARD: ContextVar[_SystemMessages | None] = ContextVar("_HEARD", default=None)
 register_configure_hook(_HEARD, inheritable=True)
 
 
@@ -209,11 +222,11 @@ def _system_kept(sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModel
     if not sees or _HEARD.get():
         yield ExtendedModelResponse
         return
-    heard = _SystemMessage()
+    heard = _SystemMessages()
     token = _HEARD.set(heard)
     try:
         yield lambda said: ExtendedModelResponse(
-            said, Command(update={"system_sent": heard.text})
+            said, Command(update={"system_sent": heard.of(said)})
         )
     finally:
         _HEARD.reset(token)
@@ -364,6 +377,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         own = label_options(judge)
         self._sees = options.system or (own is not None and "instructions" in own.needed)
 
+    @property
+    def name(self) -> str:
+        """Its name in the agent, where several need a `key=` each."""
+        return re.sub("[:|]", "_", f"{super().name} {self.options.key or ''}".strip())
+
+    def _earlier(self, state: JudgedState) -> list[Judged]:
+        """The answers that this middleware judged."""
+        return [each for each in state.get("judged") or [] if each["judge"] == self.name]
+
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ExtendedModelResponse:
@@ -393,7 +415,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
-        messages, earlier = answered(state), state.get("judged") or []
+        messages, earlier = answered(state), self._earlier(state)
         last = messages[-1] if messages else None
         is_answer = isinstance(last, AIMessage) and not last.tool_calls
         if last is None or not is_answer or not plain(last.content).strip():
@@ -402,6 +424,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         current, outcome, judge_run = await self._judged(state, messages)
         answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
+        judged = [*(state.get("judged") or []), current]
         is_too_low = verdict is None or (score is not None and score < self.options.threshold)
         is_last = len(earlier) >= self.options.revisions
         if outcome:
@@ -413,10 +436,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 name=REVISER,
                 additional_kwargs={"lc_source": REVISER},
             )
-            return {"judged": answers, "messages": [request], "jump_to": "model"}
+            return {"judged": judged, "messages": [request], "jump_to": "model"}
         if outcome:
             send_feedback(self.judge, outcome, self.key, judge_run, revisions=len(earlier))
-        return {"judged": answers, **self._ending(state, answers, current)}
+        return {"judged": judged, **self._ending(state, answers, current)}
 
     async def _judged(
         self, state: JudgedState, messages: Sequence[AnyMessage]
@@ -429,8 +452,13 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         earlier = state.get("judged") or []
-        run_id = earlier[0]["run"] if earlier else str(judge_run)
-        current: Judged = {"answer": answer, "score": score, "verdict": verdict, "run": run_id}
+        current: Judged = {
+            "answer": answer,
+            "score": score,
+            "verdict": verdict,
+            "run": earlier[0]["run"] if earlier else str(judge_run),
+            "judge": self.name,
+        }
         if outcome and (parts := criteria_of(outcome, self.key)):
             current["criteria"] = parts
         if work != answer:
@@ -522,7 +550,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             own: Any = rubric_in(state.get("rubric"))
             more: Any = {"expected": reference, "source": source, "rubric": own}
             return item_for(self.judge, task, work, **more)
-        earlier = state.get("judged")
+        earlier = self._earlier(state)
         best = self._best(earlier) if earlier else None
         draft = best and best.get("work", best["answer"])
         other = draft if reference is None else reference
