@@ -6,7 +6,8 @@ A run is killed by SIGKILL again and again, and started anew each time, until it
 server on loopback answers after 50 to 250 ms and knows when it sent each reply. Counted are
 the replies that were asked for again: those that were in flight at the kill or came in the 50
 ms before it, and of the older ones what the process had done with them: nothing yet (they
-stood in its sockets, as on a busy machine they do), read them, or written them down.
+stood in its sockets, as on a busy machine they do), read them, or written them down. Those of
+one kill are at most as many as it had calls in flight.
 """
 
 from __future__ import annotations
@@ -157,8 +158,10 @@ def tried(way: str, places: int, kills: int, seed: int) -> Counter[str]:
         log = [line.split() for line in (folder / "log").read_text().splitlines()]
     done = {(what, int(number)): float(at) for what, number, at in log}
     counts = Counter(answered=script.count, needed=rows * CALLS)
-    for replies in script.replies.values():
-        counts.update(_age(each, ends[each.process], done) for each in replies[:-1])
+    lost = [each for replies in script.replies.values() for each in replies[:-1]]
+    counts.update(_age(each, ends[each.process], done) for each in lost)
+    of_one = Counter(each.process for each in lost)
+    counts["most of one kill"] = max(of_one.values(), default=0)
     return counts
 
 

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langchain_judges import load_judge
+from langchain_judges import ajudge_many, judge_many, load_judge
 from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
+from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.errors import OverBudget, RunStopped
 from langchain_judges.methods import create_jury
 from tests.conftest import chat
-from tests.judges import ITEM, PAIR, answer_call
+from tests.fakes import FakeChatModel
+from tests.judges import ITEM, PAIR, answer, answer_call
 from tests.processes import wait_until
 
 
@@ -201,6 +203,29 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
     else:
         asyncio.run(judge.ainvoke(item, config))
     assert (max(peaks), len(peaks)) == (2, 6)
+
+
+async def all_of(results):
+    return [each async for each in results]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_place_is_given_back_when_the_reply_is_written_down(tmp_path, monkeypatch, kind):
+    order = []
+    keep, leave = ReplyStore.keep, CallLimiter.leave
+    monkeypatch.setattr(ReplyStore, "keep", lambda *a: order.append("keep") or keep(*a))
+    monkeypatch.setattr(
+        CallLimiter, "leave", lambda *a, **k: order.append("leave") or leave(*a, **k)
+    )
+    replies = iter(["no JSON"])  # of which the draft is written down
+    model = FakeChatModel(replies=lambda prompt: next(replies, "") or answer(prompt))
+    judge = load_judge("relative", model)
+    options = {"records": tmp_path / "o.jsonl", "max_concurrency": 1, "progress": False}
+    if kind == "sync":
+        list(judge_many(judge, [PAIR] * 2, **options))
+    else:
+        asyncio.run(all_of(ajudge_many(judge, [PAIR] * 2, **options)))
+    assert order == ["keep", "leave"] * 5
 
 
 async def foreign():

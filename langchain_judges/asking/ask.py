@@ -88,6 +88,7 @@ async def ask(
             await run.limiter.idle(GRACE)
         raise
     finally:
+        asking.give_back()
         # Also where the run is stopped midway: what came until then was paid for.
         if run:
             run.book(asking.usage())
@@ -186,6 +187,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
                 said = message.text.strip() or "(no text)"
                 repairs.append([said, _repair(question, problem)])
                 draft.keep({"repairs": repairs, "cost": asking.cost})
+                asking.give_back()
                 continue
             if question.partial:
                 data, _ = _read_reply(asking, sent, message, question.partial)

@@ -140,6 +140,7 @@ class Asking:
         dropped_settings: What its requests lacked because the model refuses it.
         cache_key: Of what the prompt has in common with others, so that a provider finds its
             cache.
+        leave: Gives the place of its last call back, where one is held.
     """
 
     question: Question
@@ -153,6 +154,13 @@ class Asking:
     cost: StepUsage = field(default_factory=no_step_usage)
     dropped_settings: set[str] = field(default_factory=set)
     cache_key: str = ""
+    leave: Callable[[], None] | None = None
+
+    def give_back(self) -> None:
+        """Give its place back: what came is written down, or nothing came."""
+        leave, self.leave = self.leave, None
+        if leave:
+            leave()
 
     @cached_property
     def key(self) -> tuple[str, str]:

@@ -97,7 +97,11 @@ def _rest(row_cost: RowCost | None, seconds: float) -> Effect:
 async def _call(
     asking: Asking, messages: list[BaseMessage]
 ) -> tuple[ReplyRequest, AIMessage | Exception]:
-    """Make one call, once the limiter allows it, and book its cost."""
+    """Make one call, once the limiter allows it, and book its cost.
+
+    A reply keeps its place until it is written down: a killed run loses no more replies than
+    it has places.
+    """
     adapter, row_cost = asking.question.adapter, asking.account.run
     if row_cost:
         await row_cost.limiter.enter(row_cost.rank, adapter.model)
@@ -119,7 +123,10 @@ async def _call(
             asking.cost["output_tokens"] += paid.output_tokens
             asking.cost["cached_tokens"] += paid.cached_tokens
         if row_cost:
-            row_cost.leave(adapter.model, paid, [message.text for message in messages], reply)
+            texts = [message.text for message in messages]
+            asking.leave = partial(row_cost.leave, adapter.model, paid, texts, reply)
+            if not reply:
+                asking.give_back()
 
 
 def _request(asking: Asking) -> ReplyRequest:
