@@ -66,9 +66,9 @@ def _trust(count: int, folder: Path) -> None:
 
 
 def _view(count: int, folder: Path) -> None:
-    from langchain_judges.viewer.items import read
+    from langchain_judges.viewer.items import read_collection
 
-    assert len(read([folder / "data.jsonl", folder / "runs.jsonl"]).rows) == count
+    assert len(read_collection([folder / "data.jsonl", folder / "runs.jsonl"]).rows) == count
 
 
 def _memory(count: int, folder: Path) -> None:

@@ -15,7 +15,7 @@ import ray
 
 from langchain_judges import judge_many, load_judge
 from langchain_judges.runs.results import ResultsInUse
-from langchain_judges.runs.shards import Merged, merge
+from langchain_judges.runs.shards import Merged, merge_shards
 
 
 # Its predecessor may still be ending and hold the part.
@@ -50,4 +50,4 @@ def judge_on_ray(
     """
     names = [f"{number}/{shards}" for number in range(1, shards + 1)]
     ray.get([judge_shard.remote(rows, spec, str(records), name, options) for name in names])
-    return merge(records, out)
+    return merge_shards(records, out)

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.runnables import Runnable, RunnableLambda
 from typing_extensions import TypedDict
 
-from langchain_judges.datasets.pairs import Source, by_number
+from langchain_judges.datasets.pairs import PublicSet, preference_of_number
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -95,12 +95,12 @@ def _both_orders(
             "judge": record["judge"],
             "setting": setting,
             "order": order,
-            "preference": by_number(record[f"verdict_{numbers}"], swap=swap),
+            "preference": preference_of_number(record[f"verdict_{numbers}"], swap=swap),
             "raw": record.get(f"raw_{numbers}"),
         }
 
 
-def llmbar(source: Source) -> Records:
+def llmbar(source: PublicSet) -> Records:
     """Read LLMBar's judges and prompts."""
     raw = {_llmbar_key(record): record for record in source.lines("judgments_raw.jsonl.gz")}
     for record in source.lines("verdicts_all.jsonl.gz"):
@@ -114,14 +114,14 @@ def _llmbar_key(record: SourceRecord) -> tuple[object, ...]:
     return tuple(record[name] for name in ("set", "idx", "judge", "strategy"))
 
 
-def mt_bench_200(source: Source) -> Records:
+def mt_bench_200(source: PublicSet) -> Records:
     """Read LLMBar's judges on 200 pairs of MT-Bench."""
     for record in source.lines("judgments.jsonl.gz"):
         key = f"mtbench_human200:{record['idx']}"
         yield from _both_orders(record, key, record["strategy"])
 
 
-def position_bias(source: Source) -> Records:
+def position_bias(source: PublicSet) -> Records:
     """Read the study of position bias on MT-Bench; A is vicuna-13b-v1.3."""
     for record in source.lines("judgments_full.jsonl.gz"):
         key = f"mtbench_position_bias:{record['question_id']}:{record['model_2']}"
@@ -141,7 +141,7 @@ def position_bias(source: Source) -> Records:
             }
 
 
-def pandalm(source: Source) -> Records:
+def pandalm(source: PublicSet) -> Records:
     """Read the two judges of PandaLM's test set."""
     for record in source.lines("pandalm_testset.jsonl.gz"):
         for judge, reply in record["judges"].items():
@@ -150,12 +150,12 @@ def pandalm(source: Source) -> Records:
                 "judge": judge,
                 "setting": "testset-v1",
                 "order": "AB",
-                "preference": by_number(reply["verdict"]),
+                "preference": preference_of_number(reply["verdict"]),
                 "raw": reply["reason"],
             }
 
 
-def head_to_head(source: Source) -> Records:
+def head_to_head(source: PublicSet) -> Records:
     """Read GPT-3.5 on close pairs of SummEval's systems."""
     for record in source.lines("h2h_gpt35.jsonl.gz"):
         systems = (record["model_1"], record["model_2"])
@@ -193,7 +193,7 @@ class Rating(TypedDict):
     raw: str | None
 
 
-def cogeval(source: Source) -> Iterator[Graded]:
+def cogeval(source: PublicSet) -> Iterator[Graded]:
     """Read the grades of CogEval's own judge."""
     for record in source.lines("verdicts_all.jsonl.gz"):
         yield {
@@ -206,7 +206,7 @@ def cogeval(source: Source) -> Iterator[Graded]:
         }
 
 
-def summeval12(source: Source) -> Iterator[Rating]:
+def summeval12(source: PublicSet) -> Iterator[Rating]:
     """Read three judges' ratings of SummEval's summaries, by three protocols."""
     for file in ("ratings_openai.jsonl.gz", "ratings_llama2_70b.jsonl.gz"):
         for record in source.lines(file):
@@ -224,7 +224,7 @@ def summeval12(source: Source) -> Iterator[Rating]:
 
 SourceReader = TypeVar("SourceReader")
 
-_VERDICTS: Mapping[str, Callable[[Source], Iterator[Recorded] | Iterator[Graded]]] = {
+_VERDICTS: Mapping[str, Callable[[PublicSet], Iterator[Recorded] | Iterator[Graded]]] = {
     "cogeval": cogeval,
     "llmbar": llmbar,
     "mtbench_human200": mt_bench_200,
@@ -232,7 +232,7 @@ _VERDICTS: Mapping[str, Callable[[Source], Iterator[Recorded] | Iterator[Graded]
     "pandalm": pandalm,
     "summeval12": head_to_head,
 }
-_RATINGS: Mapping[str, Callable[[Source], Iterator[Rating]]] = {"summeval12": summeval12}
+_RATINGS: Mapping[str, Callable[[PublicSet], Iterator[Rating]]] = {"summeval12": summeval12}
 
 
 def recorded(
@@ -288,10 +288,10 @@ def _letters(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _source(name: str, path: str | PathLike[str] | None) -> Source:
+def _source(name: str, path: str | PathLike[str] | None) -> PublicSet:
     if path is None or not Path(path).is_dir():
         raise OptionError(f"recorded verdicts of {name!r} are read from a folder, got {path!r}")
-    return Source(name, Path(path))
+    return PublicSet(name, Path(path))
 
 
 _COPIED_FIELDS = ("label", "group", "category", "systems", "turn", "human_votes")

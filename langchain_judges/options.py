@@ -173,16 +173,16 @@ def _limit_words(metadata: Sequence[object]) -> str:
     return glue + " and ".join(limits) if limits else ""
 
 
-def written(annotation: object) -> str:
+def type_text(annotation: object) -> str:
     """A type in the short form of source code, without the marks of its parts."""
     if get_origin(annotation) is Annotated:
-        return written(get_args(annotation)[0])
+        return type_text(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return " | ".join(dict.fromkeys(map(written, get_args(annotation))))
+        return " | ".join(dict.fromkeys(map(type_text, get_args(annotation))))
     if get_origin(annotation) is Literal:
         return f"Literal[{', '.join(map(repr, get_args(annotation)))}]"
     name: str = getattr(get_origin(annotation) or annotation, "__name__", str(annotation))
-    parts = [written(part) for part in get_args(annotation) if part is not Ellipsis]
+    parts = [type_text(part) for part in get_args(annotation) if part is not Ellipsis]
     return {"NoneType": "None"}.get(name, name) + (f"[{', '.join(parts)}]" if parts else "")
 
 
@@ -478,7 +478,7 @@ def _taking(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.is_required() else defaults[name],
-            annotation=written(field.annotation),
+            annotation=type_text(field.annotation),
         )
         for name in meanings
         for field in [kind.model_fields[name]]

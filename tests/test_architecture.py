@@ -266,6 +266,28 @@ def test_context_variables_are_few_and_each_says_why_it_is_one():
     assert found == CONTEXT_VARIABLES
 
 
+# One for each method or room, by contract; a command and what it runs; types of any kind.
+RECURRING = {"PROMPTS", "WORDS", "build", "decide", "compare", "run", "trust", "view", "P", "T"}
+
+
+def test_a_name_stands_for_one_thing_but_for_those_that_recur_by_contract():
+    homes: dict[str, set[str]] = {}
+    for path in MODULES:
+        if room_of(module_of(path)) != "compat":  # whose names are other packages'
+            for node in tree_of(path).body:
+                match node:
+                    case (
+                        ast.FunctionDef(name=name)
+                        | ast.AsyncFunctionDef(name=name)
+                        | ast.ClassDef(name=name)
+                        | ast.AnnAssign(target=ast.Name(id=name))
+                        | ast.Assign(targets=[ast.Name(id=name)])
+                    ):
+                        homes.setdefault(name, set()).add(module_of(path))
+    several = {n for n, places in homes.items() if len(places) > 1 and not n.startswith("_")}
+    assert several <= RECURRING, {n: homes[n] for n in several - RECURRING}
+
+
 class Once(BaseModel):
     """Has a constant that a class below may want as an option."""
 

@@ -10,10 +10,10 @@ from benchmarks.audit_worlds import audited as audited_world
 from langchain_judges import create_allure_audit, create_allure_judge, metrics
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.held_out import (
-    balanced_accuracy,
+    balanced_share,
     chance_of_rise,
-    measure,
     split_by_group,
+    worth_of,
 )
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -204,14 +204,14 @@ def test_neither_accuracy_may_fall_whatever_the_risk(before, after, admitted):
 def test_balanced_accuracy_is_the_mean_recall_as_the_metrics_say():
     # Recall of 1: 2/3, of 0: 1/2.
     cases = [("a", 1, 1), ("b", 1, 1), ("c", 1, None), ("d", 0, 0), ("e", 0, 1)]
-    measured = measure(cases)
+    measured = worth_of(cases)
     assert measured["balanced_accuracy"] == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert (measured["accuracy"], measured["majority"]) == (0.6, 0.6)
     assert measured["not_judged"] == 1
-    assert balanced_accuracy([(n, n % 2, 1) for n in range(8)]) == 0.5
+    assert balanced_share([(n, n % 2, 1) for n in range(8)]) == 0.5
     many: Any = [(n % 6, n % 2, n % 3 % 2 if n % 7 else None) for n in range(40)]
     groups, labels, answers = zip(*many, strict=True)
-    ours, balanced = measure(many), metrics.balanced_accuracy(answers, labels, "wrong")
+    ours, balanced = worth_of(many), metrics.balanced_accuracy(answers, labels, "wrong")
     assert ours["balanced_accuracy"] == pytest.approx(balanced.value)
     result = metrics.accuracy(answers, labels, groups=groups)
     assert (ours["low"], ours["high"]) == pytest.approx(tuple(result.interval))

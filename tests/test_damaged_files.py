@@ -21,7 +21,7 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.errors import JudgeError, OptionError, OutputError
-from langchain_judges.runs.shards import merge
+from langchain_judges.runs.shards import merge_shards
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import Letters
@@ -41,7 +41,7 @@ def judged(**where):
 def sharded(folder):
     for number in (1, 2):
         judged(records=folder / "parts", shard=f"{number}/2")
-    return merge(folder / "parts", folder / "all.jsonl")
+    return merge_shards(folder / "parts", folder / "all.jsonl")
 
 
 def remembered(path):

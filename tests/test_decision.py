@@ -15,7 +15,7 @@ import pytest
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
 from langchain_judges.report.compared_systems import Duel
-from langchain_judges.runs.summary import Summary, conclusion, is_open
+from langchain_judges.runs.summary import Summary, conclusion, is_unsettled
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
@@ -82,7 +82,7 @@ def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it(
 def test_pairs_that_settle_nothing_are_offered_for_labelling_also_where_all_are_ties(
     counts, asked_on
 ):
-    assert is_open(pairs(*counts)) == asked_on
+    assert is_unsettled(pairs(*counts)) == asked_on
 
 
 def test_sentences_are_those_of_an_independent_calculation_on_random_tables():

@@ -93,6 +93,11 @@ DOCSTRINGS = [
 ROOMS = "compat|datasets|integrations|methods|metrics|runs|testing|viewer|writing"
 
 
+def test_a_docstring_names_the_thing():
+    vague = re.compile(r"(What|How|Returns?)\b")
+    assert [(path.name, text) for path, text in DOCSTRINGS if vague.match(text)] == []
+
+
 def test_names_and_files_in_backticks_are_there():
     texts = [*DOCSTRINGS, *((page, page.read_text()) for page in PAGES)]
     files = {path.name for path in (ROOT / "langchain_judges").rglob("*.py")}

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer
-from langchain_judges.testing.schema_replies import Leaning, value_of
+from langchain_judges.testing.schema_replies import Leaning, drawn_value
 from tests.cases import for_each
 from tests.shapes import PARALLEL, TASK
 
@@ -40,7 +40,7 @@ ITEM = {"input": LONG, "output": f"First: {LONG}", "expected": LONG}
 def full(call):
     """A reply as long as its schema allows, another one for each request and sample."""
     key = f"{call.body.get('seed')}{call.prompt}"
-    return json.dumps(value_of(call.schema, key, Leaning(full=True)))
+    return json.dumps(drawn_value(call.schema, key, Leaning(full=True)))
 
 
 def tokens_of(call):

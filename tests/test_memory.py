@@ -26,7 +26,7 @@ from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.methods import create_jury
-from langchain_judges.runs.sources import fields_of
+from langchain_judges.runs.sources import seen_fields
 from langchain_judges.testing import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -497,7 +497,7 @@ def test_a_jury_holds_the_memory_of_each_member(tmp_path):
             memories[number - 2].remember([example(number)])
         names.append(next(run)["judge"]["mark"])
     assert len({*names}) == 3
-    assert "group" in fields_of(create_jury(members))[0]  # by which examples are barred
+    assert "group" in seen_fields(create_jury(members))[0]  # by which examples are barred
 
 
 def test_a_memory_is_asked_by_the_row_alone_and_by_nothing_of_a_judgment(monkeypatch):

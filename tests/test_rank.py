@@ -18,7 +18,7 @@ from langchain_judges.metrics.tournament import (
     next_pairs,
     tournament,
 )
-from langchain_judges.report.compared_systems import Order
+from langchain_judges.report.compared_systems import RankedSystems
 from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
 from langchain_judges.runs.comparison import joined
@@ -72,7 +72,7 @@ def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
         {"system": name, **own, "more": more} for name, more in (("a", 40), ("b", None))
     ]
     ranking: Any = {"systems": [*systems, {**systems[0], "system": "c"}]}
-    sentences = Order(ranking).sentences()
+    sentences = RankedSystems(ranking).sentences()
     assert re.match("a before b.* not settled.* 40 more", sentences[0])
     assert "too even" in sentences[1]
     systems[0]["system"] = "a" * 50

@@ -20,7 +20,7 @@ from langchain_judges import report
 from langchain_judges.escaping import escaped
 from langchain_judges.report import terminal
 from langchain_judges.report.compared_runs import contests
-from langchain_judges.report.compared_systems import Duel, Order
+from langchain_judges.report.compared_systems import Duel, RankedSystems
 from langchain_judges.report.overview import markdown, table_text
 from langchain_judges.runs.summary import Summary
 from langchain_judges.verdict import no_usage
@@ -295,6 +295,6 @@ def test_summaries_of_systems_are_the_ones_that_a_person_has_read(snapshot, duel
     several = Duel(
         ["one", "two"], Summary(rows=11, answers=more, preferences=Counter(A=5, B=2))
     )
-    said = [duel.markdown(), several.markdown(), Order(RANKING).markdown()]
+    said = [duel.markdown(), several.markdown(), RankedSystems(RANKING).markdown()]
     bars = [str(each.bars()) for each in (duel, several, Duel(["a", "b"], Summary()))]
     assert "\n".join([*said, *bars]) == snapshot

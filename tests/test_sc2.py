@@ -24,7 +24,7 @@ from langchain_judges.methods.sc2.tables import (
 )
 from langchain_judges.methods.sc2.tally import (
     meetings,
-    shuffled,
+    seeded_order,
     survivors,
 )
 from langchain_judges.testing import reply
@@ -117,7 +117,7 @@ def test_calls_are_the_closed_form(options, calls):
 
 def play(mode, quality, seed):
     """Play a search to its end; the table with the larger quality always wins."""
-    contenders, bracket, number = shuffled(quality, seed), [], 0
+    contenders, bracket, number = seeded_order(quality, seed), [], 0
     while len(contenders) > 1:
         number += 1
         played: Any = [

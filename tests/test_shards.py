@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from langchain_judges import judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs.shards import merge, parts_of
+from langchain_judges.runs.shards import merge_shards, parts_of
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -67,7 +67,7 @@ def test_a_shard_begun_again_asks_nothing_that_is_in_its_part(tmp_path):
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_parts_join_in_the_order_of_the_rows(whole, tmp_path, ending):
-    merged = merge(whole, tmp_path / f"all.{ending}")
+    merged = merge_shards(whole, tmp_path / f"all.{ending}")
     assert (merged.rows, merged.judged, merged.parts) == (20, 20, 4)
     records = read(tmp_path / f"all.{ending}")
     assert [record["id"] for record in records] == [row["id"] for row in ROWS]
@@ -88,25 +88,25 @@ def test_a_shard_that_was_stopped_is_named(tmp_path):
     with judge_many(judge(), ROWS, records=tmp_path, **options) as stopped:
         next(stopped)
     with pytest.raises(OutputError, match="have not finished: 2/2"):
-        merge(tmp_path, tmp_path / "all.jsonl")
+        merge_shards(tmp_path, tmp_path / "all.jsonl")
 
 
 def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
     run(tmp_path, 1, of=2)
     run(tmp_path, 2, of=2, rows=ROWS[:10])
     with pytest.raises(OutputError, match="different rows, judges"):
-        merge(tmp_path, tmp_path / "all.jsonl")
+        merge_shards(tmp_path, tmp_path / "all.jsonl")
     other = of_method("relative")
     list(judge_many(other, ROWS, records=tmp_path, shard="2/2", progress=False))
     with pytest.raises(OutputError, match="different rows, judges"):
-        merge(tmp_path, tmp_path / "all.jsonl")
+        merge_shards(tmp_path, tmp_path / "all.jsonl")
 
 
 def test_a_row_that_stands_twice_is_refused(whole, tmp_path):
     part = next(path for path, _ in parts_of(whole) if path.stat().st_size)
     part.write_text(part.read_text() + part.read_text().splitlines(keepends=True)[0])
     with pytest.raises(OutputError, match="occurs twice"):
-        merge(whole, tmp_path / "all.jsonl")
+        merge_shards(whole, tmp_path / "all.jsonl")
 
 
 def test_results_of_two_judges_are_no_table(tmp_path):
@@ -115,7 +115,7 @@ def test_results_of_two_judges_are_no_table(tmp_path):
     other = of_method("relative")
     list(judge_many(other, ROWS[:3], records=out, progress=False))
     with pytest.raises(OutputError, match="results of 2 judges"):
-        merge(out, tmp_path / "all.jsonl")
+        merge_shards(out, tmp_path / "all.jsonl")
 
 
 def test_the_command_joins_parts_and_names_what_is_missing(whole, tmp_path):

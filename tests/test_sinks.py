@@ -23,7 +23,7 @@ from langchain_judges.cli.messages import refusals_as_exits, run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
 from langchain_judges.methods.sc2 import render_table
 from langchain_judges.report.overview import markdown
-from langchain_judges.runs.shards import merge
+from langchain_judges.runs.shards import merge_shards
 from langchain_judges.runs.sheets import encodable
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
@@ -84,9 +84,9 @@ def judged(reply, folder):
     options = {"records": out, "progress": False, "config": {"callbacks": [traced]}}
     rows = list(judge_many(judge_of(reply), data, **options))
     trusted = report.trust(rows, data, name=MARKUP + STEERS, data_name=MARKUP + STEERS)
-    merge(out, folder / "o.csv")
-    merge(out, folder / "o.parquet")
-    merge(out, folder / "o.jsonl")
+    merge_shards(out, folder / "o.csv")
+    merge_shards(out, folder / "o.parquet")
+    merge_shards(out, folder / "o.jsonl")
     table = import_module("pyarrow.parquet").read_table(folder / "o.parquet").to_pylist()
     # One's own cells are data, as they came: only half a character cannot be held.
     assert {row.pop("group") for row in table} == {encodable(MARKUP + STEERS)}

@@ -22,8 +22,8 @@ from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, view
 from langchain_judges.viewer.app import Page, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
-from langchain_judges.viewer.items import Collection, collected, of_run, read
-from langchain_judges.viewer.render import markdown, texts, verdicts
+from langchain_judges.viewer.items import Collection, collected, of_run, read_collection
+from langchain_judges.viewer.render import rendered_markdown, texts, verdicts
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.memories import memory_of
@@ -143,25 +143,27 @@ def test_hostile_texts_are_shown_and_never_obeyed():
 
 
 def test_markdown_is_rendered_and_pathological_texts_are_not_slow():
-    assert "<strong>b</strong>" in markdown("**b**")
-    assert "<td>1</td>" in markdown("| a |\n|---|\n| 1 |")
-    assert '<code class="language-python">' in markdown("```python\nx\n```")
-    assert markdown("x" * 60_000).startswith("<pre>")
+    assert "<strong>b</strong>" in rendered_markdown("**b**")
+    assert "<td>1</td>" in rendered_markdown("| a |\n|---|\n| 1 |")
+    assert '<code class="language-python">' in rendered_markdown("```python\nx\n```")
+    assert rendered_markdown("x" * 60_000).startswith("<pre>")
 
 
 def test_code_outside_fences_keeps_its_indentation_and_cells_their_side():
-    assert "<br />\n\u00a0\u00a0return 1" in markdown("def f():\n  return 1")
-    assert '<td class="right">3</td>' in markdown("| a |\n|--:|\n| 3 |")
+    assert "<br />\n\u00a0\u00a0return 1" in rendered_markdown("def f():\n  return 1")
+    assert '<td class="right">3</td>' in rendered_markdown("| a |\n|--:|\n| 3 |")
 
 
 def test_addresses_of_links_and_images_are_shown_to_read():
-    html = markdown("[docs](http://far.example/a) and ![cat](http://far.example/b.png)")
+    html = rendered_markdown(
+        "[docs](http://far.example/a) and ![cat](http://far.example/b.png)"
+    )
     assert "<u>docs</u> <small>(http://far.example/a)</small>" in html
     assert "image cat <small>(http://far.example/b.png)</small>" in html
 
 
 def test_a_single_line_break_of_a_judged_text_is_shown():
-    assert "Literature.<br />\nHistory." in markdown("Literature.\nHistory.")
+    assert "Literature.<br />\nHistory." in rendered_markdown("Literature.\nHistory.")
 
 
 def test_an_agents_run_is_steps_of_which_calls_and_results_are_folded():
@@ -373,7 +375,7 @@ def test_every_label_has_a_key_also_the_thirtieth():
 
 def test_a_text_that_is_nowhere_is_said_to_be(tmp_path):
     _, run = pairs_and_run()
-    found = read([written(tmp_path / "v.jsonl", run)])
+    found = read_collection([written(tmp_path / "v.jsonl", run)])
     html = texts(found.rows[0], blind=False)
     assert html.count("not in these files") == 2
     assert "Request" not in html
@@ -431,17 +433,17 @@ def test_it_reads_tables_results_reports_and_folders(tmp_path):
     results.mkdir()
     written(results / "v.jsonl", run)
     report.trust(run, data, name="mine").to_json(tmp_path / "r.json")
-    found = read([rows, results, tmp_path / "r.json"])
+    found = read_collection([rows, results, tmp_path / "r.json"])
     assert len(found.rows) == 6  # what the report shows of its one mistake is among them
     assert [len(each) for each in found.judges.values()] == [6]
     assert found.reports[0].title == "mine"
-    alone = read([results / "v.jsonl"])
+    alone = read_collection([results / "v.jsonl"])
     assert "name the rows too" in alone.problems[0]
     assert len(alone.rows) == 6
     bad = tmp_path / "bad.json"
     bad.write_text('{"a": 1}')
     with pytest.raises(InputError, match="no table"):
-        read([bad])
+        read_collection([bad])
 
 
 def test_a_comparison_and_the_result_of_an_audit_are_read_with_their_tables(tmp_path):
@@ -450,7 +452,7 @@ def test_a_comparison_and_the_result_of_an_audit_are_read_with_their_tables(tmp_
     both.to_json(tmp_path / "comparison.json")
     result = loop(memory_of(), max_rounds=1).invoke({"items": planning(2)})
     (tmp_path / "audit.json").write_text(json.dumps(result, default=str))
-    found = read([tmp_path / "comparison.json", tmp_path / "audit.json"])
+    found = read_collection([tmp_path / "comparison.json", tmp_path / "audit.json"])
     compared, *judges, audited = found.reports
     assert compared.lines == both.sentence.splitlines()
     assert [each.title for each in judges] == [each.name for each in both.reports]
@@ -470,7 +472,7 @@ def test_a_judged_table_is_both_rows_and_verdicts_and_no_label_of_the_judge_is_a
     out = tmp_path / "scores.csv"
     rows = [{"id": "a", "input": "q", "output_a": "x", "output_b": "y", "label": "B"}]
     list(judge_many(judge, rows, out=out, keep_requests=True, progress=False))
-    found = read([out])
+    found = read_collection([out])
     assert (found.rows[0]["label"], found.rows[0]["output_b"]) == ("B", "y")
     [run] = found.judges.values()
     assert run[0].verdict["flipped"] is True
@@ -488,7 +490,7 @@ def test_without_the_option_a_run_keeps_no_request(tmp_path):
     list(judge_many(judge, [row], records=tmp_path / "v.jsonl", progress=False))
     assert [each.name for each in tmp_path.iterdir()] == ["v.jsonl"]
     written(tmp_path / "d.jsonl", [row])
-    found = read([tmp_path / "d.jsonl", tmp_path / "v.jsonl"])
+    found = read_collection([tmp_path / "d.jsonl", tmp_path / "v.jsonl"])
     assert (
         "--keep-requests</code> keeps them" in shown(client_of(Page(found))).json()["verdict"]
     )
@@ -582,7 +584,7 @@ def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):
 def test_a_run_that_goes_on_keeps_its_requests_to_itself(tmp_path):
     data, run = pairs_and_run()
     rows, results = written(tmp_path / "d.jsonl", data), written(tmp_path / "v.jsonl", run)
-    found = read([rows, results])
+    found = read_collection([rows, results])
     with closing(ReplyStore(replies_beside(results))) as store:
         store.keep("asked 0", "000000", {"unit": "", "messages": [["human", "Which?"]]})
         assert found.requests("judge", found.judges["judge"][0]) == []
@@ -594,7 +596,7 @@ def test_texts_of_a_writer_are_looked_at_beside_what_was_asked(tmp_path):
     written_rows = [
         {"id": "a", "concepts": ["dog", "run"], "text": "The dog runs.", "missing": ""}
     ]
-    found = read([written(tmp_path / "t.jsonl", written_rows)])
+    found = read_collection([written(tmp_path / "t.jsonl", written_rows)])
     html = shown(client_of(Page(found))).json()["text"]
     assert "The dog runs." in html
     assert "dog<br />\nrun" in html
@@ -607,7 +609,7 @@ def test_a_comparison_of_two_systems_shows_their_texts(serve, tmp_path):
     model = ["--model", "m", "--base-url", serve(first_where_both_are_bad).url]
     words = ["compare", table, "--systems", "v1,v2", *model, "-o", out]
     assert CliRunner().invoke(cli, list(map(str, words))).exit_code == 0
-    found = read([out])
+    found = read_collection([out])
     assert (found.rows[0]["output_a"], found.rows[0]["output_b"]) == ("good", "bad")
     assert [len(run) for run in found.judges.values()] == [3]
 
@@ -624,7 +626,7 @@ def test_a_table_with_headers_of_its_own_is_refused_with_what_is_there_and_what_
         + f"there are '{first}', '{second}'; .* --column output=COLUMN"
     )
     with pytest.raises(InputError, match=there) as caught:
-        read([path])
+        read_collection([path])
     assert str(caught.value).count("no text") == 1
 
 
@@ -639,7 +641,7 @@ def test_a_sheet_of_results_and_the_rows_to_label_are_the_same_rows(tmp_path):
     first = [dict(zip(columns, row.values(), strict=True)) for row in rows[1:3]]
     label = written(tmp_path / "r.label.jsonl", [{**row, "doubt": "unsure"} for row in first])
     for files in ([out, label], [label, out]):
-        found = read(files)
+        found = read_collection(files)
         assert sorted(row["id"] for row in found.rows) == ["T0", "T1", "T2", "T3"]
         assert [len(run) for run in found.judges.values()] == [4]
         assert found.problems == []
@@ -649,4 +651,4 @@ def test_rows_of_two_files_are_one_where_their_texts_are_whatever_their_names(tm
     twice = [{"input": "q", "output": text} for text in ("one", "two", "two")]
     table = written(tmp_path / "d.jsonl", [{"id": n, **row} for n, row in enumerate(twice)])
     named = written(tmp_path / "n.jsonl", [{"id": "x", **twice[0]}, {"id": "y", **twice[1]}])
-    assert [row["id"] for row in read([table, named]).rows] == ["0", "1", "2", "y"]
+    assert [row["id"] for row in read_collection([table, named]).rows] == ["0", "1", "2", "y"]

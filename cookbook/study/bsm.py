@@ -39,7 +39,7 @@ from langchain_judges.metrics import (
     rate,
     vote_agreement,
 )
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import readable
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.evaluation import create_story_judge, evaluate_writing
 
@@ -215,7 +215,7 @@ def _figures(rows: Sequence[Row], results: Sequence[Row], majority: bool) -> dic
 
 def judged_turn(text: Any) -> str:
     """Return the last answer of a conversation, which is the one that is judged."""
-    return judged(text if isinstance(text, str) else text[-1:])
+    return readable(text if isinstance(text, str) else text[-1:])
 
 
 def likeness(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:

@@ -41,8 +41,8 @@ from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS
 from langchain_judges.metrics import correlate, williams_test
-from langchain_judges.rows.texts import judged
-from langchain_judges.runs.sources import shuffled
+from langchain_judges.rows.texts import readable
+from langchain_judges.runs.sources import by_coin
 
 SETS = ("cnn2022", "summeval", "bbc2022")
 RIVAL = "llm_score"
@@ -114,7 +114,7 @@ def pairs(name: str, bench: Bench) -> Rows:
                 break
             texts = better["output_a"], worse["output_a"]
             ids = f"{better['id']}|{worse['id']}"
-            pair = shuffled(bench.seed, ids, *texts, systems=("better", "worse"))
+            pair = by_coin(bench.seed, ids, *texts, systems=("better", "worse"))
             values = {"better": better["human"], "worse": worse["human"]}
             human = [values[system] for system in pair["systems"]]
             own = {"id": ids, "input": better["input"], "group": group, "human": human}
@@ -154,8 +154,8 @@ def overlap_arm(name: str, bench: Bench) -> Arm:
     encoder = bench.extra.get("encoder") if name in ENCODED else None
 
     def score(rows: Rows) -> list[float | None]:
-        texts = [judged(row["output_a"]) for row in rows]
-        references = [[judged(row["output_b"])] for row in rows]
+        texts = [readable(row["output_a"]) for row in rows]
+        references = [[readable(row["output_b"])] for row in rows]
         return list(overlap(name, texts, references, model=encoder))
 
     label = f"{name} ({encoder or 'all-MiniLM-L6-v2'})" if name in ENCODED else name

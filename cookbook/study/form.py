@@ -32,7 +32,7 @@ from cookbook.study.runner import slug
 from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result, mean, paired_difference
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import readable, transcript
 
 ARMS = ("sc2 C1", "sc2 C8")
 """Arms of Figure 3: one table, and the best of eight."""
@@ -85,7 +85,7 @@ def _tables(study: Path, arm: str) -> dict[str, Any]:
 def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> str:
     """Return one question; everything that a model or a person wrote is escaped."""
     texts = [("What was asked", transcript(pair["input"]))]
-    texts += [(side, judged(pair[f"output_{side.lower()}"])) for side in "AB"]
+    texts += [(side, readable(pair[f"output_{side.lower()}"])) for side in "AB"]
     blocks = "".join(
         f"<h2>{title}</h2><div class=text>{html.escape(text)}</div>" for title, text in texts
     )

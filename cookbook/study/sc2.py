@@ -32,7 +32,7 @@ from langchain_judges import learn_aspects, load_judge
 from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.metrics import accuracy
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import readable
 from langchain_judges.runs.sources import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
 
@@ -120,7 +120,7 @@ def aspects(bench: Bench, part: str) -> list[str]:
         return STAND_IN
     model, task = bench.named("comparison_model"), task_of(bench, part)
     sides = ("output_a", "output_b")
-    texts = [judged(row[side]) for row in read(part, bench)[1] for side in sides]
+    texts = [readable(row[side]) for row in read(part, bench)[1] for side in sides]
     mark = mark_of([model_identity(model), task, texts])
     path = bench.folder(part) / f"learned_aspects-{mark}.json"
     if path.exists():
@@ -240,7 +240,7 @@ def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]
     del name, results
     groups = len({row["group"] for row in rows})
     sides = ("output_a", "output_b")
-    words = [len(judged(row[side]).split()) for row in rows for side in sides]
+    words = [len(readable(row[side]).split()) for row in rows for side in sides]
     return {
         "pairs": Cell(len(rows), len(rows)),
         "groups": Cell(groups, len(rows)),

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from cookbook.study import summaries
 from langchain_judges import datasets
-from langchain_judges.datasets.pairs import Source
+from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord
 
 
@@ -42,7 +42,7 @@ def normalised(answer: str) -> str:
     return re.sub(r"[\s.]+", "", answer).casefold().removeprefix("answer:")
 
 
-def cogeval(source: Source, seed: int) -> RowStream:
+def cogeval(source: PublicSet, seed: int) -> RowStream:
     """Read CogEval: answers to cognitive-map tasks, with every accepted answer.
 
     `label` is 1 where the answer read from the response is one of `expected`, spaces, full
@@ -93,7 +93,7 @@ def _by_answer(records: Iterable[SourceRecord]) -> dict[str, str]:
 
 
 def commongen_hard(
-    source: Source, seed: int, *, concepts: int | None = 10, first: int | None = 100
+    source: PublicSet, seed: int, *, concepts: int | None = 10, first: int | None = 100
 ) -> RowStream:
     """Read CommonGen-hard: lists of concepts for constrained writing.
 
@@ -117,7 +117,7 @@ def commongen_hard(
         yield {"id": f"commongen_hard:{record['idx']}", "concepts": whole}
 
 
-def mt_bench_questions(source: Source, seed: int) -> RowStream:
+def mt_bench_questions(source: PublicSet, seed: int) -> RowStream:
     """Read the 80 questions with their reference answers; there are no answers to judge.
 
     FastChat has them in `fastchat/llm_judge/data/mt_bench`.
@@ -164,7 +164,7 @@ def load(
     """
     if name not in SETS:
         return datasets.load(name, path, seed=seed, **options)
-    source = Source(name, None if path is None else Path(path))
+    source = PublicSet(name, None if path is None else Path(path))
     is_summary = name not in ("cogeval", "commongen_hard", "fastchat_mtbench")
     task = {"task_kind": "summary"} if is_summary else {}
     return [datasets.with_texts(row) | task for row in SETS[name](source, seed, **options)]

@@ -8,9 +8,9 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from langchain_judges.datasets.pairs import Source
+from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.sources import RowStream, SourceRecord, shuffled
+from langchain_judges.runs.sources import RowStream, SourceRecord, by_coin
 
 SUMMARIZE = "Summarize the article."
 
@@ -49,7 +49,7 @@ def news_choice(record: SourceRecord, rule: str = "unique") -> tuple[str, str] |
 
 
 def news(
-    source: Source,
+    source: PublicSet,
     seed: int,
     *,
     dataset: str | None = None,
@@ -84,7 +84,7 @@ def news(
         }
         best, worst = (record["summaries"][system] for system in choice)
         if form == "pairs":
-            yield shuffled(seed, group, best, worst, choice) | common
+            yield by_coin(seed, group, best, worst, choice) | common
             continue
         for label, system, text in ((1, choice[0], best), (0, choice[1], worst)):
             row = common | {
@@ -123,7 +123,7 @@ class Article:
 
 
 def summeval(  # noqa: PLR0913 - the forms of one set
-    source: Source,
+    source: PublicSet,
     seed: int,
     *,
     form: Literal["pairs", "candidates", "items"] = "pairs",
@@ -225,7 +225,7 @@ def _only(article: Article, systems: Sequence[str] | None) -> Article:
     return replace(article, summaries=summaries)
 
 
-def _articles(source: Source) -> Iterator[Article]:
+def _articles(source: PublicSet) -> Iterator[Article]:
     if source.has("summaries.jsonl.gz"):
         yield from _folder_articles(source)
         return
@@ -233,7 +233,7 @@ def _articles(source: Source) -> Iterator[Article]:
     yield from map(_paired_article, _by_article(records).values())
 
 
-def _folder_articles(source: Source) -> Iterator[Article]:
+def _folder_articles(source: PublicSet) -> Iterator[Article]:
     by_article = _by_article(source.lines("summaries.jsonl.gz"))
     whole = source.has("articles.jsonl.gz")
     for record in source.lines("articles.jsonl.gz" if whole else "docs.jsonl.gz"):

@@ -40,7 +40,7 @@ _model_lock = threading.Lock()
 Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 
 
-Floats = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 # Tokens of a text that are read, as the model was trained; the rest is left out.
 LONGEST_INPUT = 256
 # Texts in one pass: more need memory and gain no time.
@@ -203,7 +203,7 @@ class MiniLM:
                 self._weights[name] = np.ascontiguousarray(weight.T)
         self._threads = ThreadpoolController()
 
-    def encode(self, texts: Sequence[str]) -> Floats:
+    def encode(self, texts: Sequence[str]) -> Vectors:
         """The vectors, an array (texts, 384) whose rows have length one."""
         vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
         # Texts of one length share a batch: padding costs as much as words do.
@@ -216,7 +216,7 @@ class MiniLM:
                 vectors[chosen] = self._encode([texts[index] for index in chosen])
         return vectors
 
-    def _encode(self, texts: list[str]) -> Floats:
+    def _encode(self, texts: list[str]) -> Vectors:
         encodings = self._tokenizer.encode_batch(texts)
         ids = np.array([each.ids for each in encodings])
         mask = np.array([each.attention_mask for each in encodings], dtype=np.float32)
@@ -232,7 +232,7 @@ class MiniLM:
         pooled = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True))
 
-    def _layer(self, states: Floats, padding: Floats, name: str) -> Floats:
+    def _layer(self, states: Vectors, padding: Vectors, name: str) -> Vectors:
         # scipy comes with scikit-learn, which clusters what is embedded; loaded when needed.
         from scipy.special import erf
 
@@ -244,7 +244,7 @@ class MiniLM:
         narrow = self._linear(wide, name + "output.dense")
         return self._normalize(states + narrow, name + "output")
 
-    def _attend(self, states: Floats, padding: Floats, name: str) -> Floats:
+    def _attend(self, states: Vectors, padding: Vectors, name: str) -> Vectors:
         texts, length, _ = states.shape
         query, key, value = (
             self._linear(states, f"{name}attention.self.{part}")
@@ -258,14 +258,14 @@ class MiniLM:
         weights /= weights.sum(-1, keepdims=True)
         return np.asarray((weights @ value).transpose(0, 2, 1, 3).reshape(texts, length, WIDTH))
 
-    def _linear(self, states: Floats, name: str) -> Floats:
+    def _linear(self, states: Vectors, name: str) -> Vectors:
         weight, bias = self._weights[name + ".weight"], self._weights[name + ".bias"]
         # One product for all texts: numpy would make one for each.
-        product: Floats = states.reshape(-1, states.shape[-1]) @ weight
+        product: Vectors = states.reshape(-1, states.shape[-1]) @ weight
         product += bias
         return product.reshape(*states.shape[:-1], -1)
 
-    def _normalize(self, states: Floats, name: str) -> Floats:
+    def _normalize(self, states: Vectors, name: str) -> Vectors:
         centred = states - states.mean(-1, keepdims=True)
         deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
         gain = self._weights[name + ".LayerNorm.weight"]

@@ -114,7 +114,7 @@ def read(
 
 
 def _written_calls(message: AIMessage) -> int:
-    """How many calls a provider has written, of which its client may have read fewer."""
+    """The number of calls that a provider has written; its client may have read fewer."""
     blocks = message.content if isinstance(message.content, list) else []
     in_blocks = sum(isinstance(each, dict) and each.get("type") in _CALLS for each in blocks)
     raw = message.additional_kwargs.get("tool_calls")

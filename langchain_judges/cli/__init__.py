@@ -61,7 +61,7 @@ class Command(TyperCommand):
 
 
 def _flag_for(flag: str, flags: Collection[str]) -> str:
-    """What a flag is called here; an option of a judge is set by `--set`."""
+    """The name of a flag here; an option of a judge is set by `--set`."""
     from langchain_judges.methods.registry import METHODS
 
     bare = flag.removeprefix("--")

@@ -41,7 +41,7 @@ from langchain_judges.runs.summary import Summary, counted
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.report.compared_systems import Duel, Order
+    from langchain_judges.report.compared_systems import Duel, RankedSystems
     from langchain_judges.runs.run_row import ResultRow
 
 
@@ -90,15 +90,15 @@ class PlaceFlags:
         """Files that may exist when a command is stopped."""
         return (self.records, *(self.out or []))
 
-    def write(self, answer: Duel | Order) -> None:
+    def write(self, answer: Duel | RankedSystems) -> None:
         """Write the summaries."""
-        from langchain_judges.report.compared_systems import Order
+        from langchain_judges.report.compared_systems import RankedSystems
         from langchain_judges.runs.book import Book
 
         for path in self.out or []:
             if path.suffix == ".md":
                 path.write_text(answer.markdown(), encoding="utf-8")
-            elif isinstance(answer, Order):
+            elif isinstance(answer, RankedSystems):
                 systems, book = answer.ranking["systems"], Book()
                 rows = [list(each.values()) for each in systems]
                 book.add("ranking", list(systems[0]), partial(iter, rows))
@@ -266,13 +266,13 @@ def _order(
     judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
 ) -> None:
     """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
-    from langchain_judges.report.compared_systems import Order
+    from langchain_judges.report.compared_systems import RankedSystems
     from langchain_judges.report.terminal import ranking_table
     from langchain_judges.runs.comparison import rank
 
     tasks = ({**row, "outputs": _answers(names, row)} for row in rows)
     ranking = rank(tasks, judge, records=output.journal, progress=False, **run.options())
-    answer, console = Order(ranking), table_console()
+    answer, console = RankedSystems(ranking), table_console()
     console.print(ranking_table(ranking))
     for sentence in answer.sentences():
         console.print(sentence, markup=False)

@@ -30,7 +30,7 @@ from langchain_judges.report.labelling import (
     LabelFile,
     chosen,
     doubt_of,
-    line_of,
+    label_line,
     to_label,
 )
 from langchain_judges.runs.summary import counted
@@ -63,7 +63,7 @@ def write_first(
         return
     rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
-    path.write_text("".join(map(line_of, first)), encoding="utf-8")
+    path.write_text("".join(map(label_line, first)), encoding="utf-8")
     say(
         f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
         f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
@@ -93,10 +93,10 @@ class FirstToLabel:
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        from langchain_judges.runs.summary import is_open
+        from langchain_judges.runs.summary import is_unsettled
 
         wanted = summary.labels and {*self.kinds} - {"", SURE}
-        if (is_open(summary) or wanted) and self.beside:
+        if (is_unsettled(summary) or wanted) and self.beside:
             write_first(self.rows.at, self.kinds, FIRST, self.beside)
 
 

@@ -28,7 +28,7 @@ def merge(
         langchain-judges merge run.jsonl -o verdicts.csv
     """
     # Loaded here: other commands need nothing of it.
-    from langchain_judges.runs.shards import merge as join
+    from langchain_judges.runs.shards import merge_shards as join
 
     merged = join(source, out)
     parts = f"{merged.parts} part{'s' * (merged.parts != 1)}"

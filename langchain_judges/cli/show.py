@@ -75,13 +75,13 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
     if method.presets:
         console.print("\nPresets, by --preset NAME:")
     for preset, values in method.presets.items():
-        settings = ", ".join(f"{key}={written(value)}" for key, value in values.items())
+        settings = ", ".join(f"{key}={option_text(value)}" for key, value in values.items())
         console.print(f"  {preset}: {settings or 'the defaults'}")
     console.print("\nOptions, by --set NAME=VALUE with VALUE as JSON, and their defaults:")
     for option, meaning in described(method).items():
         if option not in NOT_ON_A_SHELL:
             text = f"\n      {meaning}".replace("`", "") if meaning else ""
-            console.print(f"  {option}={written(method.defaults()[option])}{text}")
+            console.print(f"  {option}={option_text(method.defaults()[option])}{text}")
 
 
 def _print_prompts(templates: Mapping[str, ChatPromptTemplate]) -> None:
@@ -93,7 +93,7 @@ def _print_prompts(templates: Mapping[str, ChatPromptTemplate]) -> None:
         console.print()
 
 
-def written(value: Any) -> str:
+def option_text(value: Any) -> str:
     """A value in the form that `--set` takes."""
     return json.dumps(value, ensure_ascii=False, default=_as_json)
 

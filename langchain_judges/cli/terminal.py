@@ -183,9 +183,9 @@ _LINES = 12
 
 
 def _section(title: str, text: object, most: int | None) -> Panel:
-    from langchain_judges.report.evidence import shown
+    from langchain_judges.report.evidence import readable_cell
 
-    lines = clean(shown(text or "")).splitlines()
+    lines = clean(readable_cell(text or "")).splitlines()
     cut = len(lines) - most if most else 0
     lines = [*lines[:most], *([f"… {counted(cut, 'more line')}"] if cut > 0 else [])]
     return Panel(Text("\n".join(lines)), title=Text(title), title_align="left")

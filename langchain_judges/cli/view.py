@@ -65,14 +65,14 @@ def view(
     with needs("viewer", "The page"):
         from langchain_judges.viewer.app import Page, export
         from langchain_judges.viewer.desks import open_labels
-        from langchain_judges.viewer.items import read
+        from langchain_judges.viewer.items import read_collection
     if out and page.export:
         raise OptionError("--export writes a page to look at; -o labels on a page")
     for flag, path in (("--out", out), ("--export", page.export)):
         if path:
             check_file(flag, path)
     check_not_read(data, [page.export, out])
-    found = read(data, named_columns(table.column))
+    found = read_collection(data, named_columns(table.column))
     if table.max_rows:
         found.rows = list(islice(found.rows, table.max_rows))
     for problem in found.problems:
@@ -81,19 +81,19 @@ def view(
         page.export.write_text(export(Page(found)), encoding="utf-8", errors="replace")
         return
     if out is None:
-        serve(Page(found), page)
+        serve_page(Page(found), page)
         return
     desk = open_labels(found, out, *labelling.questions)
     with contextlib.closing(desk.file):
         say(desk.asked.sentence(found.rows))
-        serve(Page(found, desk, labelling.name), page)
+        serve_page(Page(found, desk, labelling.name), page)
         told, command = desk.standing()
     say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
     if command:
         say(f"Next: {command}")
 
 
-def serve(shown: Page, flags: PageFlags) -> None:
+def serve_page(shown: Page, flags: PageFlags) -> None:
     """Answer at an address until Ctrl-C.
 
     Raises:

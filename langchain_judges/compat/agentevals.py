@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_judges.compat import openevals
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
-from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
+from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, prompt_options
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.record import record_in
@@ -61,7 +61,7 @@ def create_async_graph_trajectory_llm_as_judge(
         A coroutine function of `inputs`, `outputs` and `reference_outputs`, as
         `extract_langgraph_trajectory_from_thread` returns them.
     """
-    own = OwnPromptJudge(**options_of(locals()))
+    own = OwnPromptJudge(**prompt_options(locals()))
 
     async def evaluate(
         *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **kwargs: Any
@@ -70,7 +70,7 @@ def create_async_graph_trajectory_llm_as_judge(
         known = _thread(reference_outputs, reference_outputs) if reference_outputs else ""
         shown = {**row, **kwargs, "thread": _thread(inputs, outputs)}
         shown["reference_outputs"] = known
-        return await openevals.judged(
+        return await openevals.judge_row(
             own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown
         )
 

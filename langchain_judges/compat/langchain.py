@@ -122,7 +122,7 @@ def _read_grade(text: str) -> dict[str, Any] | None:
 
 
 def _marked(field: str, values: Sequence[Any]) -> Parse:
-    """What reads a reply with one of some values, such as `[[7]]`."""
+    """A reader of replies with one of some values, such as `[[7]]`."""
     named = {str(each): each for each in values}
 
     def read(text: str) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, recorded, result_of
-from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, options_of
+from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, prompt_options
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.trajectory_match import AGREE, ArgumentsMatch, unmatched
 from langchain_judges.options import check_value
@@ -62,14 +62,14 @@ def create_async_llm_as_judge(
         prompt's other variables to `{"key", "score", "comment", "metadata"}`. It raises
         `NotJudgedError` where there is no score.
     """
-    own = OwnPromptJudge(**options_of(locals()))
+    own = OwnPromptJudge(**prompt_options(locals()))
     name = "llm_as_judge" if feedback_key == "score" else f"llm_as_{feedback_key}_judge"
 
     async def evaluate(
         *, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **kwargs: Any
     ) -> Any:
         row = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
-        return await judged(own, name, feedback_key, {**row, **kwargs})
+        return await judge_row(own, name, feedback_key, {**row, **kwargs})
 
     return evaluate
 
@@ -77,7 +77,7 @@ def create_async_llm_as_judge(
 create_llm_as_judge = in_threads(create_async_llm_as_judge)
 
 
-async def judged(
+async def judge_row(
     own: OwnPromptJudge, name: str, key: str, row: Mapping[str, Any], shown: Any = None
 ) -> Any:
     """Judge a row, and return the result as openevals does.
@@ -113,13 +113,13 @@ def create_async_trajectory_llm_as_judge(
     Returns:
         A coroutine function of `outputs`, messages or `{"messages"}`, and `reference_outputs`.
     """
-    own = OwnPromptJudge(**options_of(locals()))
+    own = OwnPromptJudge(**prompt_options(locals()))
 
     async def evaluate(*, outputs: Any, reference_outputs: Any = None, **kwargs: Any) -> Any:
         row = {"outputs": outputs, "reference_outputs": reference_outputs, **kwargs}
         texts = {"outputs": _written(outputs), "reference_outputs": _written(reference_outputs)}
         shown = {**kwargs, **texts}
-        return await judged(own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown)
+        return await judge_row(own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown)
 
     return evaluate
 
@@ -155,7 +155,7 @@ def create_async_code_llm_as_judge(
     """
     if code_extractor is not None and code_extraction_strategy != "none":
         raise OptionError("give `code_extractor` or `code_extraction_strategy`, not both")
-    own = OwnPromptJudge(**options_of(locals()))
+    own = OwnPromptJudge(**prompt_options(locals()))
     extractor = OwnPromptJudge(
         _TEXTS["extract_code"], judge=judge, model=model, output_schema=_Code
     )

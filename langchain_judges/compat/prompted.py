@@ -155,7 +155,7 @@ class OwnPromptJudge:
 _HOLDS = "what the prompt asks for holds"
 
 
-def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def prompt_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a factory's arguments that an `OwnPromptJudge` takes."""
     return {
         field.name: given[field.name] for field in fields(OwnPromptJudge) if field.name in given

@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.datasets import pairs
-from langchain_judges.datasets.pairs import Source
+from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.rows.lookup import Columns
-from langchain_judges.runs.sources import RowStream, TableForm, shown
+from langchain_judges.runs.sources import RowStream, TableForm, or_no_text
 
 __all__ = ["knows", "load", "names", "rows"]
 
-_SETS: dict[str, Callable[[Source, int], RowStream]] = {
+_SETS: dict[str, Callable[[PublicSet, int], RowStream]] = {
     "hh_helpful": pairs.hh,
     "hh_helpful_test": pairs.hh,
     "llmbar": pairs.llmbar,
@@ -69,7 +69,7 @@ def load(
     if set_name not in _SETS:
         nearest = did_you_mean(name, names())
         raise OptionError(f"there is no set {name!r}; {nearest}there are {', '.join(names())}")
-    source = Source(set_name, None if path is None else Path(path))
+    source = PublicSet(set_name, None if path is None else Path(path))
     if source.path is not None and not source.path.exists():
         raise OptionError(f"there is no folder or file {source.path}")
     task = {"task_kind": "helpful"} if set_name.startswith("hh_") else {}
@@ -79,7 +79,7 @@ def load(
 def with_texts(row: dict[str, Any]) -> dict[str, Any]:
     """A row with empty answers as `(no text)`: people judged them, and no judge takes them."""
     answers = {"output", "output_a", "output_b"} & row.keys()
-    return row | {name: shown(row[name]) for name in answers}
+    return row | {name: or_no_text(row[name]) for name in answers}
 
 
 def rows(

@@ -11,14 +11,14 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord, shuffled
+from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord, by_coin
 from langchain_judges.verdict import Preference
 
 _HH_TURN = re.compile(r"\n\n(Human|Assistant):")
 
 
 @dataclass(frozen=True)
-class Source:
+class PublicSet:
     """A set's name and where to read it."""
 
     name: str
@@ -48,12 +48,12 @@ class Source:
         )
 
 
-def digest(text: str) -> str:
+def group_name(text: str) -> str:
     """A short name for a text: the same text, the same group."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def by_number(value: object, *, swap: bool = False) -> Preference | None:
+def preference_of_number(value: object, *, swap: bool = False) -> Preference | None:
     """Map the number of the preferred text to A or B, 0 to a tie, anything else to None.
 
     Args:
@@ -71,11 +71,11 @@ def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
         "input": record["input"],
         "output_a": record["output_1"],
         "output_b": record["output_2"],
-        "label": by_number(record["label"]),
+        "label": preference_of_number(record["label"]),
     }
 
 
-def llmbar(source: Source, seed: int) -> RowStream:
+def llmbar(source: PublicSet, seed: int) -> RowStream:
     """Read LLMBar: 419 pairs with an objective label; the subset is the category.
 
     Args:
@@ -84,10 +84,10 @@ def llmbar(source: Source, seed: int) -> RowStream:
     """
     for item in _llmbar_items(source):
         row = numbered(item, f"llmbar:{item['set']}:{item['idx']}")
-        yield row | {"group": digest(item["input"]), "category": item["set"]}
+        yield row | {"group": group_name(item["input"]), "category": item["set"]}
 
 
-def _llmbar_items(source: Source) -> Iterator[SourceRecord]:
+def _llmbar_items(source: PublicSet) -> Iterator[SourceRecord]:
     if not source.has("Dataset/LLMBar/Natural/dataset.json"):
         yield from source.lines("items.jsonl.gz")
         return
@@ -98,7 +98,7 @@ def _llmbar_items(source: Source) -> Iterator[SourceRecord]:
             yield {**item, "set": subset, "idx": number}
 
 
-def pandalm(source: Source, seed: int) -> RowStream:
+def pandalm(source: PublicSet, seed: int) -> RowStream:
     """Read the PandaLM test set: three people's votes each, the majority as label.
 
     Args:
@@ -114,7 +114,7 @@ def pandalm(source: Source, seed: int) -> RowStream:
         task = f"{item['instruction']}\n\n{context}" if context else item["instruction"]
         votes = [item.get(f"annotator{n}") for n in (1, 2, 3)]
         people = item.get("human_labels") or votes
-        preferences = [preference for v in people if (preference := by_number(v))]
+        preferences = [preference for v in people if (preference := preference_of_number(v))]
         yield {
             "id": f"pandalm:{item['idx']}",
             "input": task,
@@ -122,7 +122,7 @@ def pandalm(source: Source, seed: int) -> RowStream:
             "output_b": _response_text(item["response2"]),
             "label": majority_vote(preferences),
             "human_votes": preferences,
-            "group": digest(task),
+            "group": group_name(task),
             "category": item["motivation_app"],
             "systems": item["cmp_key"].split("_", 1),
         }
@@ -133,7 +133,7 @@ def _response_text(response: object) -> str:
     return str(response).strip() or NO_TEXT
 
 
-def mt_bench_200(source: Source, seed: int) -> RowStream:
+def mt_bench_200(source: PublicSet, seed: int) -> RowStream:
     """Read the 200 first-turn pairs with a majority label that LLMBar's authors drew."""
     for item in source.lines("items.jsonl.gz"):
         row = numbered(item, f"mtbench_human200:{item['idx']}")
@@ -148,7 +148,7 @@ def mt_bench_200(source: Source, seed: int) -> RowStream:
         yield row
 
 
-def hh(source: Source, seed: int) -> RowStream:
+def hh(source: PublicSet, seed: int) -> RowStream:
     """Read Anthropic's preferences: the chosen against the rejected answer, slots shuffled.
 
     The messages both sides share are the input. Four of the 2,354 helpful pairs have an empty
@@ -161,8 +161,8 @@ def hh(source: Source, seed: int) -> RowStream:
     for number, record in enumerate(source.lines("pairs.jsonl.gz")):
         # The set has two names, and one order of the slots.
         key = f"hh_helpful:{record.get('idx', number)}"
-        row = shuffled(seed, key, record["chosen"], record["rejected"])
-        yield row | {"input": messages(record["prompt"]), "group": digest(record["prompt"])}
+        row = by_coin(seed, key, record["chosen"], record["rejected"])
+        yield row | {"input": messages(record["prompt"]), "group": group_name(record["prompt"])}
 
 
 def messages(dialogue: str) -> str | list[dict[str, str]]:

@@ -21,7 +21,7 @@ from langchain_judges.integrations.eval_cases import (
     CaseVerdict,
     check_basis_of,
     item_for,
-    outcome_of,
+    judge_case,
     pair_for,
 )
 from langchain_judges.methods.describe import kind_of
@@ -163,7 +163,7 @@ class _Contest:
                 name = f"{place}: {name} vs answer {b + 1}"
                 best = known[0] if isinstance(known, list) else known
                 case = pair_for(task, texts[a], texts[b], reference=best, source=source)
-            verdict = (await outcome_of(self.judge, case, run_name=name))["verdict"]
+            verdict = (await judge_case(self.judge, case, run_name=name))["verdict"]
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
             match = AnswerMatch(round=number, a=a, b=b, winner=winner, verdict=verdict)

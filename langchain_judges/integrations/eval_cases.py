@@ -399,7 +399,7 @@ class JudgmentResult(TypedDict):
     refused: NotRequired[bool]
 
 
-async def outcome_of(
+async def judge_case(
     judge: Judge, case: Mapping[str, object], **config: Unpack[RunnableConfig]
 ) -> JudgmentResult:
     """Judge one case, on a thread of its own, and return the judge's whole outcome.
@@ -429,7 +429,7 @@ async def outcome_or_refusal(
         ModelAccessError: The provider rejects every call.
     """
     try:
-        return await outcome_of(judge, read(), **config)
+        return await judge_case(judge, read(), **config)
     except (InputError, OverBudget) as exc:
         is_refused = isinstance(exc, InputError)
         return {"verdict": error_verdict(judge, exc), "refused": is_refused}

@@ -46,7 +46,7 @@ def in_openevals_form(results: Sequence[EvaluationResult]) -> Feedback:
 
 
 class Span(NamedTuple):
-    """How scores are given, and the worst and the best label where labels are numbers."""
+    """The scale of scores, and the worst and the best label where labels are numbers."""
 
     scale: ScoreScale = "unit"
     low: float = 0.0
@@ -64,7 +64,7 @@ class Span(NamedTuple):
 
     @property
     def config(self) -> dict[str, object]:
-        """How LangSmith is told to draw it."""
+        """The scale as LangSmith draws it."""
         ends = {"min": self.low / self._whole, "max": self.high / self._whole}
         return {"type": "continuous", **ends}
 

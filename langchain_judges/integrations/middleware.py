@@ -52,8 +52,8 @@ from langchain_judges.integrations.eval_cases import (
     feedback_key,
     feedback_of,
     item_for,
+    judge_case,
     label_options,
-    outcome_of,
     pair_for,
     scores_of,
 )
@@ -121,7 +121,7 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     return messages[start:] if start >= 0 and messages[start].type == "ai" else []
 
 
-def answered(state: JudgedState) -> list[AnyMessage]:
+def with_structured_response(state: JudgedState) -> list[AnyMessage]:
     """The messages with a structured response as the last, in place of its call."""
     messages, structured = state["messages"], state.get("structured_response")
     end = answer_at_end(messages)
@@ -294,7 +294,7 @@ def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
 
 
 class AnswerOptions(Options):
-    """How answers of an agent are judged.
+    """Options of the judgment of an agent's answers.
 
     Attributes:
         threshold: The lowest score that is good enough, from 0 to 1.
@@ -415,7 +415,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
-        messages, earlier = answered(state), self._earlier(state)
+        messages, earlier = with_structured_response(state), self._earlier(state)
         last = messages[-1] if messages else None
         is_answer = isinstance(last, AIMessage) and not last.tool_calls
         if last is None or not is_answer or not plain(last.content).strip():
@@ -536,7 +536,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             if (case := self._case(state, task, work)) is None:
                 return None
             names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
-            return await outcome_of(self.judge, case, **names)
+            return await judge_case(self.judge, case, **names)
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
             return {"verdict": error_verdict(self.judge, exc)}

@@ -13,7 +13,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import kind_in, kind_of_example
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import packaged, whole_file
-from langchain_judges.rows.texts import Text, judged, transcript, with_source
+from langchain_judges.rows.texts import Text, readable, transcript, with_source
 from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
@@ -100,9 +100,9 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     if output is None and kind_in(item) == "pair":
         item = {**item, "output": item}
     if kind_of_example(item) == "pair":
-        outputs = tuple(judged(item["output"][side]) for side in ("output_a", "output_b"))
+        outputs = tuple(readable(item["output"][side]) for side in ("output_a", "output_b"))
     else:
-        outputs = (judged(output),) if output else ()
+        outputs = (readable(output),) if output else ()
     expected = item.get("expected") or item.get("reference") or ""
     answer = expected if isinstance(expected, str) else "\n".join(map(str, expected))
     if not (task or outputs or answer):
@@ -110,7 +110,7 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     return Texts(transcript(task) if task else "", outputs, answer)
 
 
-def outputs_of(example: Mapping[str, object]) -> int:
+def text_count(example: Mapping[str, object]) -> int:
     """The number of texts that an example judges: 2 for a pair, else 1."""
     return 2 if kind_of_example(example) == "pair" else 1
 
@@ -204,7 +204,7 @@ def _check_output(output: object) -> None:
         )
 
 
-def read_lines(path: Path) -> list[NewExample]:
+def read_examples(path: Path) -> list[NewExample]:
     """The examples of a JSONL file.
 
     Raises:

@@ -36,7 +36,7 @@ from langchain_judges.memory.example import (
     Example,
     NewExample,
     check_examples,
-    read_lines,
+    read_examples,
     write_lines,
 )
 from langchain_judges.memory.faiss_store import FaissStore
@@ -45,7 +45,7 @@ from langchain_judges.memory.selection import ExampleSearch, RecallQuery, aside
 from langchain_judges.memory.versions import MemorySnapshot, Record, content_of
 from langchain_judges.options import check_value
 
-Views = Mapping["StoredExamples", "View"]
+Views = Mapping["StoredExamples", "MemoryView"]
 
 
 # The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
@@ -56,7 +56,7 @@ How = Recall | str
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class MemoryView:
     """A memory as a thread or task sees it, in place of what its store holds.
 
     Attributes:
@@ -88,7 +88,7 @@ class StoredExamples:
         self._place = (0, 0)
         self._turn = Lock()
         self._reading = threading.Lock()
-        self._latest: View | None = None
+        self._latest: MemoryView | None = None
         # Records that were on trial, by their key: each is embedded once.
         self._tried: dict[str, Record] = {}
 
@@ -178,12 +178,12 @@ class StoredExamples:
         records = view.snapshot.records
         return view.snapshot, [each for k, each in records.items() if k not in stored.records]
 
-    async def pinned(self) -> View:
+    async def pinned(self) -> MemoryView:
         """View of this thread or task, which stays."""
         base = await self.snapshot()
-        return _VIEWS.get().get(self) or View(self, base, base)
+        return _VIEWS.get().get(self) or MemoryView(self, base, base)
 
-    async def with_trial(self, examples: list[NewExample]) -> View:
+    async def with_trial(self, examples: list[NewExample]) -> MemoryView:
         """A view with more examples: the latest one again where it is of the same."""
         base, latest = (await self.snapshot()), self._latest
         _, new = base.records_for(examples, _now())
@@ -191,7 +191,7 @@ class StoredExamples:
         keys = [record.key for record in records]
         if latest and latest.base is base and [r.key for r in latest.records] == keys:
             return latest
-        self._latest = View(self, base, base.with_changes(records), records)
+        self._latest = MemoryView(self, base, base.with_changes(records), records)
         return self._latest
 
 
@@ -374,14 +374,14 @@ class FailureMemory(BaseExampleSelector):
             InputError: An example is invalid.
         """
         checked = check_examples(examples)
-        view: View = beside_loop(lambda: run(self._stored.with_trial(checked)))
+        view: MemoryView = beside_loop(lambda: run(self._stored.with_trial(checked)))
         token = view.activate()
         try:
             yield [view.snapshot.ids[content_of(each)] for each in checked]
         finally:
             _VIEWS.reset(token)
 
-    def pin(self) -> View:
+    def pin(self) -> MemoryView:
         """The memory as it is now, for work during which it may change."""
         return beside_loop(lambda: run(self._stored.pinned()))
 
@@ -410,7 +410,7 @@ class FailureMemory(BaseExampleSelector):
             InputError: The file cannot be read, or a line is not an example; nothing is
                 remembered then.
         """
-        _, count = run(self._stored.add(read_lines(Path(path))))
+        _, count = run(self._stored.add(read_examples(Path(path))))
         return count
 
     def _read(self) -> MemorySnapshot:

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
+from langchain_judges.asking.embeddings import SentenceEmbeddings, Vectors, identity_of
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, file_of, without_collection
 from langchain_judges.progress import busy
@@ -23,7 +23,6 @@ from langchain_judges.progress import busy
 # Metadata that a document must have, such as `{"family": "maps"}`.
 Filter = Mapping[str, object]
 Metadata = dict[str, Any]
-Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 # Conditions of filters that are kept.
 _MASKS = 64
@@ -229,7 +228,7 @@ class FaissStore(VectorStore):
     def changes_since(
         self, place: tuple[int, int]
     ) -> tuple[tuple[int, int], list[tuple[str, Metadata]], list[str]]:
-        """What was added and removed since an earlier call.
+        """The additions and removals since an earlier call.
 
         Args:
             place: Of the last answer, how far the additions and the removals were read; (0, 0)

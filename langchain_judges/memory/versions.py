@@ -22,7 +22,7 @@ from langchain_judges.memory.example import (
     Example,
     ExampleFields,
     NewExample,
-    outputs_of,
+    text_count,
     texts_of,
 )
 from langchain_judges.rows.texts import group_by_task
@@ -66,7 +66,7 @@ class Record:
         text = json.dumps(dict(example), sort_keys=True)
         digest = hashlib.sha256(f"{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
-        kind = (example["family"], outputs_of(example))
+        kind = (example["family"], text_count(example))
         task = group_by_task(example["input"])
         return cls(key, seq, at, example["id"], content_of(example), *kind, task, text)
 

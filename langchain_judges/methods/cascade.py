@@ -206,7 +206,7 @@ def cascade_of(
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated)
     states = CascadeState, ItemCascadeState
-    return ensemble.compiled(options, members, kind, states, steps.ask)
+    return ensemble.graph_of(options, members, kind, states, steps.ask)
 
 
 create_cascade = factory(Cascade, build, "create_cascade", "members")

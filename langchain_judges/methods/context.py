@@ -126,7 +126,7 @@ def _blank(hint: Any) -> object:
 
 
 class StepState(TypedDict, total=False):
-    """What the state of every judge holds beside its row and verdict; plain JSON.
+    """The state of every judge beside its row and verdict; plain JSON.
 
     Attributes:
         shown: What the memory recalled, in the order in which it is shown; only with a memory.

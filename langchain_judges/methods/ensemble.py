@@ -200,7 +200,7 @@ class CombinedGraph(JudgeGraph):
         return next(iter(found.values())) if len(found) == 1 else None
 
 
-def compiled(
+def graph_of(
     options: Combination,
     members: tuple[Member, ...],
     kind: Kind,

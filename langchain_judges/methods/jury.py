@@ -306,7 +306,7 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
     if options.combine in by_number and not (kind == "item" and steps.grades):
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
-    return ensemble.compiled(options, jurors, kind, (JuryState, ItemJuryState), steps.ask)
+    return ensemble.graph_of(options, jurors, kind, (JuryState, ItemJuryState), steps.ask)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

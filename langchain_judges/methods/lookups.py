@@ -251,7 +251,7 @@ def findings(lookups: Sequence[Lookup]) -> str:
 
 
 def _part_of(lookup: Lookup) -> str:
-    """How much is shown of a result that is cut; empty of a whole one."""
+    """The share that is shown of a result that is cut; empty of a whole one."""
     shown, whole = len(lookup["text"]), lookup["characters"]
     return f"{shown:,} of {whole:,} characters shown" if shown < whole else ""
 

@@ -29,7 +29,7 @@ from langchain_judges.rows.fences import fence
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import (
     compared,
-    judged,
+    readable,
     shown,
     shown_task,
     transcript,
@@ -311,14 +311,14 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
 
 def coin_of(pair: Pair, seed: int, *more: object) -> random.Random:
     """A coin of a judge's seed and a pair, whichever text is A."""
-    texts = sorted(judged(pair[side]) for side in ("output_a", "output_b"))
+    texts = sorted(readable(pair[side]) for side in ("output_a", "output_b"))
     parts = (seed, texts, transcript(pair["input"]), *more)
     return random.Random(":".join(map(str, parts)))  # noqa: S311 - a coin, no secret
 
 
 def coin_side(pair: Pair, seed: int) -> Literal["A", "B"]:
     """A side by a coin that follows the texts: swapped texts give the same text."""
-    a, b = judged(pair["output_a"]), judged(pair["output_b"])
+    a, b = readable(pair["output_a"]), readable(pair["output_b"])
     return "A" if coin_of(pair, seed).choice(sorted([a, b])) == a else "B"
 
 

@@ -129,7 +129,7 @@ ASPECTS = (
 )
 
 
-def is_open(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
+def is_unsaid(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
     """Whether nobody and nothing but the request's words says what a pair is about."""
     return task == "auto" and not pair.get("task_kind") and user_turns(pair["input"]) < 2
 

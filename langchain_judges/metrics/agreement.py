@@ -106,7 +106,7 @@ def accuracy(
 
 
 class OrderAgreement(Result):
-    """How often both orders give the same answer.
+    """Rate at which both orders give the same answer.
 
     Attributes:
         with_unread: The share if an item on which both orders failed counts as agreeing, as

@@ -1,4 +1,4 @@
-"""How sure a verdict is, and whether it is right as often as it says."""
+"""Confidence of verdicts, and whether they are right as often as they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a number is: intervals of rates, means and differences, and the paired test."""
+"""Intervals of rates, means and differences, and the paired test."""
 
 from __future__ import annotations
 

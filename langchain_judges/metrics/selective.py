@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import OptionError
+from langchain_judges.metrics.few_labels import MOST_LABELS
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
     NO_LABEL,
@@ -31,7 +32,6 @@ from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
 
 LEAST_ITEMS = 30
-MOST_LABELS = 1_000_000
 
 
 def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:

@@ -149,7 +149,7 @@ POLICY = TrustPolicy()
 # With fewer rows of a label its share of right answers is hardly known.
 LEAST_OF_A_LABEL = 8
 # More labels than these settle less than a better judge would.
-MOST_LABELS = 2_000
+MOST_TO_LABEL = 2_000
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def labels_to_settle(
         return None
     low, high = result.interval
     power = 1 - (0.2 - min(0.1, 5 / result.n)) / several
-    more = np.unique(np.ceil(np.geomspace(1, MOST_LABELS, 400)))
+    more = np.unique(np.ceil(np.geomspace(1, MOST_TO_LABEL, 400)))
     kept = result.n / (result.n + more)
     move = (high - low) / (2 * 1.96) * np.sqrt(1 - kept) + 1e-12
     # The value may end this far up and down for its interval to lie within, or beyond.
@@ -315,7 +315,7 @@ def labels_text(labels: int | None, leaning: str = "") -> str:
     if labels:
         seen = f": as it looks, {leaning}" if leaning else ""
         return f"About {labels:,} more labels are likely to settle it{seen}."
-    return f"Even {MOST_LABELS:,} more labels may not settle it."
+    return f"Even {MOST_TO_LABEL:,} more labels may not settle it."
 
 
 def percent_text(value: float) -> str:

@@ -88,7 +88,7 @@ class Duel:
 
 
 @dataclass
-class Order:
+class RankedSystems:
     """Several systems ranked."""
 
     ranking: Ranking

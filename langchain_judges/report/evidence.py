@@ -113,8 +113,8 @@ def _disagreement(row: JudgedRow) -> Disagreement:
     return Disagreement(
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,
-        task=shown(labels.get("input") or ""),
-        texts=[(name, shown(labels[key])) for key, name in _TEXTS if labels.get(key)],
+        task=readable_cell(labels.get("input") or ""),
+        texts=[(name, readable_cell(labels[key])) for key, name in _TEXTS if labels.get(key)],
         people=people,
         judge=str(row.answer),
         score=_score(row),
@@ -124,7 +124,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
     )
 
 
-def shown(text: object) -> str:
+def readable_cell(text: object) -> str:
     """A text, chat messages or a list of accepted answers as one text to show."""
     if isinstance(text, list) and text and not isinstance(text[0], Mapping):
         text = " / ".join(map(str, text))
@@ -203,4 +203,4 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
         return f"{value:.2f}"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return "" if value is None else shown(str(value))
+    return "" if value is None else readable_cell(str(value))

@@ -22,7 +22,7 @@ from langchain_judges.rows.checks import (
 )
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import readable
 from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.run_row import content_key, judged_row
 from langchain_judges.runs.sources import TABLES, source_of
@@ -178,7 +178,7 @@ class JudgedRow:
     def lengths(self) -> tuple[int, int] | None:
         """Characters of the two judged texts; None if one of them is not known."""
         a, b = (self.data_row.get(name) for name in ("output_a", "output_b"))
-        return (len(judged(a)), len(judged(b))) if a and b else None
+        return (len(readable(a)), len(readable(b))) if a and b else None
 
     @cached_property
     def by_order(self) -> dict[Order, Any]:

@@ -28,7 +28,7 @@ WHOLE_ROW = ""
 # Keys of labels, in their order: digits, then letters that are no command anywhere.
 KEYS = "1234567890bcefghilpyz"
 
-Answer = dict[str, Any]
+LabelAnswer = dict[str, Any]
 
 
 def is_labelled(row: Mapping[str, object]) -> bool:
@@ -100,14 +100,14 @@ def to_label(
     return chosen(kinds, number)
 
 
-def mark_of(row: Mapping[str, object]) -> str:
+def row_identity(row: Mapping[str, object]) -> str:
     """Identity of a row: its id and its texts."""
     return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
 
 
 def sides(row: Mapping[str, object]) -> str:
     """Position of a pair's texts: random, and the same on every run."""
-    return random.Random(mark_of(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
+    return random.Random(row_identity(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Questionnaire:
         )
 
     def sentence(self, rows: Sequence[Mapping[str, object]]) -> str:
-        """What is asked of the rows."""
+        """The question about the rows."""
         kinds = {kind_of_row(row) for row in rows}
         names = ", then ".join(["as a whole", *self.criteria])
         items = ", ".join(map(str, self.labels))
@@ -213,10 +213,10 @@ class AnswerFile:
         OutputError: Somebody else is writing to it.
     """
 
-    def __init__(self, path: Path, key: Callable[[Answer], str]) -> None:
+    def __init__(self, path: Path, key: Callable[[LabelAnswer], str]) -> None:
         """Keep others out, and read what was answered before."""
         self.path, self.key = path, key
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, LabelAnswer] = {}
         self._guard = path.with_name(f".{path.name}.lock")
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ class AnswerFile:
             self.close()
             raise
 
-    def put(self, answer: Answer) -> None:
+    def put(self, answer: LabelAnswer) -> None:
         """Write an answer; when this returns, it survives the death of the process.
 
         Raises:
@@ -246,7 +246,7 @@ class AnswerFile:
             self._save(answers)
         else:
             with writing(self.path), self.path.open("ab") as file:
-                file.write(line_of(answer).encode())
+                file.write(label_line(answer).encode())
                 file.flush()
                 os.fsync(file.fileno())
         self.answers = answers
@@ -281,14 +281,14 @@ class AnswerFile:
         if text and text[-1] != "\n" and self.answers:
             self._save(self.answers)
 
-    def _save(self, answers: Mapping[str, Answer]) -> None:
+    def _save(self, answers: Mapping[str, LabelAnswer]) -> None:
         with writing(self.path), whole_file(self.path) as draft, draft.open("wb") as file:
-            file.writelines(line_of(each).encode() for each in answers.values())
+            file.writelines(label_line(each).encode() for each in answers.values())
             file.flush()
             os.fsync(file.fileno())
 
 
-def line_of(row: Mapping[str, object]) -> str:
+def label_line(row: Mapping[str, object]) -> str:
     """A row as a line of JSONL."""
     return json.dumps(row, default=str) + "\n"
 
@@ -303,18 +303,18 @@ class LabelFile(AnswerFile):
 
     def __init__(self, path: Path) -> None:
         """Keep others out, and read what was labelled before."""
-        super().__init__(path, mark_of)
+        super().__init__(path, row_identity)
 
-    def people(self, row: Mapping[str, object]) -> list[Answer]:
+    def people(self, row: Mapping[str, object]) -> list[LabelAnswer]:
         """Answer of each person about a row."""
-        line = self.answers.get(mark_of(row))
+        line = self.answers.get(row_identity(row))
         if line is None:
             return []
-        own: Answer = {"by": ""}
+        own: LabelAnswer = {"by": ""}
         own.update({name: line[name] for name in ("label", "labels") if name in line})
         return list(line.get("answers") or [own])
 
-    def said(self, row: Mapping[str, object], by: str) -> Answer:
+    def said(self, row: Mapping[str, object], by: str) -> LabelAnswer:
         """Answer of one person about a row: `label`, `labels`, `note`, `opened`.
 
         A label of None: it cannot be said.
@@ -342,14 +342,14 @@ class LabelFile(AnswerFile):
 
     def difference(self, row: Mapping[str, object]) -> str:
         """Sentence on a row about which people differ; empty where they do not."""
-        line = self.answers.get(mark_of(row), {})
+        line = self.answers.get(row_identity(row), {})
         votes = [*map(str, line.get("human_votes") or ())]
         if len({*votes}) < 2:
             return ""
         outcome = f"the label {line['label']}" if "label" in line else "no label"
         return f"People say {', '.join(votes)}; the row has {outcome}."
 
-    def keep(self, row: Mapping[str, object], said: Answer) -> None:
+    def keep(self, row: Mapping[str, object], said: LabelAnswer) -> None:
         """Write down all that a person answered about a row; nothing: no more than the name."""
         given = {n: v for n, v in said.items() if v not in ("", {}) and v is not False}
         by, _ = given.pop("by", ""), given.pop("first", "")
@@ -360,17 +360,17 @@ class LabelFile(AnswerFile):
         if people:
             self.put(_line(row, people))
         else:
-            self.drop(mark_of(row))
+            self.drop(row_identity(row))
 
 
-def _line(row: Mapping[str, object], people: Sequence[Answer]) -> Answer:
+def _line(row: Mapping[str, object], people: Sequence[LabelAnswer]) -> LabelAnswer:
     """A row with the labels that people gave it."""
     before: Any = row.get("human_votes") or [row.get("label")]
     votes = _given(before) + _given(each.get("label") for each in people)
     kept = {
         n: v for n, v in row.items() if n not in ("label", "labels", "human_votes", "doubt")
     }
-    line: Answer = {**kept, "answers": list(people)}
+    line: LabelAnswer = {**kept, "answers": list(people)}
     if (label := _majority(votes, kind_of_row(row))) is not None:
         line["label"] = label
     if len(votes) > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean, escaped
 from langchain_judges.report.answers import (
-    MOST_LABELS,
+    MOST_TO_LABEL,
     POLICY,
     Number,
     TrustPolicy,
@@ -68,7 +68,7 @@ class Measured:
 
     @property
     def legend(self) -> str:
-        """How to read the table."""
+        """The key to the table."""
         return (
             "In parentheses: where the true figure may lie, "
             f"{percent(self.sample.confidence)} times in 100. Yes or no: the whole range is on "
@@ -77,7 +77,7 @@ class Measured:
         )
 
 
-class Line(NamedTuple):
+class UseLine(NamedTuple):
     """A line of the table: a question, its answer, what was found and on which rows."""
 
     title: str
@@ -86,7 +86,7 @@ class Line(NamedTuple):
     rows: str
 
 
-def overview(report: Measured) -> list[Line]:
+def overview(report: Measured) -> list[UseLine]:
     """The table: agreement, people among themselves, the answers, what went wrong."""
     numbers = report.numbers
     same = " (the same rating)" if report.sample.rated else ""
@@ -112,14 +112,14 @@ def overview(report: Measured) -> list[Line]:
         _table_line(f"Agreement with {report.sample.whom}{what}", top, report.sample),
         *_table_lines(titles, report),
         *(
-            Line(each.title, each.word, each.brief or each.reason, each.basis)
+            UseLine(each.title, each.word, each.brief or each.reason, each.basis)
             for each in report.uses.values()
         ),
         *_table_lines(wrong, report),
     ]
 
 
-def _table_lines(titles: Mapping[str, str], report: Measured) -> list[Line]:
+def _table_lines(titles: Mapping[str, str], report: Measured) -> list[UseLine]:
     found = {key: report.numbers[key] for key in titles if key in report.numbers}
     return [_table_line(titles[key], number, report.sample) for key, number in found.items()]
 
@@ -138,10 +138,10 @@ _COUNTED = {
 }
 
 
-def _table_line(title: str, number: Number, sample: Sample) -> Line:
+def _table_line(title: str, number: Number, sample: Sample) -> UseLine:
     result = number.result
     if math.isnan(result):
-        return Line(title, "", f"unknown: {result.reason}", "")
+        return UseLine(title, "", f"unknown: {result.reason}", "")
     one, *of = _COUNTED.get(number.key, "row").split(" ", 1)
     rows, hits = " ".join([counted(result.n, one), *of]), result * result.n
     if number.unit == "share" and abs(hits - round(hits)) < 1e-6:
@@ -154,7 +154,7 @@ def _table_line(title: str, number: Number, sample: Sample) -> Line:
         rows += f"; {counted(out, 'row')} {why}, {ending}"
     # What happened on these rows is no estimate, and needs no range.
     counts = number.section == "failures"
-    return Line(title, "", percent_text(result) if counts else with_range(number), rows)
+    return UseLine(title, "", percent_text(result) if counts else with_range(number), rows)
 
 
 def table_text(report: Measured) -> str:
@@ -216,7 +216,7 @@ def next_step(report: Measured) -> NextStep:
     if "no" in by_word or "yes" not in by_word:
         return _mend_mistakes(report)
     unsure = " and ".join(by_word.get("not yet", ()))
-    rest = f"; even {MOST_LABELS:,} more labels may not settle {unsure}" if unsure else ""
+    rest = f"; even {MOST_TO_LABEL:,} more labels may not settle {unsure}" if unsure else ""
     return NextStep(
         f"Stop here: it is good enough for {' and '.join(by_word['yes'])}{rest}. Measure again "
         "when its model or prompt changes.",

@@ -71,8 +71,8 @@ class WrittenReport(ABC):
         Raises:
             MissingExtraError: openpyxl is not installed.
         """
-        from langchain_judges.runs.book import Book, Share
-        from langchain_judges.runs.sheets import rounded
+        from langchain_judges.runs.book import Book, Percent
+        from langchain_judges.runs.sheets import rounded_cell
 
         reports, contests = self.shown()
         answers = [(each.name, use.sentence) for each in reports for use in each.uses.values()]
@@ -81,8 +81,8 @@ class WrittenReport(ABC):
         book.add("answers", ("judge", "answer"), lambda: answers)
         cells = [
             [
-                Share(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
-                for cell in map(rounded, row.values())
+                Percent(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
+                for cell in map(rounded_cell, row.values())
             ]
             for row in numbers
         ]

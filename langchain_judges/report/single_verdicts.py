@@ -11,7 +11,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
-    MOST_LABELS,
+    MOST_TO_LABEL,
     POLICY,
     Number,
     UseAnswer,
@@ -71,7 +71,7 @@ AHEAD = (0.0, math.inf)
 
 
 def mistakes_text(sample: Sample) -> str:
-    """How many of the judged rows are wrong, and how many in part."""
+    """The number of judged rows that are wrong, and that are so in part."""
     wrong = sum(miss == 1 for miss in sample.misses) - _lost(sample)
     half = len(sample.mistakes) - wrong
     part = "half wrong (only the judge or only people say tie; counts half, but no agreement)"
@@ -82,7 +82,7 @@ def mistakes_text(sample: Sample) -> str:
 
 
 def _far(sample: Sample) -> str:
-    """How far off a rating is wrong."""
+    """The distance from which a rating is wrong."""
     return f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
 
 
@@ -215,7 +215,7 @@ def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> i
         for part in parts
     ]
     most = max(needed, default=math.inf)
-    return rounded_up(most) if most <= MOST_LABELS else None
+    return rounded_up(most) if most <= MOST_TO_LABEL else None
 
 
 def _surest(sample: Sample) -> str:

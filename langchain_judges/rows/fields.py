@@ -35,8 +35,8 @@ from langchain_judges.rows.messages import (
     plain_data,
     text_in,
 )
-from langchain_judges.rows.record import answered, begins, ended, record_in
-from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, judged, plain
+from langchain_judges.rows.record import begins, ended, record_in, without_task
+from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     if any(content_in(message["content"]) for message in record):
         return value
     if record:
-        return judged(answered(record))
+        return readable(without_task(record))
     if takes_data and value and isinstance(value, Mapping | BaseModel):
         read = partial(find, field="reference", source=None, named=True)
         return _read_or_left(lambda data: _reference_of(read(data)), value)
@@ -263,7 +263,7 @@ def _work_of(part: object, field: Field, task: object = None) -> PlainText:
     record = _spoken(record_in(part), field)
     if not record:
         return _text(part, field)
-    record = answered(record, task)
+    record = without_task(record, task)
     only = record[0]
     is_text = len(record) == 1 and not content_in(only["content"]) and not _acts(only)
     return plain(only["content"]) if is_text else record
@@ -372,7 +372,7 @@ def _reference_of(part: object) -> str:
     work = _work_of(part, "reference")
     if not isinstance(work, str) and any(content_in(m["content"]) for m in work):
         raise InputError("`reference`: must be a text, got an image or a file in it")
-    return judged(work)
+    return readable(work)
 
 
 def expected_in(value: object, source: TextSource = None) -> str | list[str]:

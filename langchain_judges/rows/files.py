@@ -53,8 +53,8 @@ def read_table(
         raise InputError(f"there is no file {path}{nearest_file(path)}")
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     readers: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
-        "jsonl": read_lines,
-        "ndjson": read_lines,
+        "jsonl": lines_of_file,
+        "ndjson": lines_of_file,
         "json": _json,
         "csv": lambda file: delimited(file, ","),
         "tsv": lambda file: delimited(file, "\t"),
@@ -171,7 +171,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
             records = json.loads(file.read())
     except ValueError:
         # Some data sets on the hub have one object on each line of a .json file.
-        yield from read_lines(path)
+        yield from lines_of_file(path)
         return
     if not isinstance(records, list):
         raise InputError(f"{path} must hold a list of objects")
@@ -187,7 +187,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def read_lines(path: Path) -> Iterator[Any]:
+def lines_of_file(path: Path) -> Iterator[Any]:
     """Read what stands on each line of JSONL, which may be gzipped; a bad line is its error."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, 1):

@@ -18,7 +18,7 @@ from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import as_json, messages_in, plain_data
-from langchain_judges.rows.record import is_state, record_in, values_of
+from langchain_judges.rows.record import is_state, record_in, state_values
 from langchain_judges.rows.texts import READ, plain
 
 _LOG = logging.getLogger(__name__)
@@ -252,7 +252,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     stood below one.
     """
     if source is not None:
-        value = values_of(value)
+        value = state_values(value)
     if callable(source):
         try:
             return source(value)

@@ -53,7 +53,7 @@ def record_in(value: object) -> list[Message]:
     return _of_response(value) if isinstance(value, Mapping) else []
 
 
-def values_of(value: Any) -> Any:
+def state_values(value: Any) -> Any:
     """The values in a LangGraph thread or its snapshot; anything else itself."""
     if isinstance(value, tuple) and isinstance(getattr(value, "values", None), Mapping):
         return value.values  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def values_of(value: Any) -> Any:
 
 def _state(value: object) -> Mapping[str, Any] | None:
     """The state in a LangGraph thread or its snapshot, or a state itself."""
-    state = values_of(value)
+    state = state_values(value)
     if not isinstance(state, Mapping):
         return None
     if not ("messages" in state or "structured_response" in state):
@@ -219,7 +219,7 @@ def _of_response(value: Mapping[str, Any]) -> list[Message]:
     return []
 
 
-def answered(record: Sequence[Message], task: object = None) -> list[Message]:
+def without_task(record: Sequence[Message], task: object = None) -> list[Message]:
     """A record without the task at its beginning, which is shown as the task.
 
     That is the messages that the task has too, and all before the first reply if the user

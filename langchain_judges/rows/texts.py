@@ -117,7 +117,7 @@ def _block(block: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-class Step(NamedTuple):
+class WorkStep(NamedTuple):
     """One part of a conversation or of an agent's work, as a judge is shown it.
 
     Attributes:
@@ -128,7 +128,7 @@ class Step(NamedTuple):
     text: str
 
 
-def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> list[Step]:
+def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> list[WorkStep]:
     """Messages as steps, each with its mark.
 
     The result of a call has the number of the call, by its id, where there is more than one.
@@ -144,7 +144,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     used_tools = any(_calls(message) or message.get("role") == "tool" for message in messages)
     answers = len(messages) > 1 and not used_tools
     answers &= all(m.get("role") == "assistant" and not m.get("name") for m in messages)
-    steps: list[Step] = []
+    steps: list[WorkStep] = []
     roles = [str(message.get("role", "user")) for message in messages]
     # What answers a request that stands elsewhere is of its turn; the next request is another.
     turn = int(next((role for role in roles if role in _TALKING), "user") != "user")
@@ -152,7 +152,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
         role, text = roles[place], plain(message.get("content"))
         turn += role == "user"
         if role == "tool":
-            steps.append(Step(numbers.result(message), text or "(nothing)"))
+            steps.append(WorkStep(numbers.result(message), text or "(nothing)"))
             continue
         name = f" {_word(message['name'])}" if message.get("name") else ""
         who, by = role + name, f" by{name}" if name and len(agents) > 1 else ""
@@ -164,8 +164,10 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
         if is_work and used_tools and last and role == "assistant" and not _calls(message):
             who = f"final answer{by}"
         if text.strip():
-            steps.append(Step(who, text))
-        steps += [Step(numbers.call(call) + by, _arguments(call)) for call in _calls(message)]
+            steps.append(WorkStep(who, text))
+        steps += [
+            WorkStep(numbers.call(call) + by, _arguments(call)) for call in _calls(message)
+        ]
     return steps
 
 
@@ -305,7 +307,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 _NO_ANSWER = "(there is no final answer)"
 
 
-def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
+def _written(text: Text, write: Callable[[WorkStep], str], *, is_work: bool) -> str:
     """A text, or messages with each step written by itself."""
     if isinstance(text, str):
         return text
@@ -329,16 +331,16 @@ _LIKE_A_MARK = re.compile(
 )
 
 
-def _readable(step: Step) -> str:
+def _readable(step: WorkStep) -> str:
     return f"[{step.mark}]\n{_LIKE_A_MARK.sub('> ', step.text)}"
 
 
-def _fenced(step: Step) -> str:
+def _fenced(step: WorkStep) -> str:
     tag = f"{re.sub('[ ,]+', '-', step.mark)}-{fence(step.text)}"
     return f"<{tag}>\n{step.text}\n</{tag}>"
 
 
-def judged(text: Text) -> str:
+def readable(text: Text) -> str:
     """The text that is judged, for people, keys and comparisons: never for prompts.
 
     Of several messages it has every step with its mark.
@@ -356,7 +358,7 @@ def shown(text: Text) -> str:
 
 def compared(text: Text) -> tuple[bool, str]:
     """Text by which two sides are compared: all turns, not only the last."""
-    return isinstance(text, str) or len(text) == 1, judged(text)
+    return isinstance(text, str) or len(text) == 1, readable(text)
 
 
 def transcript(text: Text) -> str:

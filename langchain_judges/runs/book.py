@@ -25,7 +25,7 @@ _SUMMED = (*HEAD[:-1], "95 % from", "to", "why not")
 SheetRows = Callable[[], Iterable[Sequence[object]]]
 
 
-class Share(float):
+class Percent(float):
     """A share, which a sheet shows as a percentage."""
 
 
@@ -100,7 +100,7 @@ class Book:
     ) -> Any:
         styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
         cell = self._cell(sheet, value if is_raw else _excel_cell(value))
-        if isinstance(value, Share):
+        if isinstance(value, Percent):
             cell.number_format = "0.0%"
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
         if bold:
@@ -129,7 +129,7 @@ def _number_spelt(text: str) -> float | str:
         return text
     number = float(text.removesuffix(" %").replace(",", ""))
     if found[3]:
-        return Share(number / 100)
+        return Percent(number / 100)
     return number if found[2] else int(number)
 
 

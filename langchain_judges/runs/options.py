@@ -32,7 +32,7 @@ def _check_rate_limiter(value: object) -> object:
 
 
 class CallLimits(Options):
-    """What bounds the calls of everything that asks.
+    """Bounds on the calls of everything that asks.
 
     Attributes:
         max_concurrency: Maximum number of model calls in flight; default 16, or 4 with a local

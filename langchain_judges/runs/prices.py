@@ -41,7 +41,7 @@ _PART = 25
 
 
 class CallTokens(NamedTuple):
-    """What a call takes.
+    """The tokens of a call.
 
     Attributes:
         words: Tokens besides the texts of its row: the method's and the caller's own words,

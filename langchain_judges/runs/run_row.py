@@ -34,7 +34,7 @@ def digest_of(content: object) -> bytes:
     return hashlib.sha256(data.encode()).digest()
 
 
-def fingerprint_of(judge: object, memory: str) -> tuple[Fingerprint, int]:
+def run_fingerprint(judge: object, memory: str) -> tuple[Fingerprint, int]:
     """The settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a

@@ -38,12 +38,12 @@ from langchain_judges.runs.run_row import (
     ResultRow,
     RunRow,
     failed_outcome,
-    fingerprint_of,
     judged_row,
     name_of,
     outcome_of,
     outcome_without,
     result_row,
+    run_fingerprint,
     servers_of,
 )
 from langchain_judges.runs.shards import Receipt, Shard
@@ -232,7 +232,7 @@ class RunState:
         memories = {id(each): each for each in memories_of(judge)}.values()
         self._memories = [each.pin() for each in memories]
         version = " ".join(each.snapshot.version for each in self._memories)
-        fingerprint, self._calls_each = fingerprint_of(judge, version)
+        fingerprint, self._calls_each = run_fingerprint(judge, version)
         if self._files.records and "method" not in fingerprint:
             raise OptionError(
                 "results are stored for a judge with metadata that identify it, so that a "

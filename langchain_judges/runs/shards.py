@@ -1,7 +1,7 @@
 """One run over many machines: each writes the results of its shard to its own part.
 
 A row's shard follows from its content, so that every machine reads the same file and needs no
-coordination with the others. `merge` joins the parts into one table.
+coordination with the others. `merge_shards` joins the parts into one table.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
 
 
 class Merged(NamedTuple):
-    """The result of `merge`."""
+    """The result of `merge_shards`."""
 
     rows: int
     judged: int
     parts: int
 
 
-def merge(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Merged:
+def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Merged:
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
     Args:

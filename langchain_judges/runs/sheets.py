@@ -16,7 +16,7 @@ from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.orders import naming_sides
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.runs.run_row import ResultRow, outcome_of
-from langchain_judges.runs.summary import Criteria
+from langchain_judges.runs.summary import CriterionCounts
 
 _LOG = logging.getLogger(__name__)
 # Rows of a group in a Parquet file.
@@ -101,7 +101,7 @@ def encodable(cell: Any) -> Any:
     return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
 
 
-def rounded(cell: object) -> object:
+def rounded_cell(cell: object) -> object:
     """Round a number for people to four digits."""
     return float(f"{cell:.4g}") if isinstance(cell, float) else cell
 
@@ -124,7 +124,7 @@ class TableFile:
         """Open the file in which rows wait."""
         self._path, self._form = path, path.suffix
         self._is_raw = raw or self._form not in _SPREADSHEETS
-        self._altered, self._criteria = 0, Criteria()
+        self._altered, self._criteria = 0, CriterionCounts()
         # Each with whose it is before its name.
         self._columns: dict[str, None] = {}
         self._waiting: Any = TemporaryFile("wb+", dir=path.parent)  # noqa: SIM115 - see `close`
@@ -179,7 +179,7 @@ class TableFile:
         return [
             _cell_text(row.get(key))
             if key.startswith(_OWN)
-            else inert_cell(rounded(_cell_text(row.get(key))))
+            else inert_cell(rounded_cell(_cell_text(row.get(key))))
             for key in names
         ]
 

@@ -155,7 +155,7 @@ class TableForm:
             better, worse = row.pop("chosen"), row.pop("rejected")
             if better is None or worse is None:
                 raise InputError("`chosen` or `rejected` is missing")
-            row |= shuffled(self.seed, row.get("id", str(number)), better, worse)
+            row |= by_coin(self.seed, row.get("id", str(number)), better, worse)
         return row
 
 
@@ -183,7 +183,7 @@ def coin(seed: int, key: str) -> bool:
     return hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
 
 
-def shuffled(
+def by_coin(
     seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """The fields of a pair whose source puts the better text first.
@@ -199,8 +199,8 @@ def shuffled(
     first, second = (worse, better) if swap else (better, worse)
     row: dict[str, Any] = {
         "id": key,
-        "output_a": shown(first),
-        "output_b": shown(second),
+        "output_a": or_no_text(first),
+        "output_b": or_no_text(second),
         "label": "B" if swap else "A",
     }
     if systems is not None:
@@ -208,7 +208,7 @@ def shuffled(
     return row
 
 
-def shown(text: Text) -> Text:
+def or_no_text(text: Text) -> Text:
     """A text as a judge is shown it: an empty one as `NO_TEXT`."""
     return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
@@ -444,7 +444,7 @@ def kind_of_columns(
     return None
 
 
-def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def seen_fields(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields of a row that a judge receives, and those its verdict may follow from.
 
     A memory chooses its examples by id, family and group; a judge that is no graph of this
@@ -488,7 +488,7 @@ class RowReader:
         self._rows = enumerate(records.source.records)
         self._fingerprint = fingerprint
         self._shard = shard
-        self._given, self._keyed = fields_of(judge)
+        self._given, self._keyed = seen_fields(judge)
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()

@@ -17,9 +17,9 @@ from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, out
 from langchain_judges.verdict import decision, is_abstention
 
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
-Line = tuple[str, str, str, str, str]
+CountLine = tuple[str, str, str, str, str]
 # What the cells of a line are.
-HEAD: Line = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
+HEAD: CountLine = ("criterion", "label", "rows", "share or mean", "95 % interval, or why")
 # How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
 
@@ -37,7 +37,7 @@ class _Counts:
     not_judged: Counter[str] = field(default_factory=Counter)
 
 
-class Criteria:
+class CriterionCounts:
     """The verdicts of a run, counted by criterion; of pairs, by who is preferred."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Criteria:
             abstained = "cannot_assess" if is_abstention(outcome) else "unknown"
             counts.not_judged[next(iter(reasons), abstained)] += 1
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[CountLine]:
         """Yield what each criterion came to."""
         # Loaded on use: statistics take longer to load than a short run.
         from langchain_judges.metrics.intervals import mean
@@ -198,7 +198,7 @@ class Summary:
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     others: int = 0
     stages: Counter[str] = field(default_factory=Counter)
-    criteria: Criteria = field(default_factory=Criteria)
+    criteria: CriterionCounts = field(default_factory=CriterionCounts)
     wrote: bool = False
     texts: int = 0
     complete: int = 0
@@ -307,7 +307,7 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
     return [_of_labels(summary) if summary.labels else _of_pairs(summary, systems or "AB")]
 
 
-def is_open(summary: Summary) -> bool:
+def is_unsettled(summary: Summary) -> bool:
     """Whether a run of pairs does not settle which system is better."""
     if summary.wrote or summary.labels or not summary.preferences.total():
         return False

@@ -35,16 +35,16 @@ from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import (
     Script,
     drawn,
+    drawn_value,
     fitting_reply,
     prefers,
     prefers_first,
     scores,
-    value_of,
 )
 from langchain_judges.testing.sent_prompts import (
     ITEM,
     PAIR,
-    WORDS,
+    TEXT_WORDS,
     JudgingPrompts,
     SentPrompts,
     check_places,
@@ -128,7 +128,7 @@ class _Contract(SentPrompts):
         own = set(schema) - {*JudgeOptions.model_fields, *LookupOptions.model_fields}
         for name, part in schema.items():
             choices, effects = part.get("enum", []), set[str]()
-            for value in (*choices, value_of(part, name), part.get("minimum", 0) + 1):
+            for value in (*choices, drawn_value(part, name), part.get("minimum", 0) + 1):
                 try:
                     options, judge = self._made({name: value})
                 except OptionError:
@@ -216,10 +216,10 @@ class _Contract(SentPrompts):
     def sides(self) -> None:
         """Check with a model that prefers one text wherever it stands."""
         for side, other in (("A", "B"), ("B", "A")):
-            verdict, prompts = self.judged(prefers(WORDS[side], WORDS[other]))
+            verdict, prompts = self.judged(prefers(TEXT_WORDS[side], TEXT_WORDS[other]))
             list(map(check_places, prompts))
             shown = "".join(prompts)
-            expect(all(word in shown for word in WORDS.values()), "both texts are shown")
+            expect(all(word in shown for word in TEXT_WORDS.values()), "both texts are shown")
             expect(
                 verdict["preference"] == side,
                 f"a model that prefers text {side} in whatever slot makes the verdict "
@@ -244,12 +244,12 @@ class _Contract(SentPrompts):
         """Check with a model that looks at the place alone."""
         verdict, prompts = self.judged(prefers_first)
         _check_verdict(verdict)
-        if not any(all(word in prompt for word in WORDS.values()) for prompt in prompts):
+        if not any(all(word in prompt for word in TEXT_WORDS.values()) for prompt in prompts):
             return  # Each text is asked about by itself: there is no first slot.
         if len(self.kind(**self.chosen).order_list) == 2:
             preferred, flipped, rule = "tie", True, "where both orders are asked"
         else:
-            a_first = prompts[-1].find(WORDS["A"]) < prompts[-1].find(WORDS["B"])
+            a_first = prompts[-1].find(TEXT_WORDS["A"]) < prompts[-1].find(TEXT_WORDS["B"])
             preferred, flipped, rule = "A" if a_first else "B", None, "of the one order asked"
         got = verdict["preference"]
         expect(got == preferred, f"preferring slot 1 makes {preferred!r} {rule}, not {got!r}")
@@ -415,7 +415,7 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
         return
     expect(verdict["rationale"].strip(), "`rationale` says what decided")
     preferred, why = verdict.get("preference"), verdict["rationale"]
-    sides = {side for side, word in WORDS.items() if word in why}
+    sides = {side for side, word in TEXT_WORDS.items() if word in why}
     its_own = not sides or preferred in sides or (preferred == "tie" and len(sides) == 2)
     expect(its_own, f"`rationale` is of the preferred text {preferred}, not {why!r}")
     score, confidence = verdict["score"], verdict["confidence"]

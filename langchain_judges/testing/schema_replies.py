@@ -45,7 +45,7 @@ def fitting_reply(prompt: str | ServerCall) -> str:
         return _reply(prompt, prompt, Leaning())
     if prompt.schema is None:
         return fitting_reply(prompt.prompt)
-    return json.dumps(value_of(prompt.schema, prompt.prompt))
+    return json.dumps(drawn_value(prompt.schema, prompt.prompt))
 
 
 def drawn(salt: int, *, full: bool = False) -> Script:
@@ -86,7 +86,7 @@ def scores(*, high: bool) -> Script:
     return lambda prompt: _reply(prompt, prompt, Leaning(high=high))
 
 
-def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None) -> Any:
+def drawn_value(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None) -> Any:
     """A value that fits a schema.
 
     Args:
@@ -103,7 +103,7 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
             return choices[-1 if leaning.high else 0]
         return choices[draw % len(choices)]
     if parts := schema.get("anyOf"):
-        return value_of(parts[0], key, leaning)
+        return drawn_value(parts[0], key, leaning)
     kind = schema.get("type")
     if kind == "object":
         return _object(schema.get("properties", {}), key, leaning)
@@ -111,7 +111,7 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
         most = schema.get("maxItems", 2)
         size = max(schema.get("minItems", 0), most if leaning.full else min(most, 2))
         parts = schema.get("prefixItems") or [schema.get("items", {})] * size
-        return [value_of(part, f"{key}{n}", leaning) for n, part in enumerate(parts)]
+        return [drawn_value(part, f"{key}{n}", leaning) for n, part in enumerate(parts)]
     if kind == "boolean":
         return draw % 2 == 0 if leaning.high is None else leaning.high
     if kind in ("integer", "number"):
@@ -123,7 +123,7 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
 
 
 def _reply(prompt: str, key: str, leaning: Leaning) -> str:
-    return json.dumps(value_of(json.loads(prompt.rpartition("\n")[2]), key, leaning))
+    return json.dumps(drawn_value(json.loads(prompt.rpartition("\n")[2]), key, leaning))
 
 
 def _object(
@@ -136,7 +136,7 @@ def _object(
             values[name] = leaning.words[_SLOTS.index(slot)]
         else:
             own = Leaning(high=slot == leaning.slot) if slot else leaning
-            values[name] = value_of(part, key + name, own)
+            values[name] = drawn_value(part, key + name, own)
     return values
 
 

@@ -37,7 +37,7 @@ ITEM = {
     "expected": "The north gate.",
 }
 # By these words the fakes know the texts of the pair.
-WORDS = {"A": "six hours of light", "B": "Hope for the best"}
+TEXT_WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 _LESSON = "A remembered answer about tulips."
 _INSTRUCTIONS = "Write for gardeners of the coast."
 _REFERENCE_ANSWER = "A south window and little water."
@@ -70,7 +70,7 @@ class SentPrompts:
         self.kind, self.build = kind, build
         self.pairs = kind.takes == "pair"
         self.row = dict(PAIR if self.pairs else ITEM)
-        a, b = WORDS.values()
+        a, b = TEXT_WORDS.values()
         self.decided = (prefers(a, b), prefers(b, a))
         if not self.pairs:
             self.decided = (scores(high=True), scores(high=False))
@@ -168,13 +168,13 @@ class SentPrompts:
 
 def remark_places(prompt: str) -> list[int]:
     """The places of the first remarks on each text, as `prefers` ends them."""
-    places = (prompt.find(word.upper()) for word in WORDS.values())
+    places = (prompt.find(word.upper()) for word in TEXT_WORDS.values())
     return [place for place in places if place >= 0]
 
 
 def check_places(prompt: str) -> None:
     """Check that remarks on two texts stand in a prompt in the order of the texts."""
-    texts, remarks = [prompt.find(word) for word in WORDS.values()], remark_places(prompt)
+    texts, remarks = [prompt.find(word) for word in TEXT_WORDS.values()], remark_places(prompt)
     if min(texts) >= 0 and len(remarks) == 2:
         same = (texts[0] < texts[1]) == (remarks[0] < remarks[1])
         expect(same, f"remarks on the texts stand in the order of the texts, unlike: {prompt}")

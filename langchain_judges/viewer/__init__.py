@@ -74,11 +74,11 @@ def view(
     with needs("viewer", "The page"):
         from langchain_judges.viewer.app import Page, Server, export
         from langchain_judges.viewer.desks import open_labels
-        from langchain_judges.viewer.items import of_run, read
+        from langchain_judges.viewer.items import of_run, read_collection
 
     paths = [run] if isinstance(run, str | PathLike) else run
     are_paths = isinstance(paths, list) and all(isinstance(p, str | PathLike) for p in paths)
-    found = read(map(Path, paths)) if are_paths and paths else of_run(run, rows)  # type: ignore[call-overload]  # as checked
+    found = read_collection(map(Path, paths)) if are_paths and paths else of_run(run, rows)  # type: ignore[call-overload]  # as checked
     if out is None:
         return View(export(Page(found)))
     desk = open_labels(found, Path(out), labels, criteria)

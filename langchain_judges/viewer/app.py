@@ -143,7 +143,7 @@ def export(page: Page) -> str:
         for place, row in enumerate(page.found.rows)
     ]
     page = Page(page.found)
-    return render.page({**page.config(), "whole": True}, rows, **page.titles())
+    return render.rows_page({**page.config(), "whole": True}, rows, **page.titles())
 
 
 def create_app(page: Page, token: str) -> ASGIApp:
@@ -169,7 +169,7 @@ def create_app(page: Page, token: str) -> ASGIApp:
 
     async def shell(request: Request) -> Response:
         config = {**page.config(), "token": token}
-        return HTMLResponse(render.page(config, token=token, **page.titles()))
+        return HTMLResponse(render.rows_page(config, token=token, **page.titles()))
 
     async def row(request: Request) -> Response:
         place, query = request.path_params["place"], request.query_params

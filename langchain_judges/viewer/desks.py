@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.report import labelling
-from langchain_judges.report.labelling import Answer, AnswerFile, LabelFile, Questionnaire
+from langchain_judges.report.labelling import AnswerFile, LabelAnswer, LabelFile, Questionnaire
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.viewer.items import Cells, Collection
 
@@ -38,7 +38,7 @@ class LabelDesk:
     @cached_property
     def places(self) -> dict[str, int]:
         """Position of each row, by its identity."""
-        return {labelling.mark_of(row): place for place, row in enumerate(self.found.rows)}
+        return {labelling.row_identity(row): place for place, row in enumerate(self.found.rows)}
 
     def doubts(self) -> list[str]:
         """Doubt about each row; empty for a row that has a label."""
@@ -129,7 +129,7 @@ class LabelDesk:
         if self.is_told(place, by) and not self.is_done(place, by):
             self.file.keep(row, {**self.file.said(row, by), "opened": True})
 
-    def people(self, place: int) -> Sequence[Answer]:
+    def people(self, place: int) -> Sequence[LabelAnswer]:
         """Answer of each person on a row."""
         return self.file.people(self.found.rows[place])
 
@@ -185,13 +185,13 @@ class ProposalDesk:
         self.file = file
         self.notes = {id: each.get("note", "") for id, each in file.answers.items()}
         self.modes = [str(mode["name"]) for mode in request["modes"]]
-        self.choices: dict[str, Answer] = {
+        self.choices: dict[str, LabelAnswer] = {
             key: {"answer": word} for key, (word, _) in _DECISIONS.items()
         }
         for key, label in labelling.keys_of(request["labels"]).items():
             self.choices[key] = {"answer": "label", "label": label}
         # Decisions, each with what was decided before it; those of an earlier hour too.
-        self.before: list[tuple[int, Answer | None]] = [
+        self.before: list[tuple[int, LabelAnswer | None]] = [
             (place, None) for place in self.touched()
         ]
 
@@ -211,7 +211,7 @@ class ProposalDesk:
         }
         return [{"name": "", "keys": words | labels}]
 
-    def _answer(self, place: int) -> Answer:
+    def _answer(self, place: int) -> LabelAnswer:
         id = str(self.proposals[place]["id"])
         return self.file.answers.get(id) or {"id": id, "note": self.notes.get(id, "")}
 
@@ -285,7 +285,7 @@ class ProposalDesk:
     def open(self, place: int, by: str) -> None:
         """Nothing is hidden."""
 
-    def people(self, place: int) -> Sequence[Answer]:
+    def people(self, place: int) -> Sequence[LabelAnswer]:
         """Decisions show in the keys."""
         return []
 

@@ -14,7 +14,7 @@ from langchain_judges.errors import InputError, OutputError
 from langchain_judges.report.evidence import TextTable
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, judges_of
 from langchain_judges.report.joined_rows import read_verdicts as read_run
-from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, mark_of
+from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, row_identity
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
@@ -107,7 +107,7 @@ class Collection:
         }
 
 
-def read(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
+def read_collection(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
     """Read rows, results, reports, audits and comparisons; a folder is read whole.
 
     Raises:
@@ -139,7 +139,7 @@ def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Co
     """Match runs with the rows that they judged; without rows, with what the run kept."""
     by_mark: dict[str, Cells] = {}
     for row in found.rows:  # a later file may know more of a row
-        by_mark[mark_of(row)] = {**by_mark.get(mark_of(row), {}), **row}
+        by_mark[row_identity(row)] = {**by_mark.get(row_identity(row), {}), **row}
     found.rows = list(by_mark.values())
     if not found.rows:
         for name, run in runs.items():

@@ -52,7 +52,7 @@ def visible(text: object) -> str:
     return _UNSEEN.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", plain)
 
 
-def markdown(text: object) -> Markup:
+def rendered_markdown(text: object) -> Markup:
     """Markdown as HTML without links, images and markup of its own."""
     seen = visible(text)
     if len(seen) > _LONGEST:
@@ -71,7 +71,7 @@ def _indented(state: StateInline, silent: bool) -> bool:
 
 
 def _address(_: RendererHTML, tokens: Sequence[Token], place: int, *__: object) -> str:
-    """What a link or an image points to, to read: nothing is fetched or followed."""
+    """Address of a link or an image, to read: nothing is fetched or followed."""
     token = next(each for each in tokens[place::-1] if each.type in ("image", "link_open"))
     words = f"image {token.content}" if token.type == "image" else ""
     where = token.attrs.get("src", token.attrs.get("href"))
@@ -99,7 +99,7 @@ _MARKDOWN.add_render_rule("td_open", _aligned)
 def _environment() -> Environment:
     environment = templates_of("langchain_judges.viewer")
     environment.policies["json.dumps_kwargs"] = {"default": str}
-    environment.filters |= {"md": markdown, "visible": visible}
+    environment.filters |= {"md": rendered_markdown, "visible": visible}
     return environment
 
 
@@ -304,7 +304,7 @@ def _people(row: Cells, answers: Sequence[Cells], order: str) -> list[tuple[str,
     return told
 
 
-def page(
+def rows_page(
     config: Mapping[str, object],
     rows: Sequence[tuple[str, str]] | None = None,
     **values: object,

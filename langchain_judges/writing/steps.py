@@ -82,7 +82,7 @@ class Topic(BaseModel):
 
 
 @cache
-def split_shape(groups: int, concepts: int) -> type[BaseModel]:
+def groups_shape(groups: int, concepts: int) -> type[BaseModel]:
     """The shape of a division into `groups` groups: a topic, then each group.
 
     What stands in the groups is not checked here: the division is corrected afterwards.
@@ -110,7 +110,7 @@ RESULTS = (
 SCHEMA = StateSchema(WriteState, RESULTS, WritingTask)
 # Characters of a text by a local model, whose strings are kept short elsewhere. Even if each is
 # a token of its own, as where it repeats itself, the reply is not cut.
-LONGEST_TEXT = 360
+LONGEST_DRAFT = 360
 
 
 class WriterOptions(Worded):
@@ -154,7 +154,7 @@ class Writer(Generic[Own]):
         context = JudgeContext.of(options, model, SCHEMA)
         for adapter in context.adapters.values():
             if adapter.text_limit:
-                adapter.text_limit = LONGEST_TEXT
+                adapter.text_limit = LONGEST_DRAFT
         return cls(options, context)
 
     def start(self, state: WriteState, account: Account) -> Update:

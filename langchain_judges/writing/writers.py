@@ -28,8 +28,8 @@ from langchain_judges.writing.steps import (
     Writer,
     WriterOptions,
     WriteState,
+    groups_shape,
     pick_shape,
-    split_shape,
 )
 
 Groups = list[list[str]]
@@ -170,7 +170,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
         material = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
-        reply = await self.ask("split", split_shape(groups, len(concepts)), material, account)
+        reply = await self.ask("split", groups_shape(groups, len(concepts)), material, account)
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.runs.shards import merge
+from langchain_judges.runs.shards import merge_shards
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 from tests.attacks.killed_run import ROWS
 from tests.judges import answer_call
@@ -210,7 +210,7 @@ def _decided(case: Case, folder: Path) -> Any:
         return json.loads((folder / "audit.json").read_text())
     out = folder / "out.jsonl"
     if case.way == "shards":
-        merge(folder / "out", out)
+        merge_shards(folder / "out", out)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len({row["id"] for row in rows}) == len(rows) == ROWS
     return {row["id"]: _verdict(row) for row in rows}

@@ -32,7 +32,7 @@ from langchain_judges.methods.allure.state import (
 )
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.checks import expected_answers
-from langchain_judges.rows.texts import judged, with_source
+from langchain_judges.rows.texts import readable, with_source
 from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
@@ -183,7 +183,7 @@ class Admission:
     def _may_rise(self, state: AuditState) -> bool:
         """Whether the round has trials left, and dev mistakes enough to show a gain."""
         spent = sum(trial["round"] == state["round"] for trial in state["trials"])
-        cases = held_out.cases_of(state["dev"], state["dev_verdicts"], self.labels)
+        cases = held_out.labelled_cases(state["dev"], state["dev_verdicts"], self.labels)
         wrong = {group for group, truth, label in cases if truth != label}
         return spent < TRIALS and 0.5 ** len(wrong) <= self._limit(state)
 
@@ -221,25 +221,25 @@ class Admission:
         wavers, every other example would do harm else.
         """
         items = [item for item in state["dev"] if item["id"] in without]
-        shown = held_out.cases_of(items, trial.verdicts, self.labels)
-        left_out = held_out.cases_of(items, without, self.labels)
+        shown = held_out.labelled_cases(items, trial.verdicts, self.labels)
+        left_out = held_out.labelled_cases(items, without, self.labels)
         better, worse = held_out.changes(shown, left_out)
         chance = held_out.chance_of_rise(shown, left_out)
         return better > 0 and (not worse or chance <= self.options.risk)
 
     def _result(self, trial: Trial, state: AuditState) -> AdmissionTrial:
         dev, old = state["dev"], state["dev_verdicts"]
-        before = held_out.cases_of(dev, old, self.labels)
-        after = held_out.cases_of(dev, {**old, **trial.verdicts}, self.labels)
+        before = held_out.labelled_cases(dev, old, self.labels)
+        after = held_out.labelled_cases(dev, {**old, **trial.verdicts}, self.labels)
         chance, limit = held_out.chance_of_rise(before, after), self._limit(state)
         return {
             "round": state["round"],
             "examples": [],
             "sources": [example["source"] for example in trial.batch],
-            "before": held_out.balanced_accuracy(before),
-            "after": held_out.balanced_accuracy(after),
-            "accuracy_before": held_out.accuracy(before),
-            "accuracy_after": held_out.accuracy(after),
+            "before": held_out.balanced_share(before),
+            "after": held_out.balanced_share(after),
+            "accuracy_before": held_out.share_right(before),
+            "accuracy_after": held_out.share_right(after),
             "chance": chance,
             "limit": limit,
             "admitted": not held_out.fell(before, after) and chance <= limit,
@@ -312,7 +312,7 @@ def example_of(
     return {
         "family": item.get("family"),
         "input": with_source(item["input"], item.get("source")),
-        "output": judged(item["output"]),
+        "output": readable(item["output"]),
         "expected": answers[0] if len(answers) == 1 else answers or None,
         "wrong": decision["wrong"],
         "corrected": decision["label"],

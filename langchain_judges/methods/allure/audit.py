@@ -38,11 +38,11 @@ from langchain_judges.methods.allure.auditors import (
     standard_of,
 )
 from langchain_judges.methods.allure.held_out import (
-    cases_of,
     gain_of,
     held_out,
     identified,
-    measure,
+    labelled_cases,
+    worth_of,
 )
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.label_checks import (
@@ -372,7 +372,7 @@ class Loop:
         last = {**last, "usage": add_usage([last["usage"], *usages])}
         verdicts = {**state["test_before"], **state["test_verdicts"]}
         before, after = (
-            cases_of(state["test"], each, self.labels)
+            labelled_cases(state["test"], each, self.labels)
             for each in (state["test_before"], verdicts)
         )
         return {
@@ -383,9 +383,9 @@ class Loop:
 
     def measured(
         self, items: Sequence[Item], verdicts: states.VerdictsById
-    ) -> states.Measured | None:
+    ) -> states.JudgeWorth | None:
         """The worth of the judge on items with their true label; None without one."""
-        return measure(cases_of(items, verdicts, self.labels)) if items else None
+        return worth_of(labelled_cases(items, verdicts, self.labels)) if items else None
 
     def summary(self, state: states.AuditState) -> states.Round:
         """The result of the round that ends."""

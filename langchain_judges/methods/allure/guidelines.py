@@ -31,7 +31,7 @@ from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.label_checks import require_labels
 from langchain_judges.methods.allure.prompts import PROMPTS, WORDS
-from langchain_judges.methods.allure.state import AuditItem, Measured
+from langchain_judges.methods.allure.state import AuditItem, JudgeWorth
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
@@ -55,8 +55,8 @@ class Guidelines(TypedDict):
     """
 
     guidelines: str
-    before: Measured | None
-    after: Measured | None
+    before: JudgeWorth | None
+    after: JudgeWorth | None
     chance: float | None
     admitted: bool
     failures: list[Failure]
@@ -131,8 +131,8 @@ async def _drawn(
     chance, verdicts = held_out.chance_of_rise(before, after), [*earlier, *later]
     return {
         "guidelines": text,
-        "before": held_out.measure(before),
-        "after": held_out.measure(after),
+        "before": held_out.worth_of(before),
+        "after": held_out.worth_of(after),
         "chance": chance,
         "admitted": not held_out.fell(before, after) and chance <= RISK,
         "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
@@ -199,4 +199,4 @@ async def _judged(
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
-    return held_out.cases_of(items, verdicts, labels), list(verdicts.values())
+    return held_out.labelled_cases(items, verdicts, labels), list(verdicts.values())

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import nearest, require_labels
-from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, Measured
+from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, JudgeWorth
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import group_by_task
@@ -96,7 +96,7 @@ def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
     return [{**item, "group": root(task)} for item, task in zip(items, tasks, strict=True)]
 
 
-def cases_of(
+def labelled_cases(
     items: Sequence[Mapping[str, Any]],
     verdicts: Mapping[str, LabelVerdict],
     labels: Sequence[Label] = (0, 1),
@@ -114,19 +114,19 @@ def cases_of(
     ]
 
 
-def balanced_accuracy(cases: Sequence[Case]) -> float:
+def balanced_share(cases: Sequence[Case]) -> float:
     """The mean recall of the true labels that occur; NaN without cases."""
     of_label = [[c for c in cases if c[1] == truth] for truth in {c[1] for c in cases}]
-    return fmean(map(accuracy, of_label)) if of_label else math.nan
+    return fmean(map(share_right, of_label)) if of_label else math.nan
 
 
-def accuracy(cases: Sequence[Case]) -> float:
+def share_right(cases: Sequence[Case]) -> float:
     """The share of cases with the right label; NaN without cases."""
     right = [truth == label for _, truth, label in cases]
     return sum(right) / len(right) if right else float("nan")
 
 
-def measure(cases: Sequence[Case]) -> Measured:
+def worth_of(cases: Sequence[Case]) -> JudgeWorth:
     """Accuracy of a judge on some cases, and the baseline's."""
     # Loaded on use, because the metrics load scipy.
     from langchain_judges.metrics import rate
@@ -137,17 +137,17 @@ def measure(cases: Sequence[Case]) -> Measured:
     return {
         "n": len(cases),
         "not_judged": sum(label is None for *_, label in cases),
-        "accuracy": accuracy(cases),
+        "accuracy": share_right(cases),
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
         "majority": frequent[0][1] / len(cases),
-        "balanced_accuracy": balanced_accuracy(cases),
+        "balanced_accuracy": balanced_share(cases),
     }
 
 
 def fell(before: Sequence[Case], after: Sequence[Case]) -> bool:
     """Whether accuracy or balanced accuracy is lower after than before."""
-    return any(of(after) < of(before) - ROUNDING for of in (accuracy, balanced_accuracy))
+    return any(of(after) < of(before) - ROUNDING for of in (share_right, balanced_share))
 
 
 def changes(before: Sequence[Case], after: Sequence[Case]) -> tuple[int, int]:
@@ -195,7 +195,7 @@ def gain_of(before: Sequence[Case], after: Sequence[Case]) -> Gain:
         return gain
     (old, clusters), (new, _) = _hits(before), _hits(after)
     change = paired_difference(new, old, groups=clusters)
-    gain |= {"before": measure(before), "after": measure(after), "gain": float(change)}
+    gain |= {"before": worth_of(before), "after": worth_of(after), "gain": float(change)}
     if change.interval:
         gain |= {"low": change.interval.low, "high": change.interval.high}
     return {**gain, "problem": ""}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.checks import expected_answers
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import readable
 from langchain_judges.verdict import Label
 
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
@@ -38,7 +38,7 @@ def last_number(text: str) -> float | None:
     return float(numbers[-1].replace(",", "")) if numbers else None
 
 
-def compiled(expression: str) -> re.Pattern[str]:
+def pattern_of(expression: str) -> re.Pattern[str]:
     """A regular expression that overlooks case.
 
     Raises:
@@ -168,7 +168,7 @@ def by_right(
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         right = is_right(item)
-        return None if right is None else doubt_of(right, label, labels, why)
+        return None if right is None else label_doubt(right, label, labels, why)
 
     return Check(name, rule, needs)
 
@@ -180,14 +180,14 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
         None where there is no expected answer, or the match says nothing of any of them.
     """
     answers = expected_answers(item)
-    response = judged(item.get("output") or "")
+    response = readable(item.get("output") or "")
     results = [match(response, answer) for answer in answers]
     if any(results):
         return True
     return False if False in results else None
 
 
-def doubt_of(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
+def label_doubt(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
     """The doubt in a label that is not the best for a right response, or the worst.
 
     Args:
@@ -253,10 +253,10 @@ def pattern(expression: str | None = None) -> Check:
         OptionError: The expression cannot be compiled.
     """
     if expression is None:
-        return by_match("pattern", lambda text, answer: bool(compiled(answer).search(text)))
-    regex = compiled(expression)
+        return by_match("pattern", lambda text, answer: bool(pattern_of(answer).search(text)))
+    regex = pattern_of(expression)
     why = f"the response {{}} {expression!r}"
-    return by_right("pattern", lambda item: bool(regex.search(judged(item["output"]))), why)
+    return by_right("pattern", lambda item: bool(regex.search(readable(item["output"]))), why)
 
 
 def annotated(
@@ -337,7 +337,7 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
         if result is None or isinstance(result, Doubt):
             return result
         if isinstance(result, bool):
-            return doubt_of(result, label, labels, f"the response {{}} what {name} wants")
+            return label_doubt(result, label, labels, f"the response {{}} what {name} wants")
         return None if result == label else Doubt(result, f"{name} says {result}")
 
     return Check(name, rule)

@@ -214,7 +214,7 @@ Stopped = Literal["max_rounds", "nothing_new"]
 VerdictsById = dict[str, LabelVerdict]
 
 
-class Measured(TypedDict):
+class JudgeWorth(TypedDict):
     """The worth of a judge on labelled items; rates are in [0, 1].
 
     Attributes:
@@ -242,8 +242,8 @@ class Gain(TypedDict):
         problem: Why nothing could be measured; empty where it was.
     """
 
-    before: Measured | None
-    after: Measured | None
+    before: JudgeWorth | None
+    after: JudgeWorth | None
     gain: float | None
     low: float | None
     high: float | None
@@ -278,9 +278,9 @@ class Round(TypedDict):
     waiting: int
     memory_version: str
     memory_size: int
-    pool: Measured | None
-    dev_before: Measured | None
-    dev: Measured | None
+    pool: JudgeWorth | None
+    dev_before: JudgeWorth | None
+    dev: JudgeWorth | None
     usage: Usage
 
 
@@ -371,7 +371,7 @@ class AuditState(AuditInput, total=False):
     test_before: VerdictsById
     test_verdicts: VerdictsById
     doubts: dict[str, PlainDoubt]
-    dev_before: Measured | None
+    dev_before: JudgeWorth | None
     proposals: list[AuditProposal]
     decisions: list[AuditDecision]
     queue: list[list[AuditedExample]]

@@ -170,7 +170,7 @@ class BaselineSteps(PairSteps):
             **self.prompt_variables(pair, order),
             **self._task(pair),
             "examples": self.shots,
-            "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
+            "aspects": texts.BY_ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(lines),
             **scale_words(self.form.scale),
             "reply": reply.format(each=" on each criterion" if plan else ""),

@@ -14,7 +14,7 @@ EXPLAINED = "Score response 1, then response 2{each}, then explain in a few sent
 EXPLAINED_FIRST = "Explain in a few sentences, then score response 1, then response 2{each}."
 
 # Added to DIRECT where there are aspects.
-ASPECTS = " Compare them by these aspects: {aspects}."
+BY_ASPECTS = " Compare them by these aspects: {aspects}."
 
 
 def render_shots(shots: Sequence[WorkedExample], *, steps: bool) -> str:

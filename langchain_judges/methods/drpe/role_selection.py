@@ -28,7 +28,7 @@ from langchain_judges.methods.drpe.roles import (
     kmeans_medoids,
 )
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
-from langchain_judges.methods.tasks import Task, choose_task, is_open
+from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import shown, shown_task
@@ -143,7 +143,7 @@ class RoleSteps(PairSteps):
 
         Where nobody says what the texts are, the model that reads the request does.
         """
-        open_task = self.panel.context == "article" and is_open(self.options.task, pair)
+        open_task = self.panel.context == "article" and is_unsaid(self.options.task, pair)
         variables = {
             "fence_text": fence(text),
             "text": text,

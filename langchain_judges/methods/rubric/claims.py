@@ -123,7 +123,7 @@ class ClaimSteps(RubricSteps):
             "texts": texts,
             "most": MOST_CLAIMS,
         }
-        question = self.context.question("split", split_shape(self._compares(item)))
+        question = self.context.question("split", claims_shape(self._compares(item)))
         instructions = instructions_block(self.options.instructions)
         reply = await ask(question, {**variables, "instructions": instructions}, account)
         if reply.data is None:
@@ -218,7 +218,7 @@ class ClaimSteps(RubricSteps):
 
 
 @cache
-def split_shape(compares: bool) -> type[BaseModel]:
+def claims_shape(compares: bool) -> type[BaseModel]:
     """The shape of the claims of the response, and of the expected answer if asked."""
     claims = Annotated[list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS})]
     sides = [side.field for side in _SIDES.values()]

@@ -93,7 +93,7 @@ class LabelOptions(LookupOptions):
 
     @property
     def needed(self) -> rubrics.Needs:
-        """What a row must have, by the rubric or by the caller."""
+        """The parts that a row must have, by the rubric or by the caller."""
         return (*self.own_rubric.needs, *self.needs) if self.own_rubric else self.needs
 
     @property

@@ -21,7 +21,7 @@ from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
 from langchain_judges.rows.fences import digest, fence
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Pair
 
 
@@ -115,7 +115,7 @@ class SC2Steps(PairSteps):
             return {"table": None}
         pair, mode = pair_of(state), self.options.inference
         seed = f"{self._chance(pair)}:"
-        contenders = tally.shuffled(tables, seed)
+        contenders = tally.seeded_order(tables, seed)
         bracket: list[replies.TableMatch] = []
         number = 0
         while len(contenders) > 1:
@@ -258,7 +258,7 @@ class SC2Steps(PairSteps):
 
     def _chance(self, pair: Pair) -> str:
         """The seed of coins: that of the judge and the pair, whichever text is A."""
-        sides = judged(pair["output_a"]), judged(pair["output_b"])
+        sides = readable(pair["output_a"]), readable(pair["output_b"])
         return f"{self.options.seed}:{digest(transcript(pair['input']), *sides)[:10]}"
 
     def _worked(self, tables: bool) -> str:

@@ -31,7 +31,7 @@ from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows.checks import check_pair, check_text
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Failure, add_usage
 
 # Phrases that are merged: the most frequent of those that were found.
@@ -80,7 +80,7 @@ def _passages(text: TextLike) -> list[Passage]:
     pair = plain_row(text)
     check_pair(pair)
     request = transcript(pair["input"])
-    return [Passage(request, judged(pair[side])) for side in ("output_a", "output_b")]
+    return [Passage(request, readable(pair[side])) for side in ("output_a", "output_b")]
 
 
 def corpus_hash(corpus: Sequence[Passage]) -> str:

@@ -66,7 +66,7 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
                 "only_b": naming_slots(second, order),
             }
         )
-    return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
+    return as_table(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
 def _table_cell(value: object) -> str:
@@ -89,10 +89,10 @@ def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A",
         raise InputError("there is no table: SC² compared the texts without one")
     heads = ("Aspect", "In both", *(f"Only in {clean(name)}" for name in names))
     rows = [{key: clean(cell) for key, cell in row.items()} for row in table["rows"]]
-    return markdown(rows, heads)
+    return as_table(rows, heads)
 
 
-def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
+def as_table(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
     """The rows as a Markdown table; no cell can break out of its place."""
     cells = [[row[name] or NOTHING for name in ("aspect", *_CELLS)] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]

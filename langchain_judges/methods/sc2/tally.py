@@ -50,7 +50,7 @@ def survivors(
     return [max(contenders, key=winners.count)] if mode == "exact" else winners
 
 
-def shuffled(entrants: Iterable[int], seed: str) -> list[int]:
+def seeded_order(entrants: Iterable[int], seed: str) -> list[int]:
     """Tables in an order that depends on the seed alone."""
     order = sorted(entrants)
     seeded(seed, "shuffle").shuffle(order)
