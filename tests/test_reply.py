@@ -58,6 +58,52 @@ def test_an_unusable_reply_is_told_apart_from_a_score(text, reason, detail):
     assert re.search(detail, problem.detail)
 
 
+OTHER = GOOD.replace("4", "1")
+ANSWER = {"type": "text", "text": GOOD}
+THOUGHT_BLOCKS = {
+    "Anthropic": {"type": "thinking", "thinking": OTHER, "signature": "s"},
+    "Anthropic, redacted": {"type": "redacted_thinking", "data": "x"},
+    "Bedrock": {"type": "reasoning_content", "reasoning_content": {"text": OTHER}},
+    "Mistral": {"type": "thinking", "thinking": [{"type": "text", "text": OTHER}]},
+    "OpenAI": {"type": "reasoning", "summary": [{"type": "summary_text", "text": OTHER}]},
+    "LangChain": {"type": "reasoning", "reasoning": OTHER},
+    "other clients": {"type": "reasoning", "text": OTHER},
+    "a search": {"type": "web_search_call", "id": "1", "status": "completed"},
+    "a tool of a server": {"type": "server_tool_call", "name": "s", "args": {}, "id": "1"},
+    "its result": {"type": "web_search_tool_result", "content": [], "tool_use_id": "1"},
+    "code": {"type": "executable_code", "executable_code": "print(1)"},
+    "what it prints": {"type": "code_execution_result", "code_execution_result": OTHER},
+    "a signature": {"type": "function_call_signature", "signature": "s"},
+}
+
+
+@for_each("block", THOUGHT_BLOCKS.values(), ids=THOUGHT_BLOCKS)
+def test_blocks_that_are_no_answer_change_none_and_are_none(block):
+    for answer in (ANSWER, GOOD, {**ANSWER, "annotations": [], "id": "m"}):
+        assert read(AIMessage([block, answer]), SCORES, None, None) == (VALUE, None)
+    assert read(AIMessage([block]), SCORES, None, None)[0] is None
+
+
+CALL = {"name": "T", "id": "1"}
+OTHER_BLOCKS = {
+    "Anthropic": {"type": "tool_use", "input": VALUE, **CALL},
+    "OpenAI": {"type": "function_call", "arguments": GOOD, **CALL},
+    "OpenAI, words": {"type": "output_text", "text": OTHER},
+    "OpenAI, refusal": {"type": "refusal", "refusal": "No."},
+    "Bedrock": {"text": OTHER},
+    "LangChain": {"type": "tool_call", "args": VALUE, **CALL},
+    "LangChain, a text": {"type": "text-plain", "text": OTHER},
+    "a second text": {"type": "text", "text": OTHER},
+    "words of whatever type": {"type": "correction", "text": "No, the other one."},
+}
+
+
+@for_each("block", OTHER_BLOCKS.values(), ids=OTHER_BLOCKS)
+def test_a_block_with_words_or_a_call_beside_an_answer_makes_it_none(block):
+    for content in ([ANSWER, block], [block, ANSWER], [GOOD, block]):
+        assert read(AIMessage(content), SCORES, None, "T")[0] is None
+
+
 def test_the_schema_is_flat_closed_and_in_the_order_of_the_paper():
     schema = json_schema(SCORES)
     assert list(schema["properties"]) == ["score_1", "score_2", "explanation"]

@@ -54,6 +54,8 @@ _WHOLE = {
 _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
+# Blocks whose text is no part of an answer.
+_THOUGHTS = re.compile("thinking|reasoning")
 # Characters of a reply that are read; no shape has room for so many.
 _MOST_CHARACTERS = 100_000
 _OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error"}
@@ -101,6 +103,8 @@ def read(
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     if _written_calls(message) > len(calls):
         return _unread("a call of a tool that is not among the calls of the reply")
+    if kind := _unread_words(message):
+        return _unread(f"words in a block of the type {kind[:80]}")
     if not calls and is_blank(text):
         return None, Problem("empty", "the reply is empty")
     start = answer_start(text, material)
@@ -113,10 +117,20 @@ def read(
     return _read_answer(answer, shape, parse)
 
 
+def _blocks(message: AIMessage) -> list[dict[str, Any]]:
+    content = message.content if isinstance(message.content, list) else []
+    return [each for each in content if isinstance(each, dict)]
+
+
+def _unread_words(message: AIMessage) -> str:
+    """The type of a block whose words `message.text` leaves out; empty: there is none."""
+    kinds = (str(each.get("type")) for each in _blocks(message) if each.get("text"))
+    return next((kind for kind in kinds if kind != "text" and not _THOUGHTS.search(kind)), "")
+
+
 def _written_calls(message: AIMessage) -> int:
     """The number of calls that a provider has written; its client may have read fewer."""
-    blocks = message.content if isinstance(message.content, list) else []
-    in_blocks = sum(isinstance(each, dict) and each.get("type") in _CALLS for each in blocks)
+    in_blocks = sum(each.get("type") in _CALLS for each in _blocks(message))
     raw = message.additional_kwargs.get("tool_calls")
     in_raw = len(raw) if isinstance(raw, list) else 0
     return max(in_blocks, in_raw, bool(message.additional_kwargs.get("function_call")))
@@ -172,9 +186,7 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
 def _unfinished_reason(message: AIMessage) -> Problem | None:
     """The reason why a reply is not whole, if its provider says so."""
     # The Responses API puts a refusal among the blocks of a content.
-    blocks = message.content if isinstance(message.content, list) else []
-    parts = [message.additional_kwargs, *(each for each in blocks if isinstance(each, dict))]
-    for part in parts:
+    for part in [message.additional_kwargs, *_blocks(message)]:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
