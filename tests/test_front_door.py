@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -322,9 +323,14 @@ def written(row, path):
     return path
 
 
+shared_judge = cache(judge_and_model)
+
+
 def asked(path, row, folder, rubric="Is it right?", needs=()):
-    """The model that was asked about a row which came by a path."""
-    judge, model = judge_and_model(rubric, needs=needs)
+    """The model that was asked about a row which came by a path, and about no other row."""
+    judge, model = shared_judge(rubric, needs=needs)
+    model.prompts.clear()
+    model.messages.clear()
     if path == "invoke":
         judge.invoke(row)
     elif path == "evaluator":
@@ -369,7 +375,7 @@ def asked(path, row, folder, rubric="Is it right?", needs=()):
 
 def sent(path, row, folder):
     """The prompts for a row that comes by a path."""
-    return asked(path, row, folder).prompts
+    return [*asked(path, row, folder).prompts]
 
 
 async def entered(entry, running):
@@ -380,6 +386,11 @@ SPEC = {"method": "rubric", "model": {"name": "local"}, "options": {"rubric": "I
 PATHS = ["rows", "frame", "evaluator", "example", "prepare", "assert_judged", "graph"]
 # Where the task and the answer are an agent's own messages.
 IN_AGENTS = ["middleware"]
+
+
+@cache
+def sent_directly(field, name):
+    return sent("invoke", {**ITEM, field: VALUES[name][0]}, None)
 
 
 @for_each("path", [*PATHS, *IN_AGENTS, *FILES, *(f"command{ending}" for ending in FILES)])
@@ -401,7 +412,7 @@ def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_pa
             text = "[1]\nKyiv\n\n[2]\nOslo"
         [prompt] = sent(path, row, tmp_path)
         assert f">{text}</" in prompt or f">\n{text}\n</" in prompt, (name, prompt)
-        assert [prompt] == sent("invoke", row, tmp_path), name
+        assert [prompt] == sent_directly(field, name), name
 
 
 @for_each("path", ["invoke", *PATHS, *IN_AGENTS])
@@ -636,10 +647,16 @@ BY_RUNS = ["comparative", "called"]
 PAIR_PATHS = ["rows", "frame", ".jsonl", "prepare", "against the reference", "in an agent"]
 
 
+@cache
+def shared_for_kyiv():
+    model = for_kyiv()
+    return create_relative_judge(model), model
+
+
 def asked_of_pair(path, row, folder):
     """What a judge of pairs is asked about a row that comes by a path, in either order."""
-    model = for_kyiv()
-    judge = create_relative_judge(model)
+    judge, model = shared_for_kyiv()
+    model.prompts.clear()
     sides = [
         {"outputs": {"output": row[side]}, "id": side} for side in ("output_a", "output_b")
     ]
@@ -669,6 +686,11 @@ def asked_of_pair(path, row, folder):
     return sorted(model.prompts)
 
 
+@cache
+def asked_directly(field, name):
+    return asked_of_pair("invoke", {**PAIR, field: VALUES[name][0]}, None)
+
+
 @for_each("path", [*PAIR_PATHS, *BY_RUNS])
 @for_each("field", ["input", "output_a", "output_b", "reference"])
 def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, field, tmp_path):
@@ -682,7 +704,7 @@ def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, fie
         row = {**PAIR, field: value}
         prompts = asked_of_pair(path, row, tmp_path)
         assert [f">\n{text}\n</" in each for each in prompts] == [True, True], (name, prompts)
-        assert prompts == asked_of_pair("invoke", row, tmp_path), name
+        assert prompts == asked_directly(field, name), name
 
 
 @for_each("path", ["rows", "frame", *BY_RUNS])
