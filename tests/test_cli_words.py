@@ -348,17 +348,17 @@ def test_an_audit_says_what_its_rounds_ask(tmp_path):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("method", ["bsm", "drpe", "jury"])
-def test_a_dry_run_loads_no_library_of_tables_or_vectors(tmp_path, method):
+def test_a_dry_run_loads_no_library_of_tables_or_vectors(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(PAIR))
-    words = ["judge", str(path), "--method", method, "--model", "openai:gpt-5-mini"]
+    words = ["judge", str(path), "--model", "openai:gpt-5-mini", "--dry-run", "--method"]
     code = (
         "import sys\nfrom typer.testing import CliRunner\n"
         "from langchain_judges.cli import app\n"
-        f"result = CliRunner().invoke(app, {[*words, '--dry-run']!r})\n"
-        "assert result.exit_code == 0, result.output\n"
-        f"print(*(set({HEAVY!r}) & set(sys.modules)))"
+        "for method in ('bsm', 'drpe', 'jury'):\n"
+        f"    result = CliRunner().invoke(app, [*{words!r}, method])\n"
+        "    assert result.exit_code == 0, result.output\n"
+        f"    print(method, *(set({HEAVY!r}) & set(sys.modules)))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (loaded.stdout, loaded.stderr) == ("\n", "")
+    assert (loaded.stdout, loaded.stderr) == ("bsm\ndrpe\njury\n", "")

@@ -230,14 +230,15 @@ def test_a_judge_and_the_help_work_without_docstrings_and_without_sources(tmp_pa
             path.unlink()
     folder = PACKAGE.parent if flags else tmp_path
 
-    def run(*arguments):
-        command = [sys.executable, *flags, *arguments]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-        return done.stdout
-
-    where = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
-    assert run("-c", where + JUDGES_ONCE).strip() == "1"
-    shown = run("-m", "langchain_judges.cli", "judge", "--help")
+    code = (
+        f"import runpy, sys\nsys.path.insert(0, {str(folder)!r})\n{JUDGES_ONCE}"
+        "sys.argv = ['-m', 'judge', '--help']\n"
+        "runpy.run_module('langchain_judges.cli', run_name='__main__')\n"
+    )
+    command = [sys.executable, *flags, "-c", code]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    label, _, shown = done.stdout.partition("\n")
+    assert label == "1"
     assert "None" not in shown.replace("None:", "")
     assert "--concurrency" in shown
     assert flags or "Maximum number" in shown
