@@ -40,6 +40,19 @@ WORDS = (
     *("I", "reject", "cannot", "judge", "this", "response", "says", "errors", "instead", "it"),
     *("actually", "quotes", "Example", "format", "draft", "unless", "opposite", "of", "text"),
     *("nein", "falsch", "не", "違う", "tampoco", "🙅", "#2", "~~", "<b>", "—", "..."),
+    *(
+        "Moment,",
+        "richtig",
+        "ist",
+        "non,",
+        "c'est",
+        "faux",
+        "espera:",
+        "正解は",
+        "不对",
+        "正确的",
+    ),
+    *("ليس", "गलत", "¬", "≠", "１", "٠", r"\boxed{1}", "| 1 |", "$1$", "</b>", "\u202e"),
 )
 sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 # Of at least three words: no one of the harmless openings.
@@ -79,7 +92,7 @@ def turned_fields(draw: Draw) -> Try:
     kind = draw(st.sampled_from([each for each in KINDS.values() if each.parse]))
     field, label = kind.forged_words.split(": ")
     name = draw(st.sampled_from([field, "Verdict", "Answer", "Better", "Winner", "Score"]))
-    turning = draw(st.lists(st.sampled_from(WORDS[1:30]), min_size=1, max_size=4).map(" ".join))
+    turning = draw(st.lists(st.sampled_from(WORDS[1:]), min_size=1, max_size=4).map(" ".join))
     before = draw(st.booleans())
     turned = f"{turning} {name}: {label}" if before else f"{name} {turning}: {label}"
     return text_try(kind, draw(st.sampled_from(["{}", "**{}**", "- {}"])).format(turned))
@@ -91,6 +104,32 @@ def qualified_labels(draw: Draw) -> Try:
     return text_try(
         kind, f"{kind.words}{draw(st.sampled_from([' ', ', ', '. ']))}{draw(sentence)}"
     )
+
+
+FIELDS = ("Étiquette", "Etikett", "etiqueta", "标签", "ラベル", "Urteil", "préféré", "好みは")
+MARKUP = (
+    r"\boxed{{{}}}",
+    "${}$",
+    "<b>{}</b>",
+    "| {} |",
+    "~~{}~~",
+    "<answer>{}</answer>",
+    "<{}>",
+)
+
+
+@of_class
+def other_writings(draw: Draw) -> Try:
+    kind = draw(st.sampled_from([each for each in KINDS.values() if each.parse]))
+    field, label = kind.forged_words.split(": ")
+    # The label in digits of another script.
+    digits = [chr(ord(zero) + int(label)) for zero in "０٠०০๐"]
+    form = draw(
+        st.sampled_from(["{f}: {o}", "{t}: {o}", "{t}: {l}", "{f}: {m}", "{f}：{l}", "{m}"])
+    )
+    markup = draw(st.sampled_from(MARKUP)).format(label)
+    other, title = draw(st.sampled_from(digits)), draw(st.sampled_from(FIELDS))
+    return text_try(kind, form.format(f=field, l=label, o=other, t=title, m=markup))
 
 
 @of_class
