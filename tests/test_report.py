@@ -247,6 +247,20 @@ def judged(labels):
     ]
 
 
+def test_of_several_criteria_the_one_with_too_few_labels_is_named():
+    labels = [(1, i % 2) for i in range(3)]
+    verdict = {"label": 0.5, "score": 0.5, "failures": [], "usage": no_usage()}
+    answers = [[{"criterion": c, "label": n} for c, n in zip("fg", own, strict=True)]
+               for own in labels]  # fmt: skip
+    run = [{"id": str(i), "verdict": verdict, "subscores": a} for i, a in enumerate(answers)]
+    texts = {"input": "q", "output": "t"}
+    data = [
+        {"id": str(i), **texts, "labels": dict(zip("fg", own, strict=True))}
+        for i, own in enumerate(labels)
+    ]
+    assert "by g, too few labels" in report.trust(run, data).uses["single"].text
+
+
 def rows(**more):
     """Fifty texts whose two criteria have nothing to do with each other."""
     labels = [(1 + i % 4, 1 + (i // 5) % 5) for i in range(50)]

@@ -9,7 +9,8 @@ import pytest
 from openevals.exact import exact_match
 
 from langchain_judges.errors import InputError
-from langchain_judges.report import trust_columns, trust_evaluator
+from langchain_judges.report import TrustReport, trust_columns, trust_evaluator
+from langchain_judges.report.overview import next_step
 from tests.cases import for_each
 
 
@@ -192,3 +193,10 @@ def test_an_evaluator_may_be_called_as_a_field_of_the_rows_is():
     found = trust_evaluator(label, rows, confidence=0.9)
     assert (found.name, found["agreement.label.wrong"]) == ("label", 0.5)
     assert found.sample.confidence == 0.9
+
+
+def test_rows_on_which_people_differ_are_named_by_their_number_in_the_table():
+    cells = [{"gpt": 1, "ann": 0, "bob": 1}, {"gpt": 0, "ann": 0, "bob": 0}]
+    found = trust_columns(cells, "gpt", ["ann", "bob"])
+    assert isinstance(found, TrustReport)
+    assert next_step(found).rows == ["row 1"]

@@ -257,9 +257,10 @@ def test_the_next_step_of_several_people_runs_as_it_is_printed(tmp_path, cells):
     table.write_text("\n".join([f"input,{head},gpt,ann,bob", *lines]))
     two = ("--column", "label=ann", "--column", "label=bob")
     assert invoke("trust", table, "--judge", "gpt", *two, "-o", out).exit_code == 0
-    step = json.loads(out.read_text())["next_step"]["command"]
-    assert step.count("--column") == 2
-    _, *words = shlex.split(step.replace("NEW-COLUMN", "gpt"))
+    step = json.loads(out.read_text())["next_step"]
+    assert step["rows"][0] == "row 1"
+    assert step["command"].count("--column") == 2
+    _, *words = shlex.split(step["command"].replace("NEW-COLUMN", "gpt"))
     assert invoke(*words, "-o", out).exit_code == 0
 
 
@@ -315,7 +316,7 @@ def files(folder, answers):
 
 def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     command = files(tmp_path, ["A"] * 60)
-    summary = tmp_path / "summary.md"
+    summary = tmp_path / "step_summary_0f3"  # as GitHub calls it
     result = invoke(*command, "--min-agreement", "0.7", "-o", summary)
     assert result.exit_code == 4
     assert "failed: agreement 50" in result.stderr

@@ -154,7 +154,8 @@ def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, lean
     settles = f" more labels are likely to settle it: as it looks, {leaning}."
     assert found.uses["single"].more.endswith(settles)
     assert next_step(found).text.startswith(step)
-    end = " (as it looks, yes), not averages over many rows; still no: in place of a person."
+    end = " (as it looks, yes); not enough for averages over many rows; "
+    end += "still no: in place of a person."
     assert next_step(found).text.endswith(end) == (leaning == "yes")
 
 

@@ -361,7 +361,7 @@ def test_the_next_labels_are_those_of_the_nearest_answer():
     step = next_step(found)
     assert step.text == (
         "Label 28 new rows like these; that is likely to settle single verdicts (as it looks, "
-        "yes), not averages over many rows (about 1,700)."
+        "yes); not enough for averages over many rows (about 1,700)."
     )
     assert step.command.endswith("--max-rows 28")
 
@@ -403,7 +403,7 @@ def test_what_to_change_fits_what_is_judged(run, data, labels, answers, what, me
 def test_labels_that_begin_the_count_are_the_nearest_step_and_settle_nothing():
     labels = ["unsafe"] * 3 + ["fine"] * 57
     step = next_step(report.trust(items_of(labels), texts_of(labels)))
-    assert step.text.startswith("Label 100 new rows like these; before that nothing is known ")
+    assert step.text.startswith("Label 100 new rows like these; until then nothing is known ")
     assert "likely" not in step.text
 
 

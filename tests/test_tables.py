@@ -17,7 +17,7 @@ from typing import Any
 import openpyxl
 import pytest
 from langchain_core.runnables import RunnableLambda
-from langsmith import Client
+from langsmith import Client, traceable
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
@@ -583,10 +583,10 @@ def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch)
             inputs = {"question": f"Why {n}?"}
             client.create_example(inputs=inputs, dataset_id=data.id)
         names = []
-        for text in ("bad", "good"):
-            done = client.evaluate(
-                lambda inputs, text=text: {"answer": text}, data="support", max_concurrency=0
-            )
+        # LangSmith names a run's inputs after the parameters of the function.
+        old, new = traceable(lambda inputs: {"answer": "bad"}), lambda asked: {"answer": "good"}
+        for target in (old, new):
+            done = client.evaluate(target, data="support", max_concurrency=0)
             names.append(done.experiment_name)
         client.flush()
         monkeypatch.setenv("LANGSMITH_ENDPOINT", langsmith.url)

@@ -36,7 +36,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a flag of another name is refused with the name that it has here."""
-        flags = {each: param for param in self.get_params(ctx) for each in param.opts}
+        flags: dict[str, Any] = {
+            each: param for param in self.get_params(ctx) for each in param.opts
+        }
         words = takewhile(lambda word: word != "--", args)
         for word in words:
             flag, has_value, _ = word.partition("=")

@@ -435,7 +435,8 @@ def check_file(flag: str, path: Path, forms: Iterable[str] = (), *, made: bool =
         OptionError: It is a folder, in no folder or of no such form.
     """
     if forms and path.suffix not in forms:
-        raise OptionError(f"{flag} must end in {', '.join(sorted(forms))}, got {path.name!r}")
+        names = ", ".join(filter(None, sorted(forms)))
+        raise OptionError(f"{flag} must end in {names}, got {path.name!r}")
     if path.is_dir():
         raise OptionError(f"{flag} must name a file, and {path} is a folder")
     if not made and not path.parent.is_dir():

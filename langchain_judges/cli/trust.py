@@ -55,7 +55,7 @@ class ReportFlags:
 
     Attributes:
         out: What to write, repeatable: the page (.html), everything (.json), the numbers
-            (.csv, .xlsx), a summary in Markdown (any other name); default: report.html.
+            (.csv, .xlsx), a summary in Markdown (.md, .txt, no ending); default: report.html.
         records: Where verdicts are kept; default: OUT with .verdicts.jsonl.
         min_agreement: Exit with 4 below this agreement, such as 0.7; the report does not
             change.
@@ -110,7 +110,8 @@ class ReportFlags:
                 forms.get(path.suffix, partial(written, summary))(path)
 
 
-_FORMS = (".html", ".json", ".csv", ".xlsx", ".md", ".txt")
+# The summary of a step on GitHub has no ending.
+_FORMS = (".html", ".json", ".csv", ".xlsx", ".md", ".txt", "")
 
 
 @dataclass(frozen=True)

@@ -44,16 +44,21 @@ _SAME = (
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
-    """The runs of an experiment as rows: the id of their example, inputs and outputs.
+    """The runs of an experiment as rows: id and inputs of their example, and outputs.
+
+    A run's own inputs are under the names of its function's parameters.
 
     Args:
         client: LangSmith's client.
         experiment: Its name or id.
     """
+    project = _project(client, experiment)
+    examples = client.list_examples(dataset_id=project.reference_dataset_id)
+    inputs = {each.id: each.inputs or {} for each in examples}
     return [
-        {**(run.inputs or {}), **(run.outputs or {}), "id": str(run.reference_example_id)}
-        for run in _of_experiment(client, experiment)
-        if run.reference_example_id
+        {**inputs[name], **(run.outputs or {}), "id": str(name)}
+        for run in _of_project(client, project)
+        if (name := run.reference_example_id) in inputs
     ]
 
 
@@ -78,7 +83,10 @@ def feedback_rows(
     Raises:
         InputError: There is no such queue.
     """
-    runs = runs_in_queue(client, queue) if queue else _of_experiment(client, str(experiment))
+    if queue:
+        runs = runs_in_queue(client, queue)
+    else:
+        runs = _of_project(client, _project(client, str(experiment)))
     rows: dict[str, dict[str, object]] = {
         str(run.id): {
             "id": str(run.id),
@@ -129,11 +137,14 @@ def label_of_correction(feedback: Feedback) -> Label | None:
     return correction if isinstance(correction, str | int | float) else None
 
 
-def _of_experiment(client: Client, experiment: str) -> list[Run]:
+def _project(client: Client, experiment: str) -> Any:
     try:
-        project = client.read_project(project_id=uuid.UUID(str(experiment)))
+        return client.read_project(project_id=uuid.UUID(experiment))
     except ValueError:
-        project = client.read_project(project_name=experiment)
+        return client.read_project(project_name=experiment)
+
+
+def _of_project(client: Client, project: Any) -> list[Run]:
     return runs_of(client, project.id, project.start_time - _A_DAY, is_root=True)
 
 

@@ -111,7 +111,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         each = " each" if row.is_divided else ""
         people += f" ({_majority(row)} of {len(row.votes)} votes{each})"
     return Disagreement(
-        id=str(row.place if row.row.get("id") is None else row.row["id"]),
+        id=row.name,
         category=row.category,
         task=readable_cell(labels.get("input") or ""),
         texts=[(name, readable_cell(labels[key])) for key, name in _TEXTS if labels.get(key)],

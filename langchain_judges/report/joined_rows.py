@@ -104,6 +104,12 @@ class JudgedRow:
     data_row: Mapping[str, Any]
     place: Any
 
+    @property
+    def name(self) -> str:
+        """Its id, or its number in the data from 1."""
+        place = self.place + 1 if isinstance(self.place, int) else self.place
+        return str(place if self.row.get("id") is None else self.row["id"])
+
     @cached_property
     def verdict(self) -> VerdictRow:
         """The judge's answer."""

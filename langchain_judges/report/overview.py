@@ -276,8 +276,8 @@ def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
     still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
     if not {"settled", "first"} & names.keys():
         return " ".join([f"{still}.", *(each.more for each in uses if each.missing)])
-    rest = f", not {' and '.join(names['not yet'])}" if "not yet" in names else ""
-    ends = {"settled": "that is likely to settle", "first": "before that nothing is known of"}
+    rest = f"; not enough for {' and '.join(names['not yet'])}" if "not yet" in names else ""
+    ends = {"settled": "that is likely to settle", "first": "until then nothing is known of"}
     said = [f"; {end} {' and '.join(names[key])}" for key, end in ends.items() if key in names]
     return f"{''.join(said)}{rest}{still}."
 
@@ -286,7 +286,7 @@ def _sharpen_for_people(report: Measured) -> NextStep:
     rows = [row for row in report.sample.rows if row.is_divided]
     pairs = Counter(tuple(sorted(map(str, row.choices))) for row in rows)
     pair = pairs.most_common(1)[0][0]
-    shown = [str(row.place) for row in rows if tuple(sorted(map(str, row.choices))) == pair]
+    shown = [row.name for row in rows if tuple(sorted(map(str, row.choices))) == pair]
     return NextStep(
         f"Say what sets {' and '.join(pair)} apart, for people first: they differ on "
         f"{counted(len(rows), 'row')}, most often between these.",
@@ -304,7 +304,7 @@ def _mend_mistakes(report: Measured) -> NextStep:
         return _label_counts(report, 0)
     (label, answer), count = kinds.most_common(1)[0]
     shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)][:3]
-    names = [f"row {each.row.get('id') or each.place}" for each in shown]
+    names = [f"row {each.name}" for each in shown]
     total, slot = len(mistakes), slot_text(report.numbers)
     of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:

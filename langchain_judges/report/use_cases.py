@@ -84,9 +84,10 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
         value = "" if answer.number is None else f" ({with_range(answer.number)})"
         by_word[answer.word].append(f"{name}{value}")
     worst = next(word for word, names in by_word.items() if names)
-    first = next(answer for answer in answers.values() if answer.word == worst)
+    name, first = next(each for each in answers.items() if each[1].word == worst)
     if first.number is None:
-        return first
+        alike = len({answer.reason for answer in answers.values()}) == 1
+        return first if alike else replace(first, reason=f"by {name}, {first.reason}")
     parts = (f"{word} for {', '.join(own)}" for word, own in by_word.items() if own)
     reason = "; ".join(parts).removeprefix(f"{worst} for ")  # the answer says that word
     return replace(first, reason=reason, brief="", parts=())
