@@ -168,6 +168,18 @@ def test_the_help_of_commands_loads_neither_methods_nor_statistics() -> None:
     assert fresh(code).strip() == "set()"
 
 
+@pytest.mark.system
+def test_the_options_of_a_method_and_its_calls_load_no_graph() -> None:
+    code = """
+import sys, langchain_judges.methods.context
+from langchain_judges.methods.registry import METHODS
+for name, kind in METHODS.items():
+    kind(**kind.few).calls()
+print({"langgraph.graph", "langgraph.pregel"} & set(sys.modules))
+"""
+    assert fresh(code).strip() == "set()"
+
+
 # Names of other packages that begin with an underscore and are no part of their interface; each
 # stands in one file, and the test below fails where it means something else.
 FOREIGN = {

@@ -3,7 +3,10 @@
 import signal
 import threading
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -298,6 +301,32 @@ def test_the_command_looks_once_and_says_what_it_did(server):
     wrong = CliRunner().invoke(app, command(model, "--since", "yesterday")[2:])
     assert wrong.exit_code == 2
     assert "--since must be" in " ".join(wrong.stderr.split())
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_handler_of_a_signal_never_waits_for_the_event_that_ends_a_look(server, monkeypatch):
+    """The thread that it interrupts may hold the lock of the event, which setting it takes."""
+    setters: list[threading.Thread] = []
+
+    class Told(threading.Event):
+        def set(self):
+            setters.append(threading.current_thread())
+            super().set()
+
+    def look(client, *, stop, **_):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert stop.wait(30)
+        assert threading.main_thread() not in setters
+        return Watch(stopped="it was asked to stop")
+
+    own = SimpleNamespace(Event=Told, Thread=threading.Thread)
+    watch_command = import_module("langchain_judges.cli.watch")
+    monkeypatch.setattr(watch_command, "threading", own)
+    monkeypatch.setattr(watch_command, "begin_to_stop", lambda leave: None)
+    monkeypatch.setattr("langchain_judges.integrations.watch.watch_project", look)
+    result = CliRunner().invoke(app, command(server)[2:])
+    assert (result.exit_code, len(setters)) == (130, 1), result.output
 
 
 @pytest.mark.system

@@ -54,7 +54,7 @@ class StepNode(Runnable[Any, Update], ABC):
 
     @abstractmethod
     async def step(self, state: Any, config: RunnableConfig | None) -> Update:
-        """Do the step."""
+        """Do the step; the type of the state is that of the node's graph."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the step, waiting in this thread."""

@@ -234,7 +234,7 @@ class AuditNode(StepNode):
         self._step = step
         self.name: str = step.__name__
 
-    async def step(self, state: Any, config: RunnableConfig | None) -> Any:
+    async def step(self, state: states.AuditState, config: RunnableConfig | None) -> Update:
         """Do the step."""
         return await self._step(state)
 
