@@ -14,8 +14,9 @@ from langchain_judges import ajudge_many, judge_many, load_judge
 from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
 from langchain_judges.asking.reply_log import ReplyStore
-from langchain_judges.errors import OverBudget, RunStopped
+from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods import create_jury
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR, answer, answer_call
@@ -203,6 +204,16 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
     else:
         asyncio.run(judge.ainvoke(item, config))
     assert (max(peaks), len(peaks)) == (2, 6)
+
+
+@for_each("limit", [0, -1, "2", 1.5])
+def test_a_limit_of_a_config_is_a_whole_number(limit):
+    judge = load_judge("relative", FakeChatModel(replies=answer))
+    for name in ("recursion_limit", "max_concurrency"):
+        with pytest.raises(OptionError, match=f"`{name}` must be a whole number"):
+            judge.invoke(PAIR, {name: limit})
+        with pytest.raises(OptionError, match=f"`{name}` must be a whole number"):
+            asyncio.run(judge.ainvoke(PAIR, {name: limit}))
 
 
 async def all_of(results):

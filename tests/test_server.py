@@ -177,6 +177,7 @@ async def served(name, **context):
         {"command": {"resume": 1}},
         {"input": None},
         {"input": [1]},
+        {"input": PAIR, "config": {"recursion_limit": 0}},
         {"input": PAIR, "config": {"recursion_limit": 1}},
     ],
 )

@@ -464,8 +464,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The configuration with what bounds the calls of this graph and of all below it.
 
         Raises:
-            OptionError: The judge has limits of its own, and is asked within those of a run.
+            OptionError: A limit is none, or the judge has limits of its own and is asked within
+                those of a run.
         """
+        for name in ("max_concurrency", "recursion_limit"):
+            limit = (config or {}).get(name)
+            if limit is not None and not (isinstance(limit, int) and limit > 0):
+                raise OptionError(f"`{name}` must be a whole number above 0, got {limit!r}")
         places, most = (config or {}).get("max_concurrency"), self.bounds.calls
         inherited, own = run_of(config) or run_of(running_config()), run_of(self.config)
         if own and inherited not in (None, own):
