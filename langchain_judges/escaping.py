@@ -45,9 +45,9 @@ def shortened(text: str, most: int) -> str:
 
 def escaped(text: str) -> str:
     """A text that Markdown shows as it is; names are other people's."""
-    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
-        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return " ".join(text.split())
+    # Between letters and digits an underscore means nothing.
+    text = re.sub(r"[\\|`*\[\]]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
+    return " ".join(text.replace("<", "&lt;").split())
 
 
 def inert_json(text: str) -> str:

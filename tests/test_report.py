@@ -103,10 +103,11 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     # Of six verdicts four are right, one is A against a tie, and one is missing.
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
-    halves = (
-        "5 half wrong (only the judge or only people say tie; counts half, but no agreement)"
+    halves = "5 half wrong (a tie on one side alone)"
+    assert (
+        f"Of 30: {halves}, 5 not judged. Counted: all 30 rows; 5 not judged, "
+        in numbers.sentence
     )
-    assert f"Of 30: {halves}, 5 not judged (counted as wrong)." in numbers.sentence
     assert numbers.n_disagreements == 5
 
 

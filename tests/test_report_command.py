@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
+from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import markdown
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of
@@ -73,7 +76,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     result = invoke("trust", labelled, *arguments, "-o", places[0], "-o", places[1])
     assert result.exit_code == 0, result.output
     assert "- Not settled between" in places[1].read_text()
-    assert "two · recorded:s\nAgreement with the label" in result.stdout
+    assert "two · recorded:s: Not yet, for any use.\nAgreement with the label" in result.stdout
     assert "Averages over many rows. Not yet: " in result.stdout
     assert "Which one is right more often" in (tmp_path / "r.html").read_text()
 
@@ -224,6 +227,37 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert (column.exit_code, "label=COLUMN" in column.stderr) == (2, True)
     wrong = invoke("trust", table, "--judge", "nobody", *bar[2:])
     assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
+
+
+# Of 20 rows 12 have a label; one of them is labelled again, two new rows come with labels.
+@for_each("judge", [("--judge", "gpt"), ("--verdicts", "v.jsonl")])
+def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": f"r{n}", "input": f"q{n}", "output": "x", "gpt": n % 2, "label": n % 2}
+        for n in range(22)
+    ]
+    run = items_of([row["gpt"] for row in rows])
+    lines = [json.dumps(each) for each in run]
+    Path("v.jsonl").write_text("\n".join(lines) + "\n")
+    table = [
+        {**row, "label": "" if n > 11 else row["label"]} for n, row in enumerate(rows[:20])
+    ]
+    with Path("rows.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    labels = LabelFile(Path("labels.jsonl"))
+    for row in [{**rows[0], "label": None}, *rows[20:]]:
+        labels.say({**row, "label": None}, "ann", WHOLE_ROW, 1)
+    labels.close()
+    said = invoke("trust", "rows.csv", "labels.jsonl", *judge, "-o", "r.json", "-o", "r.md")
+    assert said.exit_code == 0, said.output
+    found = {n["key"]: n for n in json.loads(Path("r.json").read_text())["numbers"]}
+    # Of 14 labels two are 1 where the judge says 0: of row 0, and of row 20.
+    wrong = found["agreement.label.wrong"]
+    assert (wrong["n"], wrong["value"]) == (14, pytest.approx(12 / 14))
+    assert "langchain-judges trust rows.csv labels.jsonl " in Path("r.md").read_text()
 
 
 def test_two_columns_with_a_comma_are_two_orders(tmp_path):

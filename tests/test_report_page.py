@@ -6,13 +6,21 @@ import json
 import math
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from langchain_judges import report
-from langchain_judges.report.overview import markdown, next_step, overview, table_text
+from langchain_judges.report.overview import (
+    FileNames,
+    head_text,
+    markdown,
+    next_step,
+    overview,
+    table_text,
+)
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.chromium import Chromium, needed
@@ -75,20 +83,60 @@ def test_page_markdown_and_terminal_show_one_table_and_one_step():
     summary = markdown(trust_report, []).replace("\\", "")
     titles = [line.title for line in overview(trust_report)]
     assert titles[0] == "Agreement with people"
-    assert titles[-3:] == ["Flips when the texts swap places", "Ties", "Not judged"]
+    assert titles[-3:] == [
+        "Flips when the texts swap places",
+        "Ties by the judge",
+        "Not judged",
+    ]
     for line in overview(trust_report):
         for shown in (page, terminal, summary):
             assert line.title in shown
             assert " ".join(line.found.split()) in " ".join(shown.split())
-    assert f"{trust_report.policy.sentence} {trust_report.legend}" in page
-    assert f"{trust_report.policy.sentence}\n\n{trust_report.legend}" in summary
+    for shown in (page, head_text(trust_report), summary):
+        assert trust_report.legend in shown
+        for title, limit in trust_report.limits.items():
+            assert f"{title}: {limit}" in shown
+    for shown in (page, terminal, summary):
+        assert trust_report.verdict in shown
     # Of 30 rows five are not judged; three answers each, of which each pair of people is one.
     rows_of = {line.title: line.rows for line in overview(trust_report)}
     assert rows_of["Agreement with people"].endswith("; 5 rows not judged, counted as wrong")
-    assert rows_of["Ties"] == "10 of 25 rows; 5 rows not judged, left out"
+    assert rows_of["Ties by the judge"] == "10 of 25 rows; 5 rows not judged, left out"
     assert rows_of["Not judged"] == "5 of 30 rows"
     for shown in (page, terminal, summary):
         assert next_step(trust_report).command in shown
+
+
+def with_words(*words):
+    found = report.trust(run_of(["A", "B"] * 6), data_of(["A", "B"] * 6))
+    for use, word in zip(found.uses, words, strict=True):
+        found.uses[use] = replace(found.uses[use], word=word)
+    return found
+
+
+NONE, SO_FAR, GOOD = "not measured", "not yet", "yes"
+
+
+@for_each(
+    ("words", "said"),
+    [
+        (
+            (GOOD, SO_FAR, GOOD, NONE),
+            "Yes, for averages over many rows and in place of a person",
+        ),
+        ((GOOD,) * 4, "Yes, for averages over many rows and single verdicts and"),
+        ((SO_FAR, "no", NONE, NONE), "Not yet, for any use."),
+        (("no", "no", NONE, NONE), "No, for no use."),
+        ((NONE,) * 4, "Not measured."),
+    ],
+)
+def test_the_head_answers_in_a_word_and_has_the_limits_of_what_was_measured(words, said):
+    found = with_words(*words)
+    assert found.verdict.startswith(said)
+    assert found.verdict.endswith(" alone.") == (set(words) > {GOOD})
+    measured = [use.title for use in found.uses.values() if use.word != NONE]
+    assert list(found.limits) == measured
+    assert ("Good enough" in head_text(found)) == bool(measured)
 
 
 # A judge that is wrong on every fourth text; people who are divided on a third; one that is
@@ -112,17 +160,20 @@ def test_the_next_step_is_one_and_has_a_command(text):
             row |= {"human_votes": row["label"], "label": None}
     step = next_step(report.trust(items_of(answers), data))
     assert text in step.sentence
-    program, name, *words = shlex.split(step.command)
-    known = {flag for each in GROUP.get_command(None, name).params for flag in each.opts}
-    assert program == "langchain-judges"
-    assert {word for word in words if word.startswith("-")} <= known
+    for line in step.command.splitlines():
+        program, name, *words = shlex.split(line)
+        known = {flag for each in GROUP.get_command(None, name).params for flag in each.opts}
+        assert program == "langchain-judges"
+        assert {word for word in words if word.startswith("-")} <= known
 
 
 def test_a_judge_that_takes_one_position_is_told_so_first():
     run = run_of([("A", "B")] * 19 + [("A", "A")])
     found = report.trust(run, data_of(["A", "B"] * 10))
     said = f"It takes the text shown first in 97.5{NBSP}% of answers, so 95{NBSP}% of pairs are"
-    assert next_step(found).sentence.startswith(f"{said} ties. Change one thing: ")
+    assert next_step(found).sentence.startswith(
+        f"{said} ties. Try a stronger model and criteria, until flips are rare."
+    )
     always = report.trust(run_of([("B", "A")] * 20), data_of(["A", "B"] * 10))
     said = f"it takes the text shown last in 100{NBSP}% of answers, so every pair ends as a tie"
     assert always.uses["averages"].text.startswith(f"No: {said}. So its figure says nothing, ")
@@ -137,7 +188,7 @@ def test_a_judge_that_takes_one_position_is_told_so_first():
             30,
             9,
             "no",
-            "Change one thing: a stronger model or criteria; not good enough: in place",
+            "Try a stronger model and criteria; this one is not good enough: in place",
         ),
         (
             60,
@@ -151,11 +202,11 @@ def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, lean
     run = run_of(["A", "B"] * (rows - wrong) + ["B", "A"] * wrong)
     found = report.trust(run, data_of([["A", "A"], ["B", "B"]] * rows))
     assert (found.uses["person"].word, found.uses["single"].word) == ("no", "not yet")
-    settles = f" more labels are likely to settle it: as it looks, {leaning}."
-    assert found.uses["single"].more.endswith(settles)
+    ends = {"yes": "settle it, as it looks with a yes.", "no": "more labels end in a no."}
+    assert found.uses["single"].more.endswith(ends[leaning])
     assert next_step(found).text.startswith(step)
-    end = " (as it looks, yes); not enough for averages over many rows; "
-    end += "still no: in place of a person."
+    end = "; not enough for averages over many rows; still no: in place of a person. "
+    end += "Then test again."
     assert next_step(found).text.endswith(end) == (leaning == "yes")
 
 
@@ -176,7 +227,7 @@ def test_what_is_good_enough_is_never_named_as_the_fault(wrong):
 
 def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():
     rated = report.trust(items_of([5, 4, 5, 5] * 20), texts_of([1, 2, 3, 5] * 20))
-    rated.files = ("rows.csv", "v.jsonl", "--column", "label=ann")
+    rated.files = FileNames(["rows.csv"], "v.jsonl", ["--column", "label=ann"])
     words = ["--method", "rubric", "--set", "rubric=RUBRIC", "--model", "STRONGER-MODEL"]
     step = ["langchain-judges", "trust", "rows.csv", "--column", "label=ann", *words]
     assert shlex.split(next_step(rated).command) == step

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from langchain_judges.cli.messages import (
     warn,
 )
 from langchain_judges.cli.row_files import (
+    RowFile,
     check_file,
     check_known_of,
     check_not_read,
@@ -36,7 +37,7 @@ from langchain_judges.cli.row_files import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.progress import busy
-from langchain_judges.report.labelling import FIRST, doubts, is_labelled
+from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.report.report import written
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
@@ -44,6 +45,7 @@ from langchain_judges.runs.summary import cause_of
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
+    from langchain_judges.report.overview import FileNames
 
 # The verdicts of each judge, by its name.
 Runs = dict[str, Sequence[ResultRow]]
@@ -138,10 +140,11 @@ def trust(
     table: RowFlags,
     run: RunFlags,
     data: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
             help="Rows as judge takes them, with label, labels or human_votes: a table (JSONL, "
-            "CSV, Parquet), or a known set. May be left out with --verdicts."
+            "CSV, Parquet), or a known set; then files that label wrote. May be left out with "
+            "--verdicts."
         ),
     ] = None,
 ) -> None:
@@ -160,9 +163,10 @@ def trust(
     # Loaded here: help needs nothing of it.
     from langchain_judges.report import trust_columns
 
-    path, results = Path(data) if data else None, judge.verdicts or []
+    results, paths = judge.verdicts or [], [Path(each) for each in data or ()]
+    path, labels = (paths[0] if paths else None), paths[1:]
     _check_use(judge, table, has_rows=path is not None, dry_run=run.dry_run)
-    report.check_paths([*filter(None, [path]), *results])
+    report.check_paths([*paths, *results])
     options = _options(report, path, len(judge.judge or results))
     rows: list[dict[str, Any]] | None = None
     runs, spent = _read_runs(results), False
@@ -171,14 +175,17 @@ def trust(
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]
+        more = [row for each in labels for row in read_table(each)]
+        cells = _with_labels(cells, [{**row, people[0]: row.get("label")} for row in more])
         answer = trust_columns(cells, columns, people, **options)
     else:
         if path and results:
-            known = known_rows(path, check_known_of, table, runs.values())
-            rows = list(checked_rows(known, "row"))
+            rows = _read_rows(
+                paths, table, lambda p, t: known_rows(p, check_known_of, t, runs.values())
+            )
         elif path:
             specs = _specs(with_method(judge, path, table))
-            rows = _labelled(path, specs, table, run)
+            rows = _labelled(paths, specs, table, run)
             if run.dry_run:
                 return
             records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
@@ -187,12 +194,9 @@ def trust(
                 runs, spent = runs | own, spent or is_spent
         with busy("Computing the report"):
             answer = _report_on(runs, rows, options)
+    records = results[0] if results else report.records or report.paths[0]
     for each in answer.shown()[0]:
-        names = _names(path, results, report.records or report.paths[0], judge.judge)
-        named = table.column or []
-        if len(people := _people(named)) > 1:
-            named = [f"human_votes={name}" for name in people]
-        each.files = (*names, *(word for name in named for word in ("--column", name)))
+        each.files = _named(paths, judge, table, records)
     text, passed = _tell(answer, report)
     with busy("Drawing the report"):
         report.write(answer, text)
@@ -217,14 +221,40 @@ def _people(columns: Sequence[str] | None) -> list[str]:
     return [column.strip() for field, _, column in named if field.strip() == "label"]
 
 
-def _names(
-    path: Path | None, results: Sequence[Path], beside: Path, columns: object
-) -> tuple[str, str]:
-    """Names of the rows and the verdicts in messages; none of verdicts that are columns."""
-    if columns:
-        return str(path), ""
-    verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
-    return str(path or verdicts), str(verdicts)
+def _named(
+    paths: Sequence[Path], judge: VerdictFlags, table: RowFlags, verdicts: Path
+) -> FileNames:
+    """Names of the rows, and of the verdicts or the judge's columns, in commands."""
+    from langchain_judges.report.overview import FileNames
+
+    named, own = table.column or [], judge.judge or []
+    if not own and len(people := _people(named)) > 1:
+        named = [f"human_votes={name}" for name in people]
+    return FileNames(
+        [str(path) for path in paths or [verdicts]],
+        "" if own else str(verdicts),
+        [word for name in named for word in ("--column", name)],
+        [word for name in own for word in ("--judge", name)],
+    )
+
+
+def _read_rows(
+    paths: Sequence[Path], flags: RowFlags, reader: Callable[[Path, RowFlags], RowFile]
+) -> list[dict[str, Any]]:
+    """The rows of a table, and those that `label` wrote, whose fields have their own names."""
+    plain = replace(flags, column=None)
+    files = [reader(path, plain if place else flags) for place, path in enumerate(paths)]
+    rows, *labels = (list(checked_rows(file, "row")) for file in files)
+    return _with_labels(rows, list(chain(*labels)))
+
+
+def _with_labels(
+    rows: list[dict[str, Any]], labels: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows of a table as people labelled them since; those of other tables come last."""
+    labelled = {row_identity(row): row for row in labels}
+    known = [labelled.pop(row_identity(row), row) for row in rows] if labels else rows
+    return [*known, *labelled.values()]
 
 
 def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
@@ -270,13 +300,13 @@ def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
 
 
 def _labelled(
-    path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
+    paths: Sequence[Path], specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
 ) -> list[dict[str, Any]]:
     """The rows to judge, of which some have labels; what that will ask is said."""
     from langchain_judges.methods.describe import estimate_calls
+    from langchain_judges.rows.texts import bytes_of, texts_read
 
-    file = checked_rows(judge_rows(path, specs[0], flags), "row")
-    rows = list(file)
+    rows = _read_rows(paths, flags, lambda path, own: judge_rows(path, specs[0], own))
     if not any(map(is_labelled, rows)):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
@@ -284,7 +314,8 @@ def _labelled(
             f"{', '.join(map(repr, rows[0]))}. Nothing was asked."
         )
     for spec in specs:
-        tell_plan(estimate_calls(spec), file.number, file.size, run, spec, rows[0])
+        size = sum(bytes_of(texts_read(row)) for row in rows)
+        tell_plan(estimate_calls(spec), len(rows), size, run, spec, rows[0])
     return rows
 
 
@@ -354,15 +385,15 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
         A summary in Markdown, and whether all bars were passed.
     """
     from langchain_judges.report import gates
-    from langchain_judges.report.overview import markdown, table_text
+    from langchain_judges.report.overview import head_text, markdown, table_text
 
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
     parts, passed = [], True
-    console.print(f"{reports[0].policy.sentence}\n{reports[0].legend}", markup=False)
+    console.print(head_text(reports[0]), markup=False)
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
-        console.print(f"{name}{table_text(report)}", markup=False)
+        console.print(table_text(report), markup=False)
         if report.drift is not None:
             console.print(report.drift.sentence, markup=False)
         if report.left_out:
@@ -389,8 +420,8 @@ def _tell_first(
     from langchain_judges.report.joined_rows import join
 
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
-    if still_open := [each for each in uses if each.word == "not yet"]:
-        number = min([each.labels for each in still_open if each.labels], default=FIRST)
+    if hopeful := [each for each in uses if each.hopeful]:
+        number = min([each.labels for each in hopeful if each.labels], default=FIRST)
         write_first(
             lambda places: {place: rows[place] for place in places},
             doubts(rows, ({r.place: r.verdict for r in join(run, rows).rows} for run in runs)),

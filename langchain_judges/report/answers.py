@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -131,18 +130,28 @@ class TrustPolicy:
     def __post_init__(self) -> None:
         check_shares(**asdict(self))
 
-    @property
-    def sentence(self) -> str:
-        """The policy in one sentence."""
+    def limits(self, *, rated: bool, systems: bool) -> dict[Use, str]:
+        """Limits of each use in words.
+
+        Args:
+            rated: Whether single texts are rated.
+            systems: Whether systems are put in order, and not texts.
+        """
         margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
         points = f"{NO_BREAK}%", f"{NO_BREAK}points"
-        return (
-            f"Good enough means: averages within {margin.replace(*points)} of people's "
-            f"(ratings: {margin} of their range) and rising where theirs rise; at most {wrong} "
-            f"of single verdicts wrong; at most {below.replace(*points)} below another person; "
-            f"{settled} of systems next to each other clearly in people's order (ratings "
-            f"without systems: of two texts, {order} clearly in people's order)."
-        )
+        near = f"{margin} of the ratings' range"
+        if not rated:
+            near = margin.replace(f"{NO_BREAK}%", " percentage points")
+        ahead = "of neighbours, systems next to each other in people's ranking,"
+        texts = f"of two texts the one that people rate higher ahead in {order}"
+        return {
+            "averages": f"at most {near} from people's, and rising where theirs rise",
+            "single": f"at most {wrong} wrong",
+            "person": f"at most {below.replace(*points)} below another person",
+            "ordering": f"{ahead} {settled} clearly in the same order, none swapped"
+            if systems
+            else texts,
+        }
 
 
 POLICY = TrustPolicy()
@@ -187,6 +196,11 @@ class UseAnswer:
         return TITLES[self.use]
 
     @property
+    def hopeful(self) -> bool:
+        """Whether more labels may end in a yes, as far as it looks."""
+        return bool(self.missing or (self.labels and self.leaning == "yes"))
+
+    @property
     def more(self) -> str:
         """The labels that would settle it, or what else is needed, in a sentence."""
         if self.missing:
@@ -196,7 +210,8 @@ class UseAnswer:
     @property
     def text(self) -> str:
         """The answer in sentences."""
-        parts = [f"{self.word.capitalize()}: {self.reason}", self.basis]
+        rows = self.basis and f"Counted: {self.basis}"
+        parts = [f"{self.word.capitalize()}: {self.reason}", rows]
         return " ".join([f"{part}." for part in parts if part] + [self.more]).rstrip()
 
     @property
@@ -312,8 +327,10 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
 
 def labels_text(labels: int | None, leaning: str = "") -> str:
     """Sentence about how many labels would settle something; None: more than anybody gives."""
+    if leaning == "no":
+        return "As it looks, more labels end in a no."
     if labels:
-        seen = f": as it looks, {leaning}" if leaning else ""
+        seen = f", as it looks with a {leaning}" if leaning else ""
         return f"About {labels:,} more labels are likely to settle it{seen}."
     return f"Even {MOST_TO_LABEL:,} more labels may not settle it."
 
@@ -339,7 +356,8 @@ def two_texts(one: float, other: float, unit: NumberUnit) -> tuple[str, str]:
         if rounded(first - second, places) == rounded(scale * (one - other), places):
             break
     if unit != "number":
-        texts = [f"{re.sub('[.]0+$', '', text)}{NO_BREAK}%" for text in texts]
+        whole = all(text.endswith(".0") for text in texts)
+        texts = [f"{text.removesuffix('.0' * whole)}{NO_BREAK}%" for text in texts]
     return texts[0], texts[1]
 
 
@@ -359,4 +377,4 @@ def difference_text(number: Number, beside: str = "") -> str:
     if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
         return f"{plus(number)}{with_range(number)}{beside and f' compared with {beside}'}"
     far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
-    return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"
+    return f"no difference found, but it could be {value_text(far, 0).lstrip('+')} either way"

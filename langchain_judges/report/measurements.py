@@ -208,7 +208,9 @@ def _position(sample: Sample) -> list[Number]:
         return [Number("bias.flips", title, bias.flip_rate), first]
     flips = [row.verdict.get("flipped") for row in sample.rows]
     ours = any(row.row.get("judge") for row in sample.rows)
-    rate = Result.undefined("one order was asked" if ours else "one answer a pair is given")
+    rate = Result.undefined(
+        "one order was asked" if ours else "one answer a pair is given, not one in each order"
+    )
     if any(flip is not None for flip in flips):
         # What each order came to is not kept; whether they disagreed is.
         rate = metrics.rate(flips, **sample.settings)

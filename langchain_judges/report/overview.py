@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean, escaped
@@ -38,6 +39,22 @@ if TYPE_CHECKING:
 MOST_PARTS = 6
 
 
+class FileNames(NamedTuple):
+    """Names of the rows and the judge's answers in commands.
+
+    Attributes:
+        rows: The table, and files of labels.
+        verdicts: Results of the judge; empty: its answers are columns of the table.
+        columns: Flags of the columns of the table.
+        judge: Flags of the columns of the judge.
+    """
+
+    rows: Sequence[str] = ("ROWS.jsonl",)
+    verdicts: str = "VERDICTS.jsonl"
+    columns: Sequence[str] = ()
+    judge: Sequence[str] = ()
+
+
 class Measured:
     """Table of a judge's measurements, and whether it may be used for each of four uses.
 
@@ -47,7 +64,7 @@ class Measured:
         policy: What is good enough for each use.
         numbers: Every number by its key, such as `agreement.label.wrong`.
         uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
-        files: What commands call the rows and the verdicts, and the flags of their columns.
+        files: What commands call the rows and the verdicts.
         left_out: Which rows or verdicts count nowhere, or in part, in sentences.
         drift: What changed since an earlier report.
     """
@@ -57,7 +74,7 @@ class Measured:
         self.sample, self.name, self.policy = sample, name, policy
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
-        self.files: Sequence[str] = ("ROWS.jsonl", "VERDICTS.jsonl")
+        self.files = FileNames()
         self.left_out = ""
         self.drift: Drift | None = None
 
@@ -67,13 +84,34 @@ class Measured:
         return self.numbers[headline_key(self.sample, self.numbers)]
 
     @property
+    def verdict(self) -> str:
+        """Whether it may be trusted, and for what."""
+        words = {answer.word for answer in self.uses.values()}
+        if fine := [use.title.lower() for use in self.uses.values() if use.word == "yes"]:
+            return f"Yes, for {' and '.join(fine)}{' alone' * (len(words) > 1)}."
+        if words == {"not measured"}:
+            return "Not measured."
+        return "Not yet, for any use." if "not yet" in words else "No, for no use."
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """Limits by the title of each use that was measured."""
+        limits = self.policy.limits(
+            rated=self.sample.rated, systems=len(self.sample.by_system) > 1
+        )
+        return {
+            answer.title: limits[use]
+            for use, answer in self.uses.items()
+            if answer.word != "not measured"
+        }
+
+    @property
     def legend(self) -> str:
         """The key to the table."""
         return (
             "In parentheses: where the true figure may lie, "
-            f"{percent(self.sample.confidence)} times in 100. Yes or no: the whole range is on "
-            "one side of the limit; not yet: the limit lies inside it. Where something else "
-            "decides, the line says what."
+            f"{percent(self.sample.confidence)} times in 100. Yes or no: all of that range is "
+            f"on one side of the limit; not yet: the limit is inside it.{self.sample.in_groups}"
         )
 
 
@@ -92,13 +130,13 @@ def overview(report: Measured) -> list[UseLine]:
     same = " (the same rating)" if report.sample.rated else ""
     titles = {
         "agreement.people": f"People among themselves{same}",
-        "agreement.alpha": "People beyond chance (α: reliable from 0.8, weak below 0.67)",
+        "agreement.alpha": "People beyond chance (Krippendorff's α; weak below 0.67)",
     }
     wrong = {
-        "baseline.length": "Always the longer text",
+        "baseline.length": "The longer text would be right",
         "bias.flips": "Flips when the texts swap places",
         "bias.first_slot_rate": "Winners that were shown first (no bias: 50 %)",
-        "failures.ties": "Ties",
+        "failures.ties": "Ties by the judge",
         "failures.abstained.labelled": "Not assessed by the judge, but labelled by people",
         "failures.failed": "Not judged",
     }
@@ -109,7 +147,7 @@ def overview(report: Measured) -> list[UseLine]:
     if slot is None or slot.result.interval is None or slot.result.interval.covers(0.5):
         wrong.pop("bias.first_slot_rate")
     return [
-        _table_line(f"Agreement with {report.sample.whom}{what}", top, report.sample),
+        _table_line(f"Agreement with {report.sample.whom}{what}", top),
         *_table_lines(titles, report),
         *(
             UseLine(each.title, each.word, each.brief or each.reason, each.basis)
@@ -121,7 +159,8 @@ def overview(report: Measured) -> list[UseLine]:
 
 def _table_lines(titles: Mapping[str, str], report: Measured) -> list[UseLine]:
     found = {key: report.numbers[key] for key in titles if key in report.numbers}
-    return [_table_line(titles[key], number, report.sample) for key, number in found.items()]
+    found = {k: n for k, n in found.items() if n.result.n or n.section != "agreement"}
+    return [_table_line(titles[key], number) for key, number in found.items()]
 
 
 # What a row lacks that no judge could give it.
@@ -138,22 +177,21 @@ _COUNTED = {
 }
 
 
-def _table_line(title: str, number: Number, sample: Sample) -> UseLine:
+def _table_line(title: str, number: Number) -> UseLine:
     result = number.result
     if math.isnan(result):
         return UseLine(title, "", f"unknown: {result.reason}", "")
     one, *of = _COUNTED.get(number.key, "row").split(" ", 1)
-    rows, hits = " ".join([counted(result.n, one), *of]), result * result.n
-    if number.unit == "share" and abs(hits - round(hits)) < 1e-6:
-        rows = f"{round(hits):,} of {rows}"
-    rows += "" if number.key == "failures.abstained.labelled" else sample.in_groups
+    rows = " ".join([counted(result.n, one), *of])
+    # What happened on these rows is no estimate, and needs no range.
+    counts = number.section == "failures"
+    if counts:
+        rows = f"{round(result * result.n):,} of {rows}"
     for reason, out in result.n_failed.items():
         why = _LACKS.get(reason, "not judged")
         as_wrong = reason not in _LACKS and number.key.endswith(".wrong")
         ending = "counted as wrong" if as_wrong else "left out"
         rows += f"; {counted(out, 'row')} {why}, {ending}"
-    # What happened on these rows is no estimate, and needs no range.
-    counts = number.section == "failures"
     return UseLine(title, "", percent_text(result) if counts else with_range(number), rows)
 
 
@@ -166,8 +204,20 @@ def table_text(report: Measured) -> str:
         + (f"  [{line.rows}]" if line.rows else "")
         for line in lines
     ]
-    step, why = next_step(report), [each.sentence for each in report.uses.values()]
-    return "\n".join([report.name, *rows, f"Next: {step.sentence}", f"  {step.command}", *why])
+    step, head = next_step(report), f"{report.name}: {report.verdict}"
+    command = indent(step.command, "  ")
+    return "\n".join([head, *rows, f"Next: {step.sentence}", command, *_reasons(report)])
+
+
+def _reasons(report: Measured) -> list[str]:
+    """Each answer in sentences; what was not measured is in the table."""
+    return [use.sentence for use in report.uses.values() if use.word != "not measured"]
+
+
+def head_text(report: Measured) -> str:
+    """The limits, and a guide to the table, as lines of a terminal."""
+    limits = [f"  {title}: {limit}" for title, limit in report.limits.items()]
+    return "\n".join([*(limits and ["Good enough:", *limits]), report.legend])
 
 
 # ---- what to do next
@@ -178,7 +228,7 @@ class NextStep(NamedTuple):
 
     Attributes:
         text: What and why.
-        command: The command that does it; replace what is in capitals.
+        command: The command that does it, or two, a line each; replace what is in capitals.
         rows: The names of rows that show why.
     """
 
@@ -190,7 +240,7 @@ class NextStep(NamedTuple):
     def sentence(self) -> str:
         """The step in words, with the rows that show why."""
         names = ", ".join(self.rows)
-        return f"{self.text} Look at {names}." if names else self.text
+        return f"{self.text} To see why, read {names}." if names else self.text
 
 
 def next_step(report: Measured) -> NextStep:
@@ -203,7 +253,7 @@ def next_step(report: Measured) -> NextStep:
         return _sharpen_for_people(report)
     helped = [each for each in uses.values() if each.labels or each.missing]
     # Labels that most likely end in a no are no reason to go on with a judge.
-    hopeful = [each for each in helped if each.missing or each.leaning == "yes"]
+    hopeful = [each for each in helped if each.hopeful]
     doomed = helped and not hopeful
     if (doomed or "no" in (words["single"], words["averages"])) and sample.mistakes:
         return _mend_mistakes(report)
@@ -226,11 +276,12 @@ def next_step(report: Measured) -> NextStep:
 
 def _trust(report: Measured, *judge: str) -> str:
     """The command that measures a judge, whose new answers may be a column."""
-    rows, verdicts, *columns = report.files
-    if not verdicts and judge[0] != "--baseline":
+    rows, verdicts, columns, own = report.files
+    if judge[0] == "--baseline":
+        judge = (*own, *judge)
+    elif not verdicts:
         judge = ("--judge", "NEW-COLUMN")
-        columns = [each.replace("human_votes=", "label=") for each in columns]
-    return shlex.join(["langchain-judges", "trust", rows, *columns, *judge])
+    return shlex.join(["langchain-judges", "trust", *rows, *columns, *judge])
 
 
 def _lost_rows(report: Measured) -> NextStep | None:
@@ -247,20 +298,24 @@ def _lost_rows(report: Measured) -> NextStep | None:
 
 
 def _label_counts(report: Measured, number: int) -> NextStep:
-    rows, verdicts, *columns = report.files
+    (rows, *more), verdicts, columns, own = report.files
+    labels = more[-1] if more else "labels.jsonl"
     free = [row for row in report.sample.rows if not (row.target or row.labels)]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in free)
     number = number or 50
     judged = ["--verdicts", verdicts] if verdicts else []
     source = shlex.join([rows, *columns, *judged]) if free else "NEW-ROWS.jsonl"
-    which = f"{counted(number, 'new row')} like these"
+    which = f"{counted(number, 'new row')} like these{', judged in them' if own else ''}"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
         which = which if doubtful else "of those without a label"
         which = f"{counted(number, 'row')}, {which}"
+    judge = own or judged if own or free else ["--model", "MODEL"]
+    again = [*dict.fromkeys([rows, *more, labels]), *columns, *judge]
     return NextStep(
-        f"Label {which}{_outlook(list(report.uses.values()), number)}",
-        f"langchain-judges label {source} -o labels.jsonl --max-rows {number}",
+        f"Label {which}{_outlook(list(report.uses.values()), number)} Then test again.",
+        f"langchain-judges label {source} -o {labels} --max-rows {number}\n"
+        f"{shlex.join(['langchain-judges', 'trust', *again])}",
     )
 
 
@@ -268,9 +323,10 @@ def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
     """End of a sentence: what so many labels are likely to settle, and what they do not."""
     names: dict[str, list[str]] = {}
     for each in uses:
-        near = each.labels and each.labels <= number
-        far = f" (about {each.labels:,})" if each.labels and not near else ""
-        far = f" (as it looks, {each.leaning})" if near and not each.missing else far
+        hoped = each.labels if each.labels and each.hopeful else 0
+        near = 0 < hoped <= number
+        far = f" (about {hoped:,})" if hoped and not near else ""
+        far = " (as it looks, with a yes)" if near and not each.missing else far
         key = ("first" if each.missing else "settled") if near else each.word
         names.setdefault(key, []).append(each.title.lower() + far)
     still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
@@ -305,7 +361,7 @@ def _mend_mistakes(report: Measured) -> NextStep:
     (label, answer), count = kinds.most_common(1)[0]
     shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)][:3]
     names = [f"row {each.name}" for each in shown]
-    total, slot = len(mistakes), slot_text(report.numbers)
+    total = len(mistakes)
     of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:
         return NextStep(
@@ -321,23 +377,28 @@ def _mend_mistakes(report: Measured) -> NextStep:
             _trust(report, "--method", "rubric", "--model", "MODEL", "--set", "rubric=RUBRIC"),
             names,
         )
-    rubric = "--set", "rubric=RUBRIC"
-    rows, verdicts, *columns = report.files
+    return _another_judge(report, names)
+
+
+def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
+    """The next step of another judge, and why."""
+    sample, rubric = report.sample, ("--set", "rubric=RUBRIC")
+    (rows, *_), verdicts, columns, _ = report.files
     words = ["langchain-judges", "audit", rows, *columns, "--memory", "mistakes.db"]
     command = shlex.join([*words, "--model", "MODEL", *rubric])
     if sample.pairs or sample.rated or not verdicts:
         how = ("bsm",) if sample.pairs else ("rubric", *rubric)
         command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
-    what = "a stronger model or criteria" if sample.pairs else "guidelines from its mistakes"
-    what = "a stronger model or a clearer rubric" if sample.rated else what
+    what = "a stronger model and criteria" if sample.pairs else "guidelines from its mistakes"
+    what = "a stronger model and a clearer rubric" if sample.rated else what
     uses = report.uses["single"], *report.uses.values()
     bad = [use for use in uses[1:] if use.word == "no"]
     bad = bad or [use for use in uses if use.word == "not yet"][:1]
-    why = "; ".join(f"{use.title.lower()}, {use.brief or use.reason}" for use in bad)
-    step = f"Change one thing: {what}"
-    text = (
-        f"{slot[0].upper()}{slot[1:]}. {step}." if slot else f"{step}; not good enough: {why}."
-    )
+    own = "" if verdicts else ", its answers in a column of the table"
+    why = ", ".join(use.title.lower() for use in bad)
+    text = f"Try {what}{own}; this one is not good enough: {why}."
+    if slot := slot_text(report.numbers):
+        text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, until flips are rare."
     return NextStep(text, command, names)
 
 
@@ -359,16 +420,14 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """A summary of a report in Markdown: the table, the next step, the bars, and why."""
-    lines = [
-        f"### May I trust {escaped(report.name)}?",
-        "",
-        report.policy.sentence,
-        "",
-        report.legend,
-        "",
+    lines = [f"### May I trust {escaped(report.name)}?", "", f"**{report.verdict}**", ""]
+    limits = [f"- {title}: {limit}" for title, limit in report.limits.items()]
+    lines += [*(limits and ["Good enough:", "", *limits, ""]), report.legend, ""]
+    lines += ["| | good enough? | found | counted |", "|---|---|---|---|"]
+    lines += [
+        f"| {' | '.join(map(escaped, line._replace(answer=line.answer or '–')))} |"
+        for line in overview(report)
     ]
-    lines += ["| | | found | rows |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(map(escaped, line))} |" for line in overview(report)]
     step = next_step(report)
     lines += ["", f"**Next:** {escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
     if checks:
@@ -380,7 +439,7 @@ def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
         ]
         lines.append("")
     lines += ["<details><summary>Why</summary>", ""]
-    lines += [f"- {escaped(each.sentence)}" for each in report.uses.values()]
+    lines += [f"- {escaped(reason)}" for reason in _reasons(report)]
     lines += ["", "</details>"]
     more = [report.drift.sentence if report.drift else "", report.left_out]
     lines += [line for text in more if text for line in ("", escaped(text))]

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.report.joined_rows import JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
 
 
@@ -274,9 +275,12 @@ class Sample:
         return [row for row, miss in both if miss and row.answer is not None]
 
     def basis(self, used: Sequence[bool]) -> str:
-        """Sentence with the number of rows that count, and why others do not."""
+        """Count of the rows that count, and why others do not."""
+        both = list(zip(self.answers, used, strict=True))
+        lost = sum(answer is None and there for answer, there in both)
+        wrong = f"; {lost:,} not judged, counted as wrong" if lost else ""
         if all(used):
-            return f"Rows: all {len(used):,}{self.in_groups}"
+            return f"all {counted(len(used), 'row')}{wrong}"
         reasons = Counter(
             "without a label"
             if not own
@@ -287,12 +291,15 @@ class Sample:
             if not there
         )
         out = ", ".join(f"{count:,} {why}" for why, count in reasons.items())
-        return f"Rows: {sum(used):,} of {len(used):,}{self.in_groups}; left out: {out}"
+        return f"{sum(used):,} of {counted(len(used), 'row')}{wrong}; left out: {out}"
 
     @property
     def in_groups(self) -> str:
-        """In how many groups the rows are, where groups are counted."""
-        return f" in {len({*self.groups}):,} groups (column group)" if self.groups else ""
+        """Sentence about groups, where ranges count them."""
+        if not self.groups:
+            return ""
+        number = f"{len({*self.groups}):,} groups of related ones (column group)"
+        return f" The rows come in {number}, which the ranges allow for."
 
     @property
     def note(self) -> str:

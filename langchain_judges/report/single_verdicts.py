@@ -49,7 +49,7 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
     basis = sample.basis([bool(own) for own in sample.choices])
     parts = sample.pairs and any(0 < (miss or 0) < 1 for miss in sample.misses)
-    half = "; a half-wrong one counts half" if parts else ""
+    half = "; a tie on one side alone counts half, and is no agreement" if parts else ""
     brief = f"{found} wrong{_far(sample)}{half}"
     answer = by_number("single", number, limit, reason, basis, brief)
     lead = numbers.get("baseline.lead")
@@ -74,7 +74,7 @@ def mistakes_text(sample: Sample) -> str:
     """The number of judged rows that are wrong, and that are so in part."""
     wrong = sum(miss == 1 for miss in sample.misses) - _lost(sample)
     half = len(sample.mistakes) - wrong
-    part = "half wrong (only the judge or only people say tie; counts half, but no agreement)"
+    part = "half wrong (a tie on one side alone)"
     if not sample.pairs:
         part = "partly wrong (right for some people only; counted in part)"
     parts = {f"{wrong:,} wrong{_far(sample)}": wrong or not half, f"{half:,} {part}": half}
@@ -96,7 +96,7 @@ def _counted(sample: Sample) -> str:
     """Sentence with the numbers of wrong, half wrong and missing verdicts."""
     labelled, lost = sum(miss is not None for miss in sample.misses), _lost(sample)
     said = f"Of {labelled:,}: {mistakes_text(sample)}"
-    said += f", {lost:,} not judged (counted as wrong)" if lost else ""
+    said += f", {lost:,} not judged" if lost else ""
     return said + divided_text(sample)
 
 

@@ -177,8 +177,8 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
         names = ", ".join(
             f"{part.title} ({plus(part)}{value_text(part)})" for part in apart[:3]
         )
-        off = f"too far off for {names}"
-        reason += f". By itself {off}; clearly near enough for {len(near)} of {len(parts)}"
+        off = f"clearly too far off for {names}"
+        reason += f". Part by part: {off}; clearly near enough for {len(near)} of {len(parts)}"
         brief = brief if decided(whole.result, limit) == "no" else off
     basis = sample.basis(used)
     answer = by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
@@ -203,12 +203,12 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         step = 10 if scale == 1 else rounded(scale / 10, 1)
         unit = f"{NO_BREAK}points" if scale == 1 else ""
         moved = rounded(slope * float(step), 0 if scale == 1 else 2)
-        mix += f": were {sample.whom} {step}{unit} higher, the judge would be about "
-        mix += f"{moved} higher (above 0 is enough)"
+        mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} "
+        mix += "higher"
     return (
         f"{what} is {mine} by the judge and {right} by {sample.whom}, "
-        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This is "
-        f"for {mix}"
+        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This "
+        f"is for {mix}"
     )
 
 
@@ -303,37 +303,39 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
 
 def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     """Answer for each two systems, and for the ranking by its neighbours."""
-    order = _system_order(sample)
+    order, (judge, people, *_) = _system_order(sample), sample.points
+    used = [
+        any(own) and None not in sides
+        for own, *sides in zip(sample.systems, judge, people, strict=True)
+    ]
     turned = [pair for pair in order.pairs if pair.matches is False]
     open_steps = [pair for pair in order.neighbours if pair.matches is None]
     steps = len(order.neighbours)
     own, of_all = (Counter(p.matches for p in some) for some in (order.neighbours, order.pairs))
     enough = own[True] >= policy.settled * steps
     word: Word = "no" if turned else "yes" if enough else "not yet"
+    found = (
+        f"of {counted(steps, 'pair')} of neighbours in the ranking by {sample.whom} "
+        f"{own[True]} clearly in the same order, {own[False]} swapped, {own[None]} not clear"
+    )
     reason = (
-        f"the ranking by {sample.whom} has {counted(steps, 'step')} from one system to the "
-        "next; the judge has "
-        f"{own[True]} of them clearly the same way ({percent_text(policy.settled)} are asked "
-        f"for), {own[False]} clearly turned round, {own[None]} not clear. Of "
-        f"{counted(len(order.pairs), 'pair')} "
-        f"of systems {of_all[True]} are the same way, {of_all[False]} turned round, "
-        f"{of_all[None]} not clear"
+        f"{found}; {percent_text(policy.settled)} are asked for. Of all "
+        f"{counted(len(order.pairs), 'pair')} {of_all[True]} in the same order, "
+        f"{of_all[False]} swapped, {of_all[None]} not clear"
     )
     if turned:
-        reason += f": turned are {', '.join(_systems_in(pair) for pair in turned[:3])}"
+        reason += f": swapped are {', '.join(_systems_in(pair) for pair in turned[:3])}"
     missing = ""
     if word == "not yet":
         names = ", ".join(f"{_systems_in(p)} ({_open_by(p)})" for p in open_steps[:3])
-        missing = f"Label more rows of systems whose order is not clear: {names}"
+        missing = f"Not clear: {names}"
     return UseAnswer(
         "ordering",
         word,
         reason,
         missing=missing,
-        basis=sample.basis([any(own) for own in sample.systems]),
-        brief=f"{counted(of_all[False], 'pair')} of systems turned round"
-        if turned
-        else f"{own[True]} of {counted(steps, 'step')} clearly the same way",
+        basis=sample.basis(used),
+        brief=f"{counted(of_all[False], 'pair')} of systems swapped" if turned else found,
         parts=tuple(
             Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
             for p in order.pairs
@@ -348,7 +350,7 @@ def _systems_in(pair: SystemPair) -> str:
 def _open_by(pair: SystemPair) -> str:
     """Say by whom the order of two systems is not clear, or how the judge has it."""
     if pair.matches is not None:
-        return "the same way" if pair.matches else "turned round"
+        return "in the same order" if pair.matches else "swapped"
     sides = {"people": pair.people, "the judge": pair.judge}
     said = (f"{'' if settled(gap) else 'un'}clear by {who}" for who, gap in sides.items())
     return ", ".join(said)
