@@ -88,3 +88,12 @@ print({{"torch", "transformers", "datasets"}} & set(sys.modules))
     monkeypatch.setattr(embeddings, "MODEL", str(packaged_weights()))
     theirs = list(embeddings._transformer()(texts))
     assert np.abs(np.array(json.loads(vectors)) - np.array(theirs)).max() < 1e-6
+
+
+def test_gelu_is_that_of_scipy_at_the_precision_of_its_numbers():
+    from scipy.special import ndtr
+
+    exact = np.linspace(-12, 12, 50_001)
+    numbers = exact.astype(np.float32)
+    embeddings.gelu(numbers)
+    assert np.abs(numbers - exact * ndtr(exact)).max() < 1e-6
