@@ -1,4 +1,4 @@
-"""What applications return, in forty shapes: made by the libraries whose shapes they are."""
+"""What applications return, in fifty shapes: made by the libraries whose shapes they are."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
+    BaseMessage,
     ChatMessage,
     HumanMessage,
     ToolMessage,
@@ -33,6 +34,7 @@ from langchain_core.messages.tool import invalid_tool_call
 from langchain_core.runnables import RunnablePassthrough
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph, add_messages
+from langgraph.types import GraphOutput, Interrupt
 from langsmith.schemas import Run
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -127,6 +129,19 @@ def agents() -> Iterator[tuple[str, Any]]:
     yield "agent: an invalid call", state(AIMessage("", invalid_tool_calls=[BROKEN]))
 
 
+class Reply(BaseModel):
+    """What a chain may return."""
+
+    answer: str
+    score: int
+
+
+class Talk(BaseModel):
+    """A state of a graph."""
+
+    messages: list[BaseMessage]
+
+
 class Found(TypedDict):
     question: str
     documents: list[Document]
@@ -201,6 +216,11 @@ def graphs() -> Iterator[tuple[str, Any]]:
     yield "chain: RetrievalQA", legacy
     work = {"messages": messages_to_dict([HumanMessage(TASK), *PARALLEL])}
     yield "server: a thread", {"values": work, "next": [], "tasks": [], "interrupts": []}
+    yield "graph: version 2 of its result", GraphOutput({"messages": PARALLEL})
+    paused = GraphOutput(Talk(messages=PARALLEL), (Interrupt("Is it paid?", id="i"),))
+    yield "graph: version 2, a model that waits", paused
+    done = {"results": [{"messages": messages_to_dict(PARALLEL)}, {}], "steps": [["agent"], []]}
+    yield "graph: a trajectory of agentevals", {"inputs": [{"n": 7}], "outputs": done}
     tools = [{"name": "track", "description": "Find a parcel."}]
     yield "graph: with the tools available", {"messages": PARALLEL, "tools": tools}
 
@@ -296,6 +316,11 @@ def texts() -> Iterator[tuple[str, Any]]:
     yield "key: a usual one", {"answer": "In Oslo.", "score": 3}
     yield "key: the only one", {"whatever": "In Oslo."}
     yield "key: nested", {"output": {"generation": {"text": "In Oslo."}}}
+    kept = [{"kind": "Memory", "content": {"text": word}} for word in ("tea", "Oslo")]
+    yield "key: memories", {"memories": kept}
+    yield "data: a list of memories", kept
+    yield "data: a model", City(name="Oslo", country="NO")
+    yield "data: a model with an answer", Reply(answer="In Oslo.", score=3)
     yield "key: data", {"answer": {"city": "Oslo", "days": [1, 2]}}
 
 

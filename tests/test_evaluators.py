@@ -216,7 +216,15 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
 EMAIL = {"author": "Ann", "subject": "Hi", "thread": "Where are you?"}
 
 
-@for_each("outputs", [{"a": 1, "b": 2}, {"name": "Ann", "age": 7}, {"triage": EMAIL, "n": 1}])
+@for_each(
+    "outputs",
+    [
+        {"a": 1, "b": 2},
+        {"name": "Ann", "age": 7},
+        {"triage": EMAIL, "n": 1},
+        {"mails": [EMAIL]},
+    ],
+)
 def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
     model = FakeChatModel(replies=[{"explanation": "Yes.", "label": "1"}] * 2)
     judge = rubric_judge(model=model, rubric="Is it good?")
@@ -225,10 +233,10 @@ def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
     assert result.score == 1
     assert all(json.dumps(each) in model.prompts[0] for each in (outputs, EMAIL))
     keys = ", ".join(map(repr, outputs))
-    assert result.comment.startswith("Yes. Note: output")
-    assert result.comment.endswith(f": {keys}.")
-    [note] = result.extra["failures"]
-    assert note["reason"] == "read_as_json"
+    notes = [(note["unit"], note["reason"]) for note in result.extra["failures"]]
+    assert notes == [("input", "read_as_json"), ("output", "read_as_json")]
+    for words in ("Yes. Note: input", ": 'email_input'", f": {keys}."):
+        assert words in result.comment
 
 
 SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, str]]]] = {

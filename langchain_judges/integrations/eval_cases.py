@@ -252,7 +252,7 @@ class CaseReader:
             is_named = self.places._asdict()[field] is not None
             if is_named or not isinstance(value, Mapping):
                 continue
-            if len(value) > 1 and text == as_json(value):
+            if text == as_json(value):
                 keys = ", ".join(map(repr, value))
                 detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
                 notes.append(Problem("read_as_json", detail).failure("input", field))

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
-from langchain_judges.rows.fields import is_run, outputs_of, work_in
+from langchain_judges.rows.fields import outputs_of, work_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words, find
 from langchain_judges.rows.messages import call_in, messages_in
-from langchain_judges.rows.record import is_state, record_in
+from langchain_judges.rows.record import is_run, is_state, record_in
 from langchain_judges.rows.texts import PlainText, ToolCall
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of

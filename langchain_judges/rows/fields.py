@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeGuard
+from typing import Any
 
-from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.lookup import (
     OF_OUTPUT,
     USUAL,
@@ -31,11 +31,12 @@ from langchain_judges.rows.messages import (
     as_json,
     call_in,
     is_nothing,
+    is_spoken,
     messages_in,
     plain_data,
     text_in,
 )
-from langchain_judges.rows.record import begins, ended, record_in, without_task
+from langchain_judges.rows.record import begins, ended, is_run, opened, record_in, without_task
 from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
 
 
@@ -47,7 +48,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    copy = {name: plain_data(value) for name, value in row.items()}
+    copy = {name: opened(plain_data(value)) for name, value in row.items()}
     if isinstance(copy.get("intermediate_steps"), list):
         copy["output"] = {name: copy.pop(name, None) for name in _OF_EXECUTOR}
     # The output of an example may be a pair.
@@ -137,17 +138,10 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
 
 
 def _is_words(value: object) -> bool:
-    """Whether a value is a number, a truth value, or a list of something but messages."""
+    """Whether a value is a number, a truth value, or a list of something."""
     if isinstance(value, list | tuple):
-        return any(part is not None for part in value) and not any(
-            isinstance(part, BaseMessage)
-            or (isinstance(part, Mapping) and _OF_MESSAGES & {*part})
-            for part in value
-        )
+        return any(part is not None for part in value)
     return isinstance(value, bool | int | float)
-
-
-_OF_MESSAGES = {"role", "content"}
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
@@ -194,7 +188,7 @@ def _answers_in(values: Sequence[object], read: Callable[[Any], object]) -> obje
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
     if is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
-    given = value if callable(source) else plain_data(value)
+    given = value if callable(source) else opened(plain_data(value))
     return plain_data(find(given, field, source, named=named))
 
 
@@ -271,11 +265,6 @@ def _work_of(part: object, field: Field, task: object = None) -> PlainText:
 
 def _acts(message: Message) -> bool:
     return bool(message.get("tool_calls")) or message["role"] == "tool"
-
-
-def is_run(value: object) -> TypeGuard[Any]:
-    """Whether a value is a run of LangSmith, whose library is not loaded for it."""
-    return hasattr(value, "run_type") and hasattr(value, "outputs") and hasattr(value, "inputs")
 
 
 def outputs_of(run: Any) -> object:
@@ -425,6 +414,8 @@ def _text(value: object, field: Field) -> str:
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
         text = plain([*value])
     else:
+        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
+            check_text([*value], field)  # one of them is no message
         text = as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")

@@ -18,7 +18,13 @@ from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import as_json, messages_in, plain_data
-from langchain_judges.rows.record import is_state, record_in, state_values
+from langchain_judges.rows.record import (
+    is_state,
+    opened,
+    record_in,
+    state_values,
+    trajectory_of,
+)
 from langchain_judges.rows.texts import READ, plain
 
 _LOG = logging.getLogger(__name__)
@@ -262,7 +268,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
             raise InputError(message) from exc
     if source is not None:
         return follow(value, field, source)
-    while isinstance(value, Mapping) and not _is_record(value, field):
+    while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
         if not names and (named or _is_one(value, field)) and _is_data(value, field):
             return value
@@ -279,7 +285,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
 
 def unread(value: object, field: Field) -> str:
     """Which key `find` takes where others have a usual name or messages too; "" if none has."""
-    while isinstance(value, Mapping) and not _is_record(value, field):
+    while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
         if names:
             talks = [n for n, v in value.items() if isinstance(v, list) and messages_in(v)]
@@ -297,7 +303,7 @@ def _is_one(value: Mapping[str, object], field: Field) -> bool:
     """Whether data that nobody named can be read as one whole, without a guess."""
     has_records = any(record_in(part) for part in value.values())
     has_documents = field == "output" and context_of(value) is not None
-    return field != "rubric" and len(value) > 1 and not (has_records or has_documents)
+    return field != "rubric" and bool(value) and not (has_records or has_documents)
 
 
 def _is_data(value: object, field: Field) -> bool:
@@ -317,7 +323,9 @@ def _is_data(value: object, field: Field) -> bool:
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
-    if field in ("output", "reference") and value.get("intermediate_steps"):
+    if field in ("output", "reference") and (
+        value.get("intermediate_steps") or trajectory_of(value)
+    ):
         return True
     if is_state(value):
         return not own or own[0] == "messages"

@@ -50,6 +50,12 @@ def messages_in(value: object) -> list[Message]:
     return messages
 
 
+def is_spoken(value: object) -> bool:
+    """Whether a value says that it is a message, if one that can be read or not."""
+    fields = value if isinstance(value, Mapping) else {}
+    return isinstance(value, BaseMessage) or fields.get("role") in {*_SPEAKERS}
+
+
 def _messages_of(value: object) -> Iterator[Message]:
     """Yield the messages of one value; nothing if it is no message."""
     fields = message_fields(_of_tuple(value) if isinstance(value, tuple) else value)

@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeGuard
+
+from langchain_core.load.serializable import Serializable
+from pydantic import BaseModel
 
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import (
@@ -44,8 +47,8 @@ def record_in(value: object) -> list[Message]:
         return [*messages, *_ending(messages, value)]
     if content := content_in(value):
         return [{"role": "user", "content": content}]
-    if isinstance(value, Mapping) and {"results", "steps"} <= value.keys():
-        return _of_graph(value)
+    if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
+        return _of_graph(trajectory)
     if isinstance(value, Mapping) and isinstance(value.get("intermediate_steps"), list):
         return _of_executor(value)
     if (state := _state(value)) is not None:
@@ -59,6 +62,38 @@ def state_values(value: Any) -> Any:
         return value.values  # type: ignore[attr-defined]
     is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
     return value["values"] if is_thread else value
+
+
+def is_run(value: object) -> TypeGuard[Any]:
+    """Whether a value is a run of LangSmith, whose library is not loaded for it."""
+    return hasattr(value, "run_type") and hasattr(value, "outputs") and hasattr(value, "inputs")
+
+
+def opened(value: object) -> object:
+    """A model of the user's as a dictionary, and a result of LangGraph's `invoke` as its state.
+
+    With `version="v2"` that is `{"value", "interrupts"}`.
+    """
+    if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
+        value = plain_data(dict(value))
+    if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
+        return value
+    state, waiting = opened(value["value"]), value["interrupts"]
+    if not isinstance(waiting, list | tuple):
+        return value
+    return (
+        {**state, "__interrupt__": waiting} if waiting and isinstance(state, Mapping) else state
+    )
+
+
+def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The trajectory of a graph, as agentevals extracts it from a thread, in a value.
+
+    Its results and steps may stand under `outputs`, beside `inputs`.
+    """
+    inner = value.get("outputs")
+    parts = {**value, **inner} if isinstance(inner, Mapping) else value
+    return parts if {"results", "steps"} <= parts.keys() else None
 
 
 def _state(value: object) -> Mapping[str, Any] | None:
@@ -75,7 +110,7 @@ def _state(value: object) -> Mapping[str, Any] | None:
 
 
 def _of_graph(value: Mapping[str, Any]) -> list[Message]:
-    """The turns of a graph's trajectory, as agentevals extracts it from a thread."""
+    """The turns of a graph's trajectory."""
     record: list[Message] = []
     turns = zip(value["steps"], value["results"], strict=False)
     asked = value.get("inputs") or []
