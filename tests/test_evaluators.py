@@ -209,7 +209,7 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     )
     assert (result.key, result.score, result.value) == ("bsm", None, None)
     assert message in result.comment
-    assert result.extra["reason"] == "missing"
+    assert result.extra["reason"] == "invalid_input"
     assert result.source_run_id is None
 
 

@@ -334,8 +334,9 @@ def test_a_budget_that_would_not_hold_is_refused():
         [*judge_many(judge, [row], progress=False)]
     with pytest.raises(OptionError, match="give the limit to the run"):
         create_jury([judge] * 2).invoke(row, budget(max_calls=9))
-    with pytest.raises(OptionError, match="calls of this process alone"):
-        _ = judge.spec
+    for each in (judge, create_jury([judge] * 2)):
+        with pytest.raises(OptionError, match="calls of this process alone"):
+            _ = each.with_config(budget(**LIMIT)).spec
 
 
 def test_texts_are_compared_up_to_a_limit():

@@ -445,14 +445,8 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 
 def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
-    if isinstance(exc, InputError):
-        is_lacking = isinstance(exc, LackingError)
-        problem = Problem("lacking" if is_lacking else "missing", str(exc))
-        failure = problem.failure("input", "")
-    else:
-        failure = failure_of(exc, "judge")
     undecided = not_labelled if kind_of(judge) == "item" else not_judged
-    return undecided([failure], no_usage())
+    return undecided([failure_of(exc, "judge")], no_usage())
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}

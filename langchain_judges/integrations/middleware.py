@@ -482,7 +482,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return
         verdict = outcome["verdict"]
         if answers[-1]["score"] is None:
-            is_bad = bool({"lacking", "missing"} & {reason_of(verdict)})
+            is_bad = bool({"lacking", "invalid_input"} & {reason_of(verdict)})
             result = "failed" if is_bad else "grader_error"
         criteria: list[dict[str, Any]] = [
             {"name": part["criterion"], "passed": bool(part["holds"])}

@@ -48,9 +48,9 @@ def leaves_of(judge: object) -> list[Any]:
 
 
 def memories_of(runnable: object) -> list[Memory]:
-    """The memories of a judge, or of its members."""
+    """The memories of a judge, or of its members, each once."""
     memories = map(memory_of, leaves_of(runnable))
-    return [memory for memory in memories if memory is not None]
+    return list({id(memory): memory for memory in memories if memory is not None}.values())
 
 
 def is_local(runnable: object) -> bool:

@@ -175,13 +175,8 @@ class CombinedGraph(JudgeGraph):
         """The judges that it asks."""
         return cast("tuple[Member, ...]", self.model)
 
-    @property
-    def spec(self) -> JudgeSpec:
-        """The judge as plain JSON, with the spec of each member under `model`.
-
-        Raises:
-            OptionError: A member cannot be written as JSON.
-        """
+    def _plain_model(self) -> list[JudgeSpec]:
+        """The spec of each member."""
         specs = []
         for member in self.members:
             judge = describe.unwrapped(member.judge)
@@ -190,14 +185,13 @@ class CombinedGraph(JudgeGraph):
                     f"the member {member.name!r} is a runnable of your own, which no JSON holds"
                 )
             specs.append(judge.spec)
-        options = self.options.sendable()
-        return {"method": self.options.method, "model": specs, "options": options}
+        return specs
 
     @property
     def memory(self) -> Any:
         """The memory of its members; None where they have several."""
-        found = {id(each): each for m in self.members if (each := describe.memory_of(m.judge))}
-        return next(iter(found.values())) if len(found) == 1 else None
+        found = describe.memories_of(self)
+        return found[0] if len(found) == 1 else None
 
 
 def graph_of(

@@ -333,18 +333,21 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         the judge has its own.
 
         Raises:
-            OptionError: The model is an object and no name, an option is a live object, or the
-                judge has a `budget`.
+            OptionError: A model is an object and no name, an option is a live object, a member
+                is no judge of this package, or the judge has a `budget`.
         """
         if run_of(self.config):
             raise OptionError("a `budget` counts calls of this process alone: no JSON holds it")
-        if not isinstance(self.model, str | Mapping):
-            raise OptionError(
-                f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
-                "name it, such as 'openai:gpt-5-mini'"
-            )
         options = self.options.sendable()
-        return {"method": self.options.method, "model": self.model, "options": options}
+        return {"method": self.options.method, "model": self._plain_model(), "options": options}
+
+    def _plain_model(self) -> Any:
+        if isinstance(self.model, str | Mapping):
+            return self.model
+        raise OptionError(
+            f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
+            "name it, such as 'openai:gpt-5-mini'"
+        )
 
     @property
     def memory(self) -> Memory | None:

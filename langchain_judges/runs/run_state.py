@@ -229,8 +229,7 @@ class RunState:
         """
         judge = self._judge
         # All rows see the memories as they are now.
-        memories = {id(each): each for each in memories_of(judge)}.values()
-        self._memories = [each.pin() for each in memories]
+        self._memories = [each.pin() for each in memories_of(judge)]
         version = " ".join(each.snapshot.version for each in self._memories)
         fingerprint, self._calls_each = run_fingerprint(judge, version)
         if self._files.records and "method" not in fingerprint:

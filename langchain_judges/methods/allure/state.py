@@ -105,10 +105,6 @@ Auditor = ModelLike | Callable[[AuditProposal], Any]
 Dev = float | Sequence[Mapping[str, Any]]
 
 
-def _read_label_list(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
-    return None if labels is None else tuple(read_labels(labels))
-
-
 def _checked_share(dev: Dev | None) -> Dev | None:
     if isinstance(dev, int | float) and not 0 < dev < 1:
         raise ValueError("no share")
@@ -187,7 +183,7 @@ class AuditOptions(GraphOptions):
     risk: Annotated[float, Gt(0), Le(1)] = 0.25
     labels: Annotated[
         Sequence[Label] | None,
-        AfterValidator(_read_label_list),
+        AfterValidator(lambda labels: labels if labels is None else tuple(read_labels(labels))),
         Rule("two or more distinct numbers or texts, from worst to best"),
     ] = None
     seed: Seed = 0
