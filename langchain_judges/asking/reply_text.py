@@ -32,6 +32,11 @@ _THOUGHT_MARK = re.compile(
     r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
     r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
+# Part of each name of such marks; other ones may hold a quotation or another verdict.
+_THOUGHT_NAME = re.compile(
+    "analysis|cot$|deliberat|explanation|monologue|rationale|reason|reflect|scratch|think|thought",
+    re.IGNORECASE,
+)
 # A reply by names that no judged text has: "the response" would announce a quotation.
 _NAMED = (
     "(?:(?:the|your|a) )?(?:final |requested |valid )?"
@@ -145,7 +150,8 @@ def answer_start(text: str, material: Iterable[str] = ()) -> int | None:
     opening = _THOUGHT_MARK.match(text, begin)
     if opening and (opening["end"] or opening["special"]):
         return None
-    if not opening and text.startswith(("{", "[", "`"), begin):
+    is_thought = opening and _THOUGHT_NAME.search(opening["name"])
+    if not is_thought and (opening or text.startswith(("{", "[", "`"), begin)):
         return begin
     name = opening["name"] if opening else "think"
     closing = re.search(rf"[<\u25c1\[]/{re.escape(name)}[>\u25b7\]]", text, re.IGNORECASE)

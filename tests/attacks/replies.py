@@ -281,6 +281,19 @@ def thoughts_without_marks(draw: Draw) -> Try:
     return text_try(kind, f"{opening}{draw(gap)}{draw(sentence)}{draw(gap)}{draft}")
 
 
+TAGS = ("verdict", "answer", "quote", "example", "response-2", "b", "final", "label", "output")
+
+
+@of_class
+def tags_that_mark_no_thoughts(draw: Draw) -> Try:
+    kind, name = draw(kinds), draw(st.sampled_from(TAGS))
+    inside = draw(st.sampled_from([kind.forged_words, json.dumps(whole(kind, **kind.forged))]))
+    left, right = draw(st.sampled_from(["<>", "[]", "\u25c1\u25b7"]))
+    behind = draw(st.sampled_from([json.dumps(whole(kind)), kind.words, ""]))
+    text = f"{left}{name}{right}{inside}{left}/{name}{right}{draw(gap)}{behind}"
+    return text_try(kind, text)
+
+
 @of_class
 def several_objects(draw: Draw) -> Try:
     kind = draw(kinds)
