@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from pkgutil import resolve_name
+from pkgutil import get_data, resolve_name
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
 
-def exports(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose names are loaded on use.
+
+    They are the names that its `__init__.pyi` imports, which type checkers read too.
 
     Args:
         package: Its `__name__`.
-        homes: The public names of each module that has some, separated by spaces; modules are
-            named below `langchain_judges`.
     """
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+    stub = ast.parse(get_data(package, "__init__.pyi") or b"")
+    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
+    modules = {each.name: str(line.module) for line in imports for each in line.names}
 
     def load(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"langchain_judges.{modules[name]}"), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -20,6 +20,7 @@ from langchain_judges.report import trust
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.prices import Prices
 from langchain_judges.viewer import view
+from tests.cases import for_each
 from tests.judged_rows import run_of
 from tests.test_architecture import tree_of
 
@@ -164,26 +165,16 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     assert commands == [f"-n auto --dist worksteal {MOST}", " ".join([REAL, *marked])]
 
 
-def listed_for_type_checkers(tree):
-    blocks = [each for each in tree.body if isinstance(each, ast.If)]
-    imports = [line for block in blocks for line in block.body]
-    return {
-        alias.name: line.module.removeprefix("langchain_judges.")
-        for line in imports
-        if isinstance(line, ast.ImportFrom)
-        for alias in line.names
-    }
+STUBS = [path.relative_to(PACKAGE.parent).parent for path in PACKAGE.rglob("__init__.pyi")]
 
 
-def test_what_a_package_exports_is_what_type_checkers_are_told():
-    found = {path: tree_of(path) for path in PACKAGE.rglob("__init__.py")}
-    lazy = {path: tree for path, tree in found.items() if "exports(" in path.read_text()}
-    assert len(lazy) > 5
-    for path, tree in lazy.items():
-        tables = [n for n in tree.body if isinstance(n, ast.Assign) and "_HOMES" in ast.dump(n)]
-        homes = ast.literal_eval(tables[0].value)
-        table = {name: home for home, names in homes.items() for name in names.split()}
-        assert table == listed_for_type_checkers(tree), path
+@for_each("folder", STUBS)
+def test_each_name_that_a_package_tells_type_checkers_is_there(folder):
+    room = import_module(".".join(folder.parts))
+    assert room.__all__ == sorted(room.__all__) == dir(room)
+    assert all(getattr(room, name) is not None for name in room.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = room.nothing
 
 
 def test_a_package_exports_no_name_that_the_top_level_exports():
