@@ -4,17 +4,23 @@ import asyncio
 import json
 import re
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy
 import pandas
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from langchain_judges import (
@@ -52,7 +58,9 @@ NAMES = {"reference": "expected-answer", "source": "source"}
 
 def row_of(reference, source, output):
     fields = {"expected": reference, "source": source}
-    return {"input": TASK, "output": output} | {k: v for k, v in fields.items() if v}
+    return {"input": TASK, "output": output} | {
+        k: v for k, v in fields.items() if v is not None
+    }
 
 
 def invoke(judge, reference=None, source=None, output=TEXT):
@@ -70,8 +78,8 @@ def called(judge, reference=None, source=None, output=TEXT):
 
 
 def example_of(reference, source):
-    inputs = {"question": TASK, **({"context": source} if source else {})}
-    example = an_example(reference and {"answer": reference})
+    inputs = {"question": TASK, **({} if source is None else {"context": source})}
+    example = an_example(None if reference is None else {"answer": reference})
     return example.model_copy(update={"inputs": inputs})
 
 
@@ -83,7 +91,7 @@ def a_run_of(output):
 
 
 def rows(judge, reference=None, source=None, output=TEXT):
-    evaluator = as_evaluator(judge, reference="answer" if reference else None)
+    evaluator = as_evaluator(judge, reference=None if reference is None else "answer")
     evaluator.evaluate_run(a_run_of(output), example_of(reference, source))
 
 
@@ -215,7 +223,29 @@ def test_with_nothing_to_judge_by_no_model_is_asked(path):
 
 # ---- each type of value, in each field, on each path is the same text
 
-VALUES = {
+
+class Color(Enum):
+    """A value with a name."""
+
+    RED = "red"
+
+
+@dataclass
+class Place:
+    """Data of a person's own."""
+
+    city: str
+    days: int
+
+
+class Stay(BaseModel):
+    """Data of a person's own, which are checked."""
+
+    city: str
+    days: int
+
+
+VALUES: dict[str, tuple[Any, str]] = {
     "a number": (4, "4"),
     "a fraction": (0.5, "0.5"),
     "a truth value": (True, "true"),
@@ -224,6 +254,37 @@ VALUES = {
     "a message": (HumanMessage("Red."), "Red."),
     "a dumped message": ({"role": "assistant", "content": "Red."}, "Red."),
     "blocks": ([{"type": "text", "text": "Red."}], "Red."),
+    "messages": ([AIMessage("Red.")], "Red."),
+    "a data class": (Place("Kyiv", 2), '{"city": "Kyiv", "days": 2}'),
+    "a model": (Stay(city="Kyiv", days=2), '{"city": "Kyiv", "days": 2}'),
+    "a decimal": (Decimal("1.50"), "1.50"),
+    "nothing that counts": (0, "0"),
+    "a false one": (False, "false"),
+    "numpy's number": (numpy.int64(4), "4"),
+    "numpy's fraction": (numpy.float32(0.5), "0.5"),
+    "numpy's truth": (numpy.bool_(True), "true"),
+    "a time": (datetime(2026, 1, 2, 3), "2026-01-02T03:00:00"),
+    "a time of pandas": (pandas.Timestamp("2026-01-02"), "2026-01-02T00:00:00"),
+    "bytes": (b"Red.", "Red."),
+    "an enumeration": (Color.RED, "red"),
+    "an identifier": (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    "a path": (Path("a/b"), "a/b"),
+    "a set": ({"Red.", "Blue."}, "Blue.\nRed."),
+    "a tuple": (("Red.", "Blue."), "Red.\nBlue."),
+    "infinity": (float("inf"), "Infinity"),
+    "a document": (
+        Document("Red."),
+        '{"id": null, "metadata": {}, "page_content": "Red.", "type": "Document"}',
+    ),
+}
+NOTHING = [None, float("nan"), pandas.NA, pandas.NaT, "", [], {}]
+# What is no text of its own in a source.
+OF_SOURCE = {
+    **{name: text for name, (_, text) in VALUES.items()},
+    "texts": "[1]\nRed.\n\n[2]\nBlue.",
+    "a set": "[1]\nBlue.\n\n[2]\nRed.",
+    "a tuple": "[1]\nRed.\n\n[2]\nBlue.",
+    "a document": "Red.",
 }
 READERS = [invoke, many, called, rows, best, command_line, assistant]
 
@@ -232,15 +293,29 @@ READERS = [invoke, many, called, rows, best, command_line, assistant]
 @for_each("name", VALUES)
 def test_each_type_is_the_same_text_in_each_field_on_each_path(path, name):
     value, text = VALUES[name]
-    if path in (command_line, assistant) and isinstance(value, HumanMessage):
-        value = value.model_dump()  # a file has no objects
-    prompt = prompt_of(path, {"output": value, "source": SOURCE}, rubric=RUBRIC)
-    assert blocks(prompt)["response"] == text
+    if path in (command_line, assistant):  # a file has no objects
+        if not isinstance(value, int | float | list | dict | HumanMessage):
+            return
+        value = value.model_dump() if isinstance(value, HumanMessage) else value
+    shown = blocks(prompt_of(path, {"output": value, "source": value}, rubric=RUBRIC))
+    assert (shown["response"], shown["source"]) == (text, OF_SOURCE[name])
     if path not in (best, rows) or name in ("a message", "data"):
         known = blocks(prompt_of(path, {"reference": value}, rubric="correctness"))
-        each = "\n".join(["Any of these is right:", "- Red.", "- Blue."])
-        of_texts = {"expected-answers": each} if name == "texts" else {"expected-answer": text}
+        each = "\n- ".join(["Any of these is right:", *text.split("\n")])
+        several = name in ("texts", "a set", "a tuple")
+        of_texts = {"expected-answers": each} if several else {"expected-answer": text}
         assert of_texts.items() <= known.items()
+
+
+@for_each("path", READERS, ids=lambda path: path.__name__)
+@for_each("value", NOTHING)
+@for_each("field", ["output", "reference"])
+def test_what_is_nothing_is_judged_on_no_path(path, value, field):
+    model = FakeChatModel(replies=answer)
+    rubric = RUBRIC if field == "output" else "correctness"
+    with suppress(InputError):  # raised where a person calls, said where a data set is read
+        path(create_allure_judge(model, rubric=rubric), **{field: value})
+    assert model.prompts == []
 
 
 NAMES_OF_OTHERS = [

@@ -27,6 +27,7 @@ from langchain_judges.integrations.eval_cases import (
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
+from langchain_judges.rows.messages import is_nothing
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
@@ -123,8 +124,8 @@ class _Contest:
         """Let the answers be written and judged, and return the best."""
         fields = request if isinstance(request, Mapping) else {}
         task, source = task_in(request), source_in(fields, None)
-        reference = fields.get("expected") or fields.get("reference")
-        expected = expected_in(reference) if reference else None
+        known = (fields.get(name) for name in ("expected", "reference"))
+        expected = next((expected_in(each) for each in known if not is_nothing(each)), None)
         if self.takes_items:
             check_basis_of(self.judge, {"input": task, "expected": expected, "source": source})
         answers, failures = await self._answers(request, ensure_config(config))

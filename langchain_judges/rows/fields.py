@@ -407,10 +407,10 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
 
 def _text(value: object, field: Field) -> str:
     """Render a value as text; structures become JSON."""
-    if value is None:
-        raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     if isinstance(value, str):
         text = value
+    elif is_nothing(value):
+        raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
         text = plain([*value])
     else:
