@@ -55,14 +55,23 @@ def _files(count: int, folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text(text)
 
 
+def _read(folder: Path) -> Iterator[list[dict[str, Any]]]:
+    for name in ("runs", "data"):
+        lines = (folder / f"{name}.jsonl").read_text().splitlines()
+        yield [json.loads(line) for line in lines]
+
+
 def _trust(count: int, folder: Path) -> None:
     from langchain_judges.report import trust
 
-    lines = {
-        name: (folder / f"{name}.jsonl").read_text().splitlines() for name in ("runs", "data")
-    }
-    rows = {name: [json.loads(line) for line in each] for name, each in lines.items()}
-    trust(rows["runs"], rows["data"]).to_html(folder / "report.html")
+    trust(*_read(folder)).to_html(folder / "report.html")
+
+
+def _compare(count: int, folder: Path) -> None:
+    from langchain_judges.report import compare
+
+    runs, data = _read(folder)
+    compare({"one": runs, "other": runs[::-1]}, data).to_html(folder / "report.html")
 
 
 def _view(count: int, folder: Path) -> None:
@@ -100,6 +109,7 @@ JOBS: dict[str, tuple[Callable[[int, Path], None], Callable[[int, Path], None]]]
     "judge, `records=`": (_nothing, _judge),
     "resume what is finished": (_judge, _judge),
     "report of trust": (_files, _trust),
+    "report of two judges": (_files, _compare),
     "results and table on the page": (_files, _view),
     "memory, one batch and 20 more": (_nothing, _memory),
     "audit with a checkpointer": (_nothing, _audit),

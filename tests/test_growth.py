@@ -4,10 +4,13 @@ import asyncio
 import hashlib
 import json
 import sys
+from pathlib import Path
+from tempfile import mkdtemp
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges import create_allure_audit
+from benchmarks.growth import JOBS, pairs
+from langchain_judges import ajudge_many, create_allure_audit
 from langchain_judges.asking.reading import read
 from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
 from langchain_judges.rows import fences
@@ -153,6 +156,37 @@ def test_tokens_are_sought_once_however_many_there_are_and_however_many_digits()
         return lambda: fences.sealed(parts)
 
     assert growth(digits) <= 2.5
+
+
+async def judged(many, folder):
+    # In one thread: how often several look for work is not the same twice.
+    judge = of_method("relative")
+    run = ajudge_many(judge, pairs(many), records=folder / "runs.jsonl", progress=False)
+    assert len([row async for row in run]) == many
+
+
+# An audit has a test of its own.
+ROW_JOBS = {
+    job: JOBS[job]
+    for job in JOBS
+    if job not in ("judge, `records=`", "audit with a checkpointer")
+}
+ROW_JOBS["judge in a loop"] = (lambda *_: None, lambda *given: asyncio.run(judged(*given)))
+
+
+@for_each("job", ROW_JOBS)
+def test_a_job_is_linear_in_its_rows(job, tmp_path):
+    prepare, do = ROW_JOBS[job]
+
+    def of(many):
+        folder = Path(mkdtemp(dir=tmp_path))
+        prepare(many, folder)
+        return lambda: do(many, folder)
+
+    of(40)()  # loads what the first call loads
+    few, twice, more = (work(of(many)) for many in (40, 80, 160))
+    # What any number of rows takes, as intervals of a report do, would hide what grows.
+    assert more - twice <= 2.5 * (twice - few)
 
 
 @for_each("part", MANY.values(), ids=MANY)
