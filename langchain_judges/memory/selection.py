@@ -49,21 +49,21 @@ class Guard:
         self.task = group_by_task(item["input"]) if item.get("input") is not None else None
         self.texts, self._is_standing = texts_of(item), is_standing
 
-    def bars(self, example: Example) -> bool:
+    def bars(self, own: ExampleVersions) -> bool:
         """Whether an example is the item or nearly so, or of its group or task."""
+        example = own.example
         if self.id is not None and self.id in (str(example["source"]), example["id"]):
             return True
         group = str(example["group"])
         if (self.group is not None and self.group == group) or self.task == group:
             return True
-        same_task = self.task is not None and self.task == group_by_task(example["input"])
-        if same_task and not self._is_standing(example):
+        if self.task == own.last.task and not self._is_standing(example):
             return True
-        other, own = texts_of(example), self.texts
-        if len(own.outputs) != len(other.outputs) or not same(own.task, other.task):
+        other, item = texts_of(example), self.texts
+        if len(item.outputs) != len(other.outputs) or not same(item.task, other.task):
             return False
         orders = other.outputs, other.outputs[::-1]
-        return any(all(map(same, own.outputs, outputs)) for outputs in orders)
+        return any(all(map(same, item.outputs, outputs)) for outputs in orders)
 
 
 def same(a: str, b: str) -> bool:
@@ -133,7 +133,7 @@ class RecallQuery:
 
     def allows(self, own: ExampleVersions) -> bool:
         """Whether an example may be shown; record it in `barred` if not."""
-        if self.allow_leak or not self.guard.bars(own.example):
+        if self.allow_leak or not self.guard.bars(own):
             return True
         self.barred[own.last.id] = None
         return False
@@ -159,7 +159,7 @@ class ExampleSearch:
         result.version, result.barred = query.snapshot.version, tuple(query.barred)
         result.allow_leak = query.allow_leak
         if query.allow_leak:
-            result.leaked = tuple(e["id"] for e in result if query.guard.bars(e))
+            result.leaked = tuple(e.last.id for e in examples if query.guard.bars(e))
         return result
 
     async def _choose(self, query: RecallQuery) -> Sequence[ExampleVersions]:

@@ -216,7 +216,7 @@ class Recaller:
         newest = self.how.kind == "all"
         chosen: list[Example] = []
         for example in reversed(examples) if newest else examples:
-            room -= length(example)
+            room -= length(example) if room < float("inf") else 0
             if room < 0:
                 break
             chosen.append(example)
