@@ -20,7 +20,15 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from functools import cache
@@ -231,32 +239,6 @@ def wait_for(work: Future[None], seconds: float | None = None) -> Effect:
     return Effect(lambda: wait([work], seconds), later)
 
 
-class Lock:
-    """A lock for threads and event loops alike; those who wait are served in order."""
-
-    def __init__(self) -> None:
-        """Start free."""
-        self._last = self._own = pending_future()
-        self._guard = threading.Lock()
-        self._own.set_result(None)
-
-    async def __aenter__(self) -> None:
-        """Wait until the lock is free, and take it."""
-        own = pending_future()
-        with self._guard:
-            before, self._last = self._last, own
-        try:
-            await wait_for(before)
-        except BaseException:
-            before.add_done_callback(lambda _: own.set_result(None))
-            raise
-        self._own = own
-
-    async def __aexit__(self, *_: object) -> None:
-        """Hand the lock to the next who waits."""
-        self._own.set_result(None)
-
-
 class FirstCalls:
     """Lets the first of calls that have something in common go ahead of the others.
 
@@ -296,14 +278,24 @@ class FirstCalls:
             succeeded: Says of its result whether others with the keys need not wait any more;
                 if not, another goes ahead.
         """
-        own = pending_future()
+        async with self.turn(keys) as waiting:
+            result = await work()
+            if succeeded(result):
+                waiting.clear()
+            return result
+
+    @contextlib.asynccontextmanager
+    async def turn(self, keys: Sequence[str] = ("",)) -> AsyncGenerator[set[str]]:
+        """Go ahead alone, in threads and event loops alike.
+
+        Yields:
+            The keys with which another may go ahead next; without them none needs to wait.
+        """
+        own, waiting = pending_future(), set(keys)
         while (first := self._ahead(keys, own)) is not None:
             await wait_for(first)
-        waiting = keys
         try:
-            result = await work()
-            waiting = () if succeeded(result) else keys
-            return result
+            yield waiting
         finally:
             with self._lock:
                 for key in waiting:

@@ -28,7 +28,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.effects import Effect, Lock, run
+from langchain_judges.asking.effects import Effect, FirstCalls, run
 from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.document_file import without_collection
@@ -86,7 +86,7 @@ class StoredExamples:
         self.store, self.name, self._search = store, name, search
         self._snapshot: MemorySnapshot | None = None
         self._place = (0, 0)
-        self._turn = Lock()
+        self._writing = FirstCalls()
         self._reading = threading.Lock()
         self._latest: MemoryView | None = None
         # Records that were on trial, by their key: each is embedded once.
@@ -128,13 +128,13 @@ class StoredExamples:
 
     async def refresh(self) -> None:
         """Read what other processes have written to the store."""
-        async with self._turn:
+        async with self._writing.turn():
             if not isinstance(self.store, FaissStore):
                 await self._read_all()
 
     async def add(self, examples: list[NewExample]) -> tuple[list[str], int]:
         """Store new records; return every id, and the number of new records."""
-        async with self._turn:
+        async with self._writing.turn():
             snapshot = await self.snapshot()
             ids, new = snapshot.records_for(examples, _now())
             if new:
@@ -151,7 +151,7 @@ class StoredExamples:
             ids: Of examples; None for all.
             where: What the fields of a version must be.
         """
-        async with self._turn:
+        async with self._writing.turn():
             snapshot = await self.snapshot()
             names = snapshot.versions if ids is None else dict.fromkeys(ids)
             candidates = (record for id in names for record in snapshot.records_of(id))
