@@ -217,21 +217,14 @@ def defined_names(tree: ast.AST) -> Iterator[str]:
 
 
 def test_what_is_private_to_another_package_is_used_in_one_place_alone():
-    package, own, used = (
-        Path(langchain_judges.__file__).parent,
-        set[str](),
-        dict[str, set[str]](),
-    )
-    for path in package.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        own |= set(defined_names(tree))
-        for name in private_names(tree):
+    foreign: dict[str, set[str]] = {}
+    for path in MODULES:
+        tree = tree_of(path)
+        own = {*defined_names(tree), *DOCUMENTED} - {*FOREIGN}  # of this file alone
+        for name in {*private_names(tree)} - own:
             if name.startswith("_") and not name.startswith("__"):
-                used.setdefault(name, set()).add(path.relative_to(package).as_posix())
-    foreign = {name: files for name, files in used.items() if name not in own - {*FOREIGN}}
-    assert {name: files for name, files in foreign.items() if name not in DOCUMENTED} == {
-        name: {file} for name, file in FOREIGN.items()
-    }
+                foreign.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
+    assert foreign == {name: {file} for name, file in FOREIGN.items()}
 
 
 # Where an object of another package is given a class or a value past its own setters.
