@@ -27,15 +27,9 @@ from typing import Any, NamedTuple
 from langchain_core import exceptions
 from langgraph.errors import GraphBubbleUp
 
+from langchain_judges import errors
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.reading import Problem
-from langchain_judges.errors import (
-    InputError,
-    JudgeError,
-    LackingError,
-    ModelAccessError,
-    OverBudget,
-)
 from langchain_judges.escaping import clean
 from langchain_judges.verdict import Failure
 
@@ -342,15 +336,15 @@ def _pair(sentence: str, at: int) -> tuple[str, str]:
 
 def ends_the_run(exc: Exception) -> bool:
     """Whether an exception concerns the whole run: a refused key, a stop, an interrupt."""
-    if isinstance(exc, ModelAccessError):
+    if isinstance(exc, errors.ModelAccessError):
         return exc.status == 401
-    is_of_judge = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+    is_of_judge = isinstance(exc, errors.JudgeError) and not isinstance(exc, errors.InputError)
     return is_of_judge or isinstance(exc, GraphBubbleUp)
 
 
 def is_bug(exc: Exception) -> bool:
     """Whether an exception is a fault in code, which no service and no row is to blame for."""
-    if isinstance(exc, JudgeError | GraphBubbleUp | OSError):
+    if isinstance(exc, errors.JudgeError | GraphBubbleUp | OSError):
         return False
     if status_of(exc) is not None or error_under_200(exc) is not None:
         return False
@@ -381,13 +375,13 @@ def failure_of(exc: Exception, step: str) -> Failure:
         place = place_of(exc)
         _report(type(exc), place, lambda: "".join(traceback.format_exception(exc)))
         problem = Problem("internal_error", f"{type(exc).__name__}: {exc} ({place})")
-    elif isinstance(exc, InputError):
-        lacks = isinstance(exc, LackingError)
+    elif isinstance(exc, errors.InputError):
+        lacks = isinstance(exc, errors.LackingError)
         problem = Problem("lacking" if lacks else "invalid_input", str(exc))
-    elif isinstance(exc, ModelAccessError):
+    elif isinstance(exc, errors.ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
         problem = Problem("provider_error", detail)
-    elif isinstance(exc, OverBudget):
+    elif isinstance(exc, errors.OverBudget):
         problem = Problem("over_budget", str(exc))
     else:
         problem = diagnosis(exc)

@@ -13,16 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
+from langchain_judges import errors
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
 from langchain_judges.asking.reading import Problem
-from langchain_judges.errors import (
-    InputError,
-    JudgeError,
-    LackingError,
-    OptionError,
-    OverBudget,
-)
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -176,7 +170,7 @@ class CaseReader:
             InputError: The run failed, and has none.
         """
         if run.error and not run.outputs:
-            raise InputError(f"the run failed and has no output: {run.error[:300]}")
+            raise errors.InputError(f"the run failed and has no output: {run.error[:300]}")
         return run.outputs if self.places.output else outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
@@ -205,7 +199,7 @@ class CaseReader:
         text = None if self._judges_source else work_in(row.outputs, own.output, task=task)
         source = self._source(row)
         if context_in(source) is None and self._needs_source:
-            raise LackingError(
+            raise errors.LackingError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
                 "a key or a path in the inputs or the outputs. The inputs are "
                 f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
@@ -217,9 +211,9 @@ class CaseReader:
             item = item_for(self.judge, task, text, **more)
             return self._noted(item, row._replace(reference=reference), said, expected)
         if text is None:  # for the types: a judge of pairs has no such rubric
-            raise InputError("`output`: there is nothing to judge")
+            raise errors.InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
-            raise InputError("`reference`: expected a text to compare with, got nothing")
+            raise errors.InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, own.reference, "reference", task=task)
         return self._noted(pair_for(task, text, other, source=source), row, said, other)
 
@@ -272,10 +266,12 @@ class CaseReader:
         if is_there and (row.called or self._names_reference):
             return expected_in(reference, self.places.reference)
         if is_there:
-            with suppress(InputError):  # the judge can do without
+            with suppress(errors.InputError):  # the judge can do without
                 return expected_in(reference)
         if self.places.reference is not None and not has_criteria:
-            raise LackingError("`reference`: it is named, and the example has no outputs")
+            raise errors.LackingError(
+                "`reference`: it is named, and the example has no outputs"
+            )
         return None
 
     def _criteria(self, row: EvaluatedRow) -> tuple[object, object]:
@@ -314,7 +310,7 @@ def _found(place: TextSource, values: Sequence[object]) -> object:
     """Value at a place, from the first of several values that has it."""
     if callable(place):
         return find({"inputs": values[0], "reference_outputs": values[1]}, "rubric", place)
-    with suppress(InputError):
+    with suppress(errors.InputError):
         return find(values[0], "rubric", place)
     return find(values[1], "rubric", place)
 
@@ -370,7 +366,7 @@ def _block(attachment: Any) -> dict[str, Any]:
     if "type" in given and not (mime and data):
         return dict(HumanMessage([given]).content_blocks[0])
     if kind is None or not data:
-        raise OptionError(
+        raise errors.OptionError(
             "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
             f"image, audio, video or a PDF file, got {str(attachment)[:80]}"
         )
@@ -430,8 +426,8 @@ async def outcome_or_refusal(
     """
     try:
         return await judge_case(judge, read(), **config)
-    except (InputError, OverBudget) as exc:
-        is_refused = isinstance(exc, InputError)
+    except (errors.InputError, errors.OverBudget) as exc:
+        is_refused = isinstance(exc, errors.InputError)
         return {"verdict": error_verdict(judge, exc), "refused": is_refused}
 
 
@@ -443,7 +439,7 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
     return [part for part in parts if part["criterion"] != key]
 
 
-def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
+def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
     undecided = not_labelled if kind_of(judge) == "item" else not_judged
     return undecided([failure_of(exc, "judge")], no_usage())

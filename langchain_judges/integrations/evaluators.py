@@ -28,16 +28,7 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.eval_cases import (
-    CaseReader,
-    CaseVerdict,
-    EvaluatedRow,
-    JudgmentResult,
-    TextSources,
-    feedback_key,
-    outcome_or_refusal,
-    scores_of,
-)
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.feedback import (
     Feedback,
     ScoreScale,
@@ -123,8 +114,10 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     """
     check_words(key=key)
     check_value("prepare", prepare, Prepare)
-    reader = CaseReader(judge, TextSources(input, output, reference, context, rubric))
-    name = key or feedback_key(judge)
+    reader = cases.CaseReader(
+        judge, cases.TextSources(input, output, reference, context, rubric)
+    )
+    name = key or cases.feedback_key(judge)
     return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 
 
@@ -145,7 +138,7 @@ class JudgeEvaluator(RunEvaluator):
 
     judge: Judge
     key: str
-    reader: CaseReader
+    reader: cases.CaseReader
     prepare: Prepare
     spans: Mapping[str, Span]
     # How many rows, the first of all, had nothing to be judged by.
@@ -170,7 +163,7 @@ class JudgeEvaluator(RunEvaluator):
         """Judge a run's output, asynchronously."""
         run, example = _object(run), _object(example)
         self._check_keys(run)
-        outcome = await outcome_or_refusal(
+        outcome = await cases.outcome_or_refusal(
             self.judge,
             partial(self._case, run, example),
             run_id=evaluator_run_id or uuid4(),
@@ -214,7 +207,7 @@ class JudgeEvaluator(RunEvaluator):
             OptionError: A variable is no field of a row, and no prompt of the judge names it.
         """
         _check_variables(self.judge, variables)
-        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
+        row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
 
         def case() -> dict[str, object]:
             if run is None:
@@ -223,13 +216,15 @@ class JudgeEvaluator(RunEvaluator):
 
         with logged_in_test(self.key) as log:
             own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
-            outcome = await outcome_or_refusal(self.judge, case, **own)
+            outcome = await cases.outcome_or_refusal(self.judge, case, **own)
             run_id = own["run_id"] if utils.tracing_is_enabled() is True else None
             feedback = in_openevals_form(self._results(outcome, run_id))
             log(feedback)
         return feedback
 
-    def _results(self, outcome: JudgmentResult, source: UUID | None) -> list[EvaluationResult]:
+    def _results(
+        self, outcome: cases.JudgmentResult, source: UUID | None
+    ) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
         fingerprint = fingerprint_of(self.judge)
         return [
@@ -243,7 +238,7 @@ class JudgeEvaluator(RunEvaluator):
                 extra=each.extra,
                 source_run_id=None if outcome.get("refused") else source,
             )
-            for each in scores_of(outcome, self.key)
+            for each in cases.scores_of(outcome, self.key)
             for span in [self.spans.get(each.key, Span())]
         ]
 
@@ -260,7 +255,7 @@ class JudgeEvaluator(RunEvaluator):
             return dict(made)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
-        row = EvaluatedRow(inputs, self.reader.outputs(run), reference)
+        row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
         return self.reader.case(row._replace(attachments=attached))
 
@@ -287,7 +282,7 @@ class JudgeEvaluator(RunEvaluator):
                     "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
                 )
 
-    def _check_lacking(self, verdict: CaseVerdict) -> None:
+    def _check_lacking(self, verdict: cases.CaseVerdict) -> None:
         """Check that not all first rows lack what the judge needs.
 
         Raises:
@@ -352,7 +347,7 @@ def as_comparative_evaluator(
         raise OptionError(
             "`judge` must compare pairs; one that labels a text is `as_evaluator`'s"
         )
-    reader = CaseReader(judge, TextSources(input, output, reference, context))
+    reader = cases.CaseReader(judge, cases.TextSources(input, output, reference, context))
 
     def compare(  # noqa: PLR0913 - both forms of a call
         runs: Sequence[Any] | None = None,
@@ -381,14 +376,14 @@ def as_comparative_evaluator(
     ) -> Feedback:
         runs, example = [*map(_object, runs)], _object(example)
         inputs = example.inputs if example else runs[0].inputs
-        row = EvaluatedRow(inputs, None, example.outputs if example else None, context)
+        row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
             read = partial(reader.sides, row, variables, sides)
-            verdict = run(outcome_or_refusal(judge, read, metadata=names))["verdict"]
+            verdict = run(cases.outcome_or_refusal(judge, read, metadata=names))["verdict"]
             for side, own, other in zip(sides, "AB", "BA", strict=True):
                 who = f"This run is {own}, the other is {other}. "
                 comments[str(side.id)].append(who + comment_of(verdict))

@@ -43,20 +43,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
-from langchain_judges.integrations.eval_cases import (
-    NO_TASK,
-    CaseVerdict,
-    JudgmentResult,
-    criteria_of,
-    error_verdict,
-    feedback_key,
-    feedback_of,
-    item_for,
-    judge_case,
-    label_options,
-    pair_for,
-    scores_of,
-)
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
@@ -86,7 +73,7 @@ def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainT
     try:
         return task_in(asked)
     except InputError:
-        return NO_TASK
+        return cases.NO_TASK
 
 
 def work_of(messages: Sequence[AnyMessage]) -> PlainText:
@@ -148,7 +135,7 @@ class Judged(TypedDict):
     answer: PlainText
     work: NotRequired[PlainText]
     score: float | int | None
-    verdict: CaseVerdict | None
+    verdict: cases.CaseVerdict | None
     run: str
     judge: str
     criteria: NotRequired[list[CriterionScore]]
@@ -156,7 +143,7 @@ class Judged(TypedDict):
 
 
 def send_feedback(
-    judge: Judge, outcome: JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
+    judge: Judge, outcome: cases.JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
 ) -> None:
     """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
     tree = get_current_run_tree()
@@ -170,9 +157,9 @@ def send_feedback(
             with warnings.catch_warnings():
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
-                for each in scores_of(outcome, key):
+                for each in cases.scores_of(outcome, key):
                     own = each._replace(extra=each.extra and extra)
-                    said = feedback_of(judge, own)
+                    said = cases.feedback_of(judge, own)
                     client.create_feedback(
                         run_id, trace_id=run_id, source_run_id=judge_run, **said
                     )
@@ -373,8 +360,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         super().__init__()
         self.judge, self.kind, self.options = judge, kind_of(judge), options
-        self.key = options.key or feedback_key(judge)
-        own = label_options(judge)
+        self.key = options.key or cases.feedback_key(judge)
+        own = cases.label_options(judge)
         self._sees = options.system or (own is not None and "instructions" in own.needed)
 
     @property
@@ -443,7 +430,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _judged(
         self, state: JudgedState, messages: Sequence[AnyMessage]
-    ) -> tuple[Judged, JudgmentResult | None, uuid.UUID]:
+    ) -> tuple[Judged, cases.JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
         answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
         work = work_of(messages) if self.options.trajectory else answer
@@ -459,7 +446,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             "run": earlier[0]["run"] if earlier else str(judge_run),
             "judge": self.name,
         }
-        if outcome and (parts := criteria_of(outcome, self.key)):
+        if outcome and (parts := cases.criteria_of(outcome, self.key)):
             current["criteria"] = parts
         if work != answer:
             current["work"] = work
@@ -469,13 +456,13 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _has_basis(self, state: JudgedState) -> bool:
         """Whether there is something to judge by."""
-        of_judge, own = label_options(self.judge), self.options
+        of_judge, own = cases.label_options(self.judge), self.options
         if of_judge is None or of_judge.own_rubric is not None:
             return True
         return bool(own.reference or own.context or state.get("rubric"))
 
     def _report(
-        self, outcome: JudgmentResult, result: RubricResult, answers: Sequence[Judged]
+        self, outcome: cases.JudgmentResult, result: RubricResult, answers: Sequence[Judged]
     ) -> None:
         """Hand an evaluation to the caller, if they want it."""
         if not self.options.on_evaluation:
@@ -530,16 +517,16 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _outcome(
         self, state: JudgedState, task: PlainText, work: PlainText, judge_run: uuid.UUID
-    ) -> JudgmentResult | None:
+    ) -> cases.JudgmentResult | None:
         """The judge's outcome; None if there is nothing to compare with yet."""
         try:
             if (case := self._case(state, task, work)) is None:
                 return None
             names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
-            return await judge_case(self.judge, case, **names)
+            return await cases.judge_case(self.judge, case, **names)
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
-            return {"verdict": error_verdict(self.judge, exc)}
+            return {"verdict": cases.error_verdict(self.judge, exc)}
 
     def _case(
         self, state: JudgedState, task: PlainText, work: PlainText
@@ -549,12 +536,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.kind == "item":
             own: Any = rubric_in(state.get("rubric"))
             more: Any = {"expected": reference, "source": source, "rubric": own}
-            return item_for(self.judge, task, work, **more)
+            return cases.item_for(self.judge, task, work, **more)
         earlier = self._earlier(state)
         best = self._best(earlier) if earlier else None
         draft = best and best.get("work", best["answer"])
         other = draft if reference is None else reference
-        return None if other is None else pair_for(task, work, other, source=source)
+        return None if other is None else cases.pair_for(task, work, other, source=source)
 
     def _best(self, answers: Sequence[Judged]) -> Judged:
         """The best answer: the last, unless an earlier one was better."""
@@ -566,7 +553,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 best = answer
         return best
 
-    def _request(self, state: JudgedState, verdict: CaseVerdict | None) -> str:
+    def _request(self, state: JudgedState, verdict: cases.CaseVerdict | None) -> str:
         """The words that ask for a better answer."""
         if verdict is None:
             return "Look at your answer again and give a better one, whole and on its own."

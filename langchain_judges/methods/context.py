@@ -33,21 +33,13 @@ from langchain_core.prompts import (
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.reading import (
-    ONLY,
-    OUR_NAMES,
-    FencedPrompt,
-    Problem,
-    own_prompt,
-    placeholders,
-    read_prompts,
-)
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
@@ -242,7 +234,7 @@ class JudgeContext:
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)
                 detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
-                return [Problem("invalid_input", detail).failure("begin", "")]
+                return [reading.Problem("invalid_input", detail).failure("begin", "")]
         return []
 
     def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
@@ -259,7 +251,7 @@ class JudgeContext:
         free = tokens - min(_TOKENS_ASKED, tokens // 4)
         cut = fitted(row, free * _TOKEN_BYTES)
         return cut.texts, [
-            Problem(
+            reading.Problem(
                 "input_cut",
                 f"shown without the middle of its {parts} longest parts, "
                 f"{characters:,} characters, to fit into {tokens:,} tokens",
@@ -323,13 +315,17 @@ def prompt_set(
         if not isinstance(template, ChatPromptTemplate):
             raise TypeError(f"the template {step!r} must be a ChatPromptTemplate: {template!r}")
     prompts = dict(originals)
-    for given, own in (read_prompts(replaced) or {}).items():
-        step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
+    for given, own in (reading.read_prompts(replaced) or {}).items():
+        step = (
+            next((s for s in _JUDGES if s in originals), given)
+            if given == reading.ONLY
+            else given
+        )
         if step not in originals:
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
-        prompt = own_prompt(step, own)
+        prompt = reading.own_prompt(step, own)
         # What the method's own shows as messages, and this one as a text.
-        written = placeholders(originals[step]) - placeholders(prompt)
+        written = reading.placeholders(originals[step]) - reading.placeholders(prompt)
         known = set(originals[step].input_variables) - written
         extra = {v for v in prompt.input_variables if v not in known}
         # What only steps that judge are shown: a plan is made from the request alone.
@@ -338,7 +334,7 @@ def prompt_set(
             raise _unknown(step, known, extra)
         _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
-        if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
+        if isinstance(prompt, reading.FencedPrompt) or (extra and not has_fences):
             prompt = _as_fenced(prompt, known)
         elif extra:
             raise _unknown(step, known, extra)
@@ -371,7 +367,7 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
 # What names that differ on purpose differ by: a plural, a number, a side.
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
-_ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
+_ROW_FIELDS = {*reading.OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
@@ -391,7 +387,7 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.insert(0, SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
-    fenced = FencedPrompt.from_messages(messages)
+    fenced = reading.FencedPrompt.from_messages(messages)
     return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
 
 

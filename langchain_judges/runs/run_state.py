@@ -17,35 +17,17 @@ from typing import Any, cast
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_judges import errors
 from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowCost
-from langchain_judges.errors import (
-    InputError,
-    OptionError,
-    OverBudget,
-    RepeatedFailureError,
-    RunStopped,
-)
 from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, is_unfinished
+from langchain_judges.runs import run_row
 from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.run_files import RunFiles
-from langchain_judges.runs.run_row import (
-    Fingerprint,
-    ResultRow,
-    RunRow,
-    failed_outcome,
-    judged_row,
-    name_of,
-    outcome_of,
-    outcome_without,
-    result_row,
-    run_fingerprint,
-    servers_of,
-)
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
@@ -86,7 +68,7 @@ def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None)
         OptionError: Dollars are bounded, and there are no prices.
     """
     if options.max_dollars is not None and options.prices is None:
-        raise OptionError("`max_dollars` needs `prices`")
+        raise errors.OptionError("`max_dollars` needs `prices`")
     if options.prices is not None:
         prices = prices or Prices.read(options.prices)
     return CallLimiter(
@@ -122,11 +104,11 @@ class FirstRows:
         """The first exception if the judge raised one on each of so many rows."""
         return self._first_error if self._raised == rows else None
 
-    def error_of_first(self, result: ResultRow) -> Exception | None:
+    def error_of_first(self, result: run_row.ResultRow) -> Exception | None:
         """Take the result of a row; return the error that all first rows have in common."""
         if result["index"] not in self._causes:
             return None
-        failures = [] if judged_row(result) else outcome_of(result)["failures"]
+        failures = [] if run_row.judged_row(result) else run_row.outcome_of(result)["failures"]
         found = ((cause, each["detail"]) for each in failures if (cause := permanent(each)))
         cause, detail = next(found, ("", ""))
         self._causes[result["index"]] = cause
@@ -136,17 +118,17 @@ class FirstRows:
             return self._first_error
         if cause == "lacking":
             return all_lack(detail, "columns={'output': …}` (--column output=…)")
-        return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
+        return errors.RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
 
 
-def all_lack(detail: str, how: str) -> RepeatedFailureError:
+def all_lack(detail: str, how: str) -> errors.RepeatedFailureError:
     """The error where none of the first rows has what the judge needs.
 
     Args:
         detail: What lacks.
         how: How fields are named.
     """
-    return RepeatedFailureError(
+    return errors.RepeatedFailureError(
         f"The first {ALIKE} rows cannot be judged: {detail}. Name the fields that hold it by "
         f"`{how}, or judge by another rubric"
     )
@@ -200,7 +182,7 @@ class RunState:
             prices=prices.source if prices else None,
         )
         takes = None
-        with suppress(OptionError):  # it does not say it
+        with suppress(errors.OptionError):  # it does not say it
             takes = kind_of(judge)
         self.records = Records(source, options.columns, takes)
         self._reader = RowReader(
@@ -213,7 +195,7 @@ class RunState:
         self._own: dict[int, Mapping[str, object]] = {}
         self.delivered: Mapping[str, object] = {}
         self._spent = False
-        self._next: RunRow | None = None
+        self._next: run_row.RunRow | None = None
         # What the rows in progress have spent, by index.
         self._active: dict[int, RowCost] = {}
         self._first_rows = FirstRows()
@@ -221,7 +203,7 @@ class RunState:
         self._show: Callable[[], None] = lambda: None
         self._start_time = time.monotonic()
 
-    def _fingerprint(self) -> Fingerprint:
+    def _fingerprint(self) -> run_row.Fingerprint:
         """Hold the judge's memories, and return what tells its verdicts from those of others.
 
         Raises:
@@ -231,26 +213,26 @@ class RunState:
         # All rows see the memories as they are now.
         self._memories = [each.pin() for each in memories_of(judge)]
         version = " ".join(each.snapshot.version for each in self._memories)
-        fingerprint, self._calls_each = run_fingerprint(judge, version)
+        fingerprint, self._calls_each = run_row.run_fingerprint(judge, version)
         if self._files.records and "method" not in fingerprint:
-            raise OptionError(
+            raise errors.OptionError(
                 "results are stored for a judge with metadata that identify it, so that a "
                 f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
                 'Name it and its version by `.with_config(metadata={"method": "my judge, '
                 'version 1"})`'
             )
         fingerprint.setdefault("method", judge.get_name())
-        servers = servers_of(judge)
+        servers = run_row.servers_of(judge)
         if self._options.same_server:
             fingerprint["server"] = servers
-        self.name = name_of(fingerprint) | ({"server": servers} if servers else {})
+        self.name = run_row.name_of(fingerprint) | ({"server": servers} if servers else {})
         return fingerprint
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
         self.summary.others = self._files.open(self.name["mark"], self.summary.total)
 
-    def take(self) -> RunRow | None:
+    def take(self) -> run_row.RunRow | None:
         """The next row to judge; None if there is none that can be started yet."""
         if self.fatal or self.limiter.closed:
             return None
@@ -291,20 +273,20 @@ class RunState:
             return f"a pair may need {each} calls, and the budget is {most}"
         return "the budget is spent"
 
-    def _start(self, row: RunRow) -> None:
+    def _start(self, row: run_row.RunRow) -> None:
         replies = self._files.replies_to(row.key)
         self._active[row.index] = RowCost(self.limiter, row.index, self.fail, replies)
         self._first_rows.start(row.index)
 
-    def is_active(self, row: RunRow) -> bool:
+    def is_active(self, row: run_row.RunRow) -> bool:
         """Whether a row was started: it is neither stored nor already failed."""
         return row.index in self._active
 
-    async def judge_one(self, row: RunRow) -> ResultRow:
+    async def judge_one(self, row: run_row.RunRow) -> run_row.ResultRow:
         """Judge one row, or read its stored result, and store the result."""
         try:
             return await self._judge_one(row)
-        except RunStopped:
+        except errors.RunStopped:
             raise
         except Exception as exc:  # the run ends with it, whatever it is
             self.fail(exc)
@@ -313,7 +295,7 @@ class RunState:
             self._active.pop(row.index, None)
             self._refresh()
 
-    async def _judge_one(self, row: RunRow) -> ResultRow:
+    async def _judge_one(self, row: run_row.RunRow) -> run_row.ResultRow:
         if row.key in self._files:
             result = row.again(self._files.read(row.key))
             server, own = (result.get("judge") or {}).get("server"), self.name.get("server")
@@ -323,36 +305,36 @@ class RunState:
                 self.summary.add(result)
             return result
         if row.over_budget:
-            outcome = failed_outcome(row, "over_budget", self._why_not())
+            outcome = run_row.failed_outcome(row, "over_budget", self._why_not())
         elif row.problem:
             outcome = self._refused(row)
         else:
             outcome = await self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
 
-    def _refused(self, row: RunRow) -> Mapping[str, object]:
+    def _refused(self, row: run_row.RunRow) -> Mapping[str, object]:
         """The outcome of a bad row; rows that are no table may be of another kind."""
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
-            self._first_rows.raised(InputError(f"row {row.index}: {row.problem}"))
-        return failed_outcome(row, "invalid_input", row.problem)
+            self._first_rows.raised(errors.InputError(f"row {row.index}: {row.problem}"))
+        return run_row.failed_outcome(row, "invalid_input", row.problem)
 
-    async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
+    async def _outcome(self, row: run_row.RunRow, row_cost: RowCost) -> Mapping[str, object]:
         """Outcome of a row by the judge; a service that fails costs only that row."""
         for memory in self._memories:
             memory.activate()
         try:
             return await self._invoke(row)
-        except OverBudget as exc:
-            return failed_outcome(row, "over_budget", str(exc), row_cost.usage)
+        except errors.OverBudget as exc:
+            return run_row.failed_outcome(row, "over_budget", str(exc), row_cost.usage)
         except Exception as exc:  # whatever a judge raises
             if ends_the_run(exc) or (is_bug(exc) and self._options.on_bug == "raise"):
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            return outcome_without(row, failure_of(exc, "run"), row_cost.usage)
+            return run_row.outcome_without(row, failure_of(exc, "run"), row_cost.usage)
 
-    async def _invoke(self, row: RunRow) -> Mapping[str, object]:
+    async def _invoke(self, row: run_row.RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
         config = within_run(self._options.config, self._active[row.index])
@@ -363,7 +345,7 @@ class RunState:
             state = await Effect.of(graph, "get_state", config)
             if is_unfinished(state):
                 data = None
-            elif judged_row(state.values):
+            elif run_row.judged_row(state.values):
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
         # What is wrapped around a judge does more than its phases.
@@ -377,11 +359,11 @@ class RunState:
     def _keeps_threads(self) -> bool:
         return bool(getattr(self._graph, "checkpointer", None))
 
-    def _keep(self, row: RunRow, outcome: Mapping[str, object]) -> ResultRow:
+    def _keep(self, row: run_row.RunRow, outcome: Mapping[str, object]) -> run_row.ResultRow:
         """Store the result of a row and count it."""
         row_cost = self._active.get(row.index)
         spent = {"cost": row_cost.cost} if row_cost and self.limiter.price else {}
-        result = result_row(row, outcome, self.name, spent)
+        result = run_row.result_row(row, outcome, self.name, spent)
         with self._lock:
             self._files.append(result)
             self.summary.add(result)
@@ -389,7 +371,7 @@ class RunState:
                 self.fail(error)
         return result
 
-    def deliver(self, result: ResultRow) -> ResultRow:
+    def deliver(self, result: run_row.ResultRow) -> run_row.ResultRow:
         """A result whose turn has come; its row of the table is written."""
         own = self.delivered = self._own.pop(result["index"], {})
         self._files.tabulate(own, result, self.records.systems)
@@ -402,7 +384,7 @@ class RunState:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Start nothing new; calls in flight may finish, unless `at_once`."""
-        self.limiter.close(RunStopped("the run was stopped"), at_once=at_once)
+        self.limiter.close(errors.RunStopped("the run was stopped"), at_once=at_once)
         if self.when_stopped:
             self.when_stopped()
 
@@ -448,9 +430,9 @@ class RunState:
 def _check(judge: object) -> None:
     """Reject a model in place of a judge."""
     if isinstance(model := unwrapped(judge), BaseLanguageModel):
-        raise OptionError(
+        raise errors.OptionError(
             f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
             "with a factory such as `create_bsm_judge`"
         )
     if not isinstance(judge, Runnable):
-        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+        raise errors.OptionError(f"`judge` must be a judge, got {type(judge).__name__}")

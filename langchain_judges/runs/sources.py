@@ -16,27 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import (
-    ANNOTATIONS,
-    RowKind,
-    check_annotations,
-    check_pair,
-    check_task,
-    kind_in,
-    number_in,
-    read_label,
-)
+from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import nearest_file, read_table
-from langchain_judges.rows.lookup import (
-    FIELDS,
-    OF_OUTPUT,
-    Columns,
-    check_columns,
-    mapped,
-    say_unread,
-    understood,
-)
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
@@ -61,7 +43,7 @@ _CRITERION = "label."
 # Rows of a DataFrame that are turned into records at a time.
 _RECORDS_AT_ONCE = 1_000
 # What a prompt may follow from.
-_SHOWN_FIELDS = (*READ, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
+_SHOWN_FIELDS = (*READ, lookup.OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 
 @dataclass(frozen=True)
@@ -77,20 +59,21 @@ class TableForm:
         OptionError: `columns` names no field of a row.
     """
 
-    columns: Columns | None = None
+    columns: lookup.Columns | None = None
     labels: Mapping[Any, str] | None = None
     seed: int = 0
     takes: str | None = None
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}
-        if unknown := fields - FIELDS:
+        if unknown := fields - lookup.FIELDS:
             name = sorted(unknown)[0]
+            hint = did_you_mean(name, lookup.FIELDS)
             raise OptionError(
-                f"`columns` names no field {name!r}; {did_you_mean(name, FIELDS)}it takes "
-                f"{', '.join(sorted(FIELDS))} and label.CRITERION"
+                f"`columns` names no field {name!r}; {hint}it takes "
+                f"{', '.join(sorted(lookup.FIELDS))} and label.CRITERION"
             )
-        check_columns(self.columns or {})
+        lookup.check_columns(self.columns or {})
 
     def rows(self, path: Path) -> RowStream:
         """Read a table as rows.
@@ -118,9 +101,11 @@ class TableForm:
             # Labels alone must not meet, by a number that is nobody's, the verdicts on other
             # rows.
             row.setdefault("id", str(number))
-        if kind_in(row) == "item":
-            row["label"] = number_in(row.get("label"))
-            row["labels"] = {n: number_in(label) for n, label in row.get("labels", {}).items()}
+        if checks.kind_in(row) == "item":
+            row["label"] = checks.number_in(row.get("label"))
+            row["labels"] = {
+                n: checks.number_in(label) for n, label in row.get("labels", {}).items()
+            }
         # A cell that is empty is a field that is missing.
         return {name: value for name, value in row.items() if value not in (None, "", {})}
 
@@ -134,23 +119,23 @@ class TableForm:
         Raises:
             InputError: A column is missing, or a label is none of `labels`.
         """
-        row = _labels_as_one(plain_row(mapped(record, self.columns or {})))
+        row = _labels_as_one(plain_row(lookup.mapped(record, self.columns or {})))
         if row.get("id") in (None, ""):
             row.pop("id", None)
         else:
             row["id"] = str(row["id"])
-        if isinstance(own := row.get("systems"), str) and kind_in(row) == "pair":
+        if isinstance(own := row.get("systems"), str) and checks.kind_in(row) == "pair":
             with suppress(ValueError):  # a cell of CSV holds them as JSON
                 row["systems"] = json.loads(own)
         if isinstance(row.get("human_votes"), str):
             row["human_votes"] = [row["human_votes"]]
         for field in {"label", "human_votes"} & row.keys():
             # What labels of single texts mean is the judge's own matter.
-            if self.labels is not None or kind_in(row) != "item":
-                row[field] = read_label(row[field], self.labels)
+            if self.labels is not None or checks.kind_in(row) != "item":
+                row[field] = checks.read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
-        is_pair = self.takes != "item" and kind_in(row) != "pair"
+        is_pair = self.takes != "item" and checks.kind_in(row) != "pair"
         if "chosen" in row and "rejected" in row and is_pair:
             better, worse = row.pop("chosen"), row.pop("rejected")
             if better is None or worse is None:
@@ -357,7 +342,9 @@ class Records:
         OptionError: `columns` names no field of a row.
     """
 
-    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
+    def __init__(
+        self, source: Source, columns: lookup.Columns | None, takes: str | None
+    ) -> None:
         """Check the names; nothing is read yet."""
         self.source, self.takes = source, takes
         self._columns = TableForm(columns).columns or {}
@@ -401,13 +388,13 @@ class Records:
             UnreadableTable: The columns of the table are not understood.
         """
         names, columns = list(map(str, first)), self._columns
-        takes, is_table = self.takes or kind_in(names), self.source.is_table
+        takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         try:
             if is_table:
-                mapped(first, columns)
+                lookup.mapped(first, columns)
             if takes in ("pair", "item") and "concepts" not in first:
-                columns = understood(names, columns, takes, needed=_needed(first))
-                say_unread(names, columns, self._columns, takes)
+                columns = lookup.understood(names, columns, takes, needed=_needed(first))
+                lookup.say_unread(names, columns, self._columns, takes)
         except InputError as exc:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
@@ -423,7 +410,7 @@ def _needed(first: Mapping[str, object]) -> Sequence[str]:
 
 def kind_of_columns(
     records: Iterable[object],
-    columns: Columns | None = None,
+    columns: lookup.Columns | None = None,
     kinds: Sequence[str] = ("pair", "item"),
 ) -> str | None:
     """The kind of row as which the columns of a table are understood.
@@ -439,7 +426,7 @@ def kind_of_columns(
     first = next((each for each in records if isinstance(each, Mapping)), {})
     for kind in kinds:
         with suppress(InputError):
-            understood(list(map(str, first)), columns, kind, needed=_needed(first))
+            lookup.understood(list(map(str, first)), columns, kind, needed=_needed(first))
             return kind
     return None
 
@@ -494,7 +481,7 @@ class RowReader:
         self._repeats: Counter[str] = Counter()
         self._warned = False
         # Kind of the last good row; before the first, what the judge says it takes.
-        self._kind: RowKind = "item" if records.takes == "item" else "pair"
+        self._kind: checks.RowKind = "item" if records.takes == "item" else "pair"
 
     def next(self) -> RunRow | None:
         """The next row of this shard, good or not; None at the end."""
@@ -509,10 +496,10 @@ class RowReader:
     def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
         """The fields of a row that the judge receives."""
         part = {field: row[field] for field in self._given if field in row}
-        if kind_in(part):
+        if checks.kind_in(part):
             return part
         # What is judged is missing: the judge says so, and which fields there are.
-        return {name: value for name, value in row.items() if name not in ANNOTATIONS}
+        return {name: value for name, value in row.items() if name not in checks.ANNOTATIONS}
 
     def _row(self, index: int, raw: Any) -> RunRow | None:
         """A row, good or not; None: it is another shard's."""
@@ -543,21 +530,21 @@ class RowReader:
         """A good row as plain JSON."""
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
-        kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")
+        kind = checks.kind_in(row) or ("item" if self._records.takes == "item" else "pair")
         # Only as far as every judge of its kind does; items are checked by theirs.
         if kind == "task":
-            check_task(row)
+            checks.check_task(row)
         elif kind == "pair":
-            check_pair(row)
+            checks.check_pair(row)
         self._check_annotations(row, index)
-        json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
+        json.dumps([row.get(name) for name in (*checks.ANNOTATIONS, "id")])
         self._kind = kind
         return row
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
         try:
-            check_annotations(row)
+            checks.check_annotations(row)
         except InputError as exc:
             if not self._warned:
                 told = "Row %s is judged, but its annotations cannot be used: %s"
