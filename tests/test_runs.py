@@ -29,7 +29,7 @@ from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import _decisive
 from langchain_judges.runs.run_state import RunState
-from langchain_judges.testing import error
+from langchain_judges.testing import error, fitting_reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.conftest import chat
@@ -128,6 +128,19 @@ def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
         key(judge(instructions="Be kind.")),
     ]
     assert len({base, *others}) == 6
+
+
+@KINDS
+def test_a_finished_run_with_a_bad_row_resumes_where_that_row_is_all_that_is_left(
+    kind, tmp_path
+):
+    rows = [{"input": "q", "output": text} for text in ("fine", "", "good")]
+    model, out = FakeChatModel(replies=fitting_reply), tmp_path / "r.xlsx"
+    judge = of_method("rubric", model, rubric="Is it good?")
+    for resumed in (0, 2):
+        found, summary = collect(judge, rows, kind, out=out)
+        assert [row["verdict"]["label"] is None for row in found] == [False, True, False]
+        assert summary.resumed == resumed
 
 
 def test_equal_pairs_are_each_judged_and_resumed(tmp_path):

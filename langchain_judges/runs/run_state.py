@@ -402,9 +402,8 @@ class RunState:
                 "with `same_server=True` the address counts, and rows are judged again",
                 self.summary.elsewhere,
             )
-        # Where every row failed, the rows are not the cause.
-        new_rows = self.summary.rows - self.summary.resumed
-        self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
+        # Where every row failed, and none of an earlier run, the rows are not the cause.
+        self.fatal = self.fatal or self._first_rows.error_of_all(self.summary.rows)
         rows, own_rows = self._reader.read_rows, self._reader.own_rows
         is_read = self._reader.ended and self._next is None
         complete = is_read and self.fatal is None and self.summary.rows == own_rows
