@@ -97,8 +97,11 @@ async def order_of(outcomes):
         log.append(f"answered {number}")
         return outcomes[number]
 
-    def steps(number):
-        return cache.behind(["key"], lambda: call(number), bool)
+    async def steps(number):
+        async with cache.turn(["key"]) as waiting:
+            if result := await call(number):
+                waiting.clear()
+            return result
 
     tasks = [asyncio.create_task(steps(n)) for n in range(len(outcomes))]
     await asyncio.sleep(0)

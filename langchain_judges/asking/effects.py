@@ -264,32 +264,15 @@ class FirstCalls:
                 self._calls.popitem(last=False)
         return None
 
-    async def behind(
-        self,
-        keys: Sequence[str],
-        work: Callable[[], Step[T]],
-        succeeded: Callable[[T], bool],
-    ) -> T:
-        """Do some work, but not before a call that has a key in common and was earlier.
-
-        Args:
-            keys: What it may have in common with others, the most telling last.
-            work: What is done.
-            succeeded: Says of its result whether others with the keys need not wait any more;
-                if not, another goes ahead.
-        """
-        async with self.turn(keys) as waiting:
-            result = await work()
-            if succeeded(result):
-                waiting.clear()
-            return result
-
     @contextlib.asynccontextmanager
     async def turn(self, keys: Sequence[str] = ("",)) -> AsyncGenerator[set[str]]:
-        """Go ahead alone, in threads and event loops alike.
+        """Go ahead, but not before a call that has a key in common and was earlier.
+
+        Args:
+            keys: What a call may have in common with others, the most telling last.
 
         Yields:
-            The keys with which another may go ahead next; without them none needs to wait.
+            The keys with which another goes ahead next; without them nobody needs to wait.
         """
         own, waiting = pending_future(), set(keys)
         while (first := self._ahead(keys, own)) is not None:
@@ -327,8 +310,7 @@ class SingleFlight(Generic[T]):
             compute: Makes the value.
             keep: Says whether a value is one to keep; a failure is not.
         """
-
-        async def work() -> tuple[T, bool]:
+        async with self._first.turn([key]):  # who comes next looks for the value first
             if key in self._values:
                 return self._values[key], True
             value = await compute()
@@ -337,9 +319,6 @@ class SingleFlight(Generic[T]):
                 while len(self._values) > self._size:
                     self._values.popitem(last=False)
             return value, False
-
-        # Who comes next looks for the value first.
-        return await self._first.behind([key], work, lambda _: False)
 
 
 class StopSignal:

@@ -54,8 +54,11 @@ async def send(asking: Asking) -> Sent:
     keys, asking.cache_key = found.keys, found.keys[0]
     if cache == "by marks":
         keys, messages = keys[-1:], found.marked
-    sending = partial(_until_answered, asking, messages)
-    return await adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
+    async with adapter.first_calls.turn(keys) as waiting:
+        sent = await _until_answered(asking, messages)
+        if sent.message:
+            waiting.clear()
+        return sent
 
 
 def _show_request(asking: Asking, show: Show) -> Sent:
