@@ -49,13 +49,13 @@ def create_async_graph_trajectory_llm_as_judge(
 
     Args:
         prompt: May name `{thread}`: each turn's input, nodes and result.
-        model: As for `create_llm_as_judge`, and so are the others.
+        model: As for `create_llm_as_judge`, like the rest.
         feedback_key: Key of the result.
         judge: A chat model.
         continuous: A number from 0 to 1 instead of true or false.
         choices: The numbers that the score may be.
         use_reasoning: Ask for a reason before the score.
-        few_shot_examples: Shown behind the prompt.
+        few_shot_examples: Appended to the prompt.
 
     Returns:
         A coroutine function of `inputs`, `outputs` and `reference_outputs`, as
@@ -84,7 +84,7 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
     """The turns of a thread as a prompt shows them.
 
     Raises:
-        InputError: The turns have not as many inputs as steps and results.
+        InputError: The turns do not have equally many inputs, steps and results.
     """
     steps, results = trajectory["steps"], trajectory["results"]
     inputs = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
@@ -102,8 +102,8 @@ async def graph_trajectory_strict_match_async(
 
     Args:
         outputs: `{"steps"}`.
-        reference_outputs: The same of the reference.
-        **kwargs: What else LangSmith gives.
+        reference_outputs: `{"steps"}` of the reference.
+        **kwargs: Ignored; LangSmith passes more.
 
     Returns:
         `{"key", "score", "comment", "metadata"}`, the score true or false.

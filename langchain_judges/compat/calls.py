@@ -1,4 +1,4 @@
-"""Calls of other packages' evaluators: traced, logged in pytest, of two kinds."""
+"""Calls of other packages' evaluators: traced, logged in pytest, sync and async."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from langchain_judges.asking.effects import run
 from langchain_judges.integrations.feedback import logged_in_test
 
 P = ParamSpec("P")
-# An evaluator for event loops.
+# An asynchronous evaluator.
 AsyncEvaluator = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Callable[..., Any]]:
-    """A factory of evaluators for threads, made of one for event loops."""
+    """A factory of synchronous evaluators, made from one of asynchronous evaluators."""
 
     @wraps(factory)
     def create(*args: P.args, **options: P.kwargs) -> Callable[..., Any]:
@@ -29,7 +29,7 @@ def in_threads(factory: Callable[P, AsyncEvaluator]) -> Callable[P, Callable[...
 
 
 def now(evaluator: AsyncEvaluator) -> Callable[..., Any]:
-    """An evaluator for threads, made of one for event loops."""
+    """A synchronous evaluator, made from an asynchronous one."""
 
     @wraps(evaluator)
     def evaluate(**fields: Any) -> Any:
@@ -40,14 +40,14 @@ def now(evaluator: AsyncEvaluator) -> Callable[..., Any]:
 
 @contextmanager
 def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[..., Any]]:
-    """Trace an evaluation; yields what records its result and returns it.
+    """Trace an evaluation; yields a function that records its result and returns it.
 
     In a test of LangSmith's pytest plugin the evaluation is traced apart from what it judges,
     and a result with a key is logged as feedback.
 
     Args:
         name: What the evaluation is called in traces.
-        inputs: What it was given.
+        inputs: Its inputs.
     """
     with logged_in_test(name) as log, trace(name, inputs=dict(inputs)) as run_tree:
 

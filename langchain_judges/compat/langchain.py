@@ -1,7 +1,7 @@
-"""`load_evaluator` of langchain-classic, and `LangChainStringEvaluator` that LangSmith dropped.
+"""langchain-classic's `load_evaluator`, and the `LangChainStringEvaluator` LangSmith dropped.
 
-Criteria, scores from 1 to 10 and pairs, each with and without a reference, and answers beside a
-known one. Trajectories and evaluators without a judge, such as distances, stay in
+Criteria, scores from 1 to 10 and pairs, each with and without a reference, and answers checked
+against a known one. Trajectories and evaluators without a judge, such as distances, stay in
 langchain-classic.
 """
 
@@ -42,20 +42,21 @@ def load_evaluator(
     prompt: Runnable[Any, Any] | None = None,
     normalize_by: float | None = None,
 ) -> ClassicEvaluator:
-    """Load an evaluator by the name that it has in langchain-classic.
+    """Load an evaluator by its name in langchain-classic.
 
     Args:
-        evaluator: `"criteria"`, `"score_string"` or `"pairwise_string"`, or one of them behind
-            `"labeled_"`, which needs a reference, as `"qa"`, `"context_qa"` and `"cot_qa"` do.
+        evaluator: `"criteria"`, `"score_string"` or `"pairwise_string"`, or one of them with
+            the prefix `"labeled_"`, which needs a reference, as do `"qa"`, `"context_qa"` and
+            `"cot_qa"`.
         llm: The model.
         criteria: A name, a mapping of names to questions, or a list of them.
         prompt: A template of `input`, `output` (or `prediction`), `criteria` and `reference`,
             for pairs of `prediction` and `prediction_b`, asked in both orders for A, B or C;
-            for `qa` and its kin of `query`, `result`, and `answer` or `context`.
-        normalize_by: Divides a score.
+            for `qa` and the like, of `query`, `result`, and `answer` or `context`.
+        normalize_by: Scores are divided by this number.
 
     Raises:
-        OptionError: The evaluator is another, or its criteria are not known.
+        OptionError: The evaluator or one of its criteria is not known.
     """
     name = str(getattr(evaluator, "value", evaluator))
     kind, is_pair = name.removeprefix("labeled_"), name.endswith("pairwise_string")
@@ -90,7 +91,7 @@ def load_evaluator(
 
 
 def _resolved(criteria: Any, usual: tuple[str, ...]) -> dict[str, str]:
-    """Criteria with what they ask; empty where a name says all.
+    """Each criterion with its question; empty where its name is enough.
 
     Raises:
         OptionError: There are none.
@@ -190,14 +191,14 @@ def _preference_result(judge: Runnable[Any, Any]) -> _Evaluate:
 class ClassicEvaluator:
     """An evaluator with langchain-classic's methods; create it with `load_evaluator`.
 
-    Of one text the result is `{"reasoning", "value", "score"}`, without `value` for scores; of
-    two, `value` is `"A"`, `"B"` or None for a tie. What was not judged raises `NotJudgedError`.
+    For one text the result is `{"reasoning", "value", "score"}`, scores without `value`; for
+    two, `value` is `"A"`, `"B"` or None for a tie. A row not judged raises `NotJudgedError`.
     """
 
     requires_input = True
 
     def __init__(self, name: str, kind: str, labeled: bool, evaluate: _Evaluate) -> None:
-        """Take what evaluates."""
+        """Keep the function that evaluates."""
         self.evaluation_name, self.requires_reference = name, labeled
         self._kind = kind
         self._evaluate = RunnableLambda(
@@ -239,8 +240,8 @@ class LangChainStringEvaluator(RunEvaluator):
     Args:
         evaluator: Its name, or the evaluator itself.
         config: What `load_evaluator` takes.
-        prepare_data: From a run and its example to `prediction`, `reference` and `input`;
-            default the only value of each.
+        prepare_data: Maps a run and its example to `prediction`, `reference` and `input`;
+            by default, each is the only value there is.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ class LangChainStringEvaluator(RunEvaluator):
         self._prepare = prepare_data or self._only_values
 
     def as_run_evaluator(self) -> RunEvaluator:
-        """This evaluator, which is one of runs."""
+        """This evaluator, which already takes runs."""
         return self
 
     def evaluate_run(

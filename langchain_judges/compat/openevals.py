@@ -39,7 +39,7 @@ def create_async_llm_as_judge(
     output_schema: Any = None,
     structured_output_kwargs: Mapping[str, Any] | None = None,
 ) -> AsyncEvaluator:
-    """Create an evaluator that asks a prompt of the caller's own.
+    """Create an evaluator from a prompt of the caller's own.
 
     Args:
         prompt: A string with `{inputs}`, `{outputs}`, `{reference_outputs}` or any keyword of
@@ -47,15 +47,15 @@ def create_async_llm_as_judge(
         feedback_key: Key of the result.
         judge: A chat model, or a client of OpenAI's protocol.
         model: The name of the model, where `judge` is None or a client.
-        system: Put before a prompt that is a string.
+        system: The system message for a prompt that is a string.
         continuous: A number from 0 to 1 instead of true or false.
         choices: The numbers that the score may be.
         use_reasoning: Ask for a reason before the score.
         few_shot_examples: `{"inputs", "outputs", "score", "reasoning"}`, shown at its end.
         output_schema: A pydantic model, `TypedDict` or JSON schema of the reply instead of a
             score; the reply itself is then returned.
-        structured_output_kwargs: Taken and not used: how the model is asked for its form is
-            found out with it.
+        structured_output_kwargs: Accepted and ignored: the package finds out by itself how
+            the model returns structured output.
 
     Returns:
         A coroutine function of `inputs`, `outputs`, `reference_outputs`, `attachments` and the
@@ -204,7 +204,7 @@ def _blocks(text: str) -> str | None:
 
 
 def _last_text(outputs: Any) -> str:
-    """Text of an application's outputs: of messages the last.
+    """Text of an application's outputs; the last one if they are messages.
 
     Raises:
         InputError: They are neither a text nor messages.
@@ -226,8 +226,8 @@ def matching(
     """Factory of evaluators that compare trajectories.
 
     Args:
-        matches: What each mode says of both trajectories.
-        absent: What an argument that is not there counts as; None: as null, and equal.
+        matches: The comparison of two trajectories that each mode stands for.
+        absent: The value of a missing argument; None makes it equal to null.
     """
 
     def create_async_trajectory_match_evaluator(
@@ -287,7 +287,7 @@ def _messages_of(value: Any, field: str) -> list[Message]:
 
 
 def _written(value: Any) -> str:
-    """An agent's messages as a prompt shows them; of none an empty text."""
+    """An agent's messages as a prompt shows them; empty if there are none."""
     return shown(_messages_of(value, "outputs")) if value else ""
 
 
@@ -326,7 +326,7 @@ def _agreement(mode: ArgumentsMode, overrides: Overrides, absent: object) -> Arg
     Args:
         mode: How all must agree.
         overrides: How those of some tools must, by name.
-        absent: What an argument that is not there counts as; None: as null, and equal.
+        absent: The value of a missing argument; None makes it equal to null.
 
     Raises:
         OptionError: A mode is not allowed.

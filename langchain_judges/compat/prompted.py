@@ -37,7 +37,7 @@ from langchain_judges.rows.fences import MATERIAL_RULE
 # of the call's keywords to messages.
 PromptLike = str | Runnable[Any, Any] | Callable[..., Any]
 _PROMPT = ChatPromptTemplate([MessagesPlaceholder("messages")])
-# What a row brings; a call's other keywords are variables as they are.
+# Fields of a row; other keywords of a call are variables as they are.
 _TEXTS = ("inputs", "outputs", "reference_outputs")
 
 
@@ -49,13 +49,13 @@ class OwnPromptJudge:
         prompt: What is asked.
         judge: A chat model, or a client of OpenAI's protocol.
         model: The name of the model.
-        system: Put before a prompt that is a string.
+        system: The system message for a prompt that is a string.
         continuous: Whether the score is a number.
         choices: The numbers that the score may be.
         use_reasoning: Whether a reason is asked before the score.
-        few_shot_examples: Shown behind the prompt.
+        few_shot_examples: Appended to the prompt.
         output_schema: What the reply must look like, instead of a score.
-        parse: Reads a reply in plain words.
+        parse: Reads a reply in plain text.
     """
 
     prompt: PromptLike
@@ -121,7 +121,7 @@ class OwnPromptJudge:
         )
 
     def _shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The messages that are sent, and the texts in them that others wrote."""
+        """The messages to send, and the texts in them that others wrote."""
         given = {k: v for k, v in values.items() if v is not None and k != "attachments"}
         texts = {k: as_text(v) if k in _TEXTS else v for k, v in given.items()}
         messages: list[BaseMessage]
@@ -168,7 +168,7 @@ def _create_of(client: Any) -> Any:
 
 
 def _model_of(client: Any, name: str) -> Any:
-    """A chat model that sends by a client."""
+    """A chat model that sends its requests through a client."""
     from langchain_openai import ChatOpenAI
 
     kind = "async_" if inspect.iscoroutinefunction(_create_of(client)) else ""
@@ -221,7 +221,7 @@ def _example(number: int, example: Mapping[str, Any]) -> str:
 
 
 def _with_rules(messages: list[BaseMessage], rules: Sequence[str]) -> list[BaseMessage]:
-    """Messages whose first, the system's, says the rules too."""
+    """Messages with the rules added to the system message."""
     if rules and isinstance(first := messages[0], SystemMessage):
         rules, messages = [first.text, *rules], messages[1:]
     return [SystemMessage("\n\n".join(rules)), *messages] if rules else messages
@@ -232,7 +232,7 @@ def _is_model(schema: object) -> bool:
 
 
 def _shape_of(schema: Any) -> type[BaseModel]:
-    """A schema as the shape of a reply, which is checked by a pydantic model itself too.
+    """Model of a reply, from its schema; a pydantic schema validates the reply as well.
 
     Raises:
         OptionError: It is no pydantic model, `TypedDict` or JSON schema of an object.
@@ -268,7 +268,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _type_of(form: Mapping[str, Any]) -> Any:
-    """Type of a property, which is checked with its choices and parts; it is sent as it is."""
+    """Type of a property, which checks choices and parts; its schema is sent unchanged."""
     kind, items = _TYPES.get(str(form.get("type")), Any), form.get("items")
     kind = list[_type_of(items)] if isinstance(items, Mapping) else kind  # type: ignore[misc]
     return Annotated[kind, AfterValidator(partial(_checked, form)), WithJsonSchema(dict(form))]

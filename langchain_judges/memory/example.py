@@ -28,15 +28,15 @@ MEANINGS: dict[str, str] = _SHOWN_YAML["meanings"]
 
 
 class ExampleFields(TypedDict):
-    """An audited mistake of a judge, and the correct label, as one version is stored.
+    """An audited mistake of a judge with the correct label, as stored in one version.
 
     Attributes:
         family: The task family; a judge recalls within the family of its item.
         output: The judged text; for a pair `{"output_a", "output_b"}`.
         wrong: The judge's label; for a pair `"A"`, `"B"` or `"tie"`.
         mode: The failure mode, as the auditor named it.
-        mode_meaning: What the mode means, in one sentence; None: as one of the paper's
-            five, if it is one.
+        mode_meaning: What the mode means, in one sentence; None: the meaning of the paper's
+            mode of that name, if any.
         source: The id of the item it comes from.
         group: The group of that item; no item of the group recalls the example.
     """
@@ -61,7 +61,7 @@ class NewExample(ExampleFields):
     """An example that is to be remembered.
 
     Attributes:
-        at: When it was first remembered; only of an exported one.
+        at: When it was first remembered; only exported examples have it.
     """
 
     at: NotRequired[str]
@@ -71,7 +71,7 @@ class Example(ExampleFields):
     """An audited mistake of a judge in its last version.
 
     Attributes:
-        version: 1, plus 1 for each further correction.
+        version: 1, plus 1 for each later correction.
     """
 
     version: int

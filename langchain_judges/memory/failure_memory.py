@@ -62,7 +62,7 @@ class MemoryView:
     Attributes:
         base: What the store held when the view was made.
         snapshot: What is seen.
-        records: Those of `snapshot` that `base` has not.
+        records: Those of `snapshot` that `base` lacks.
     """
 
     stored: StoredExamples
@@ -71,15 +71,15 @@ class MemoryView:
     records: Sequence[Record] = ()
 
     def activate(self) -> Token[Views]:
-        """Let what this thread or task does from here on see the memory in this way.
+        """Show the memory in this way to whatever this thread or task does from here on.
 
-        What was remembered since is not recalled, and what was forgotten since still is.
+        Examples remembered since are not recalled, and those forgotten since still are.
         """
         return _VIEWS.set({**_VIEWS.get(), self.stored: self})
 
 
 class StoredExamples:
-    """The examples of one memory in its store, and the snapshot that was read last."""
+    """The examples of one memory in its store, and the latest snapshot of them."""
 
     def __init__(self, store: VectorStore, search: ExampleSearch, name: str) -> None:
         """Read nothing yet."""
@@ -100,7 +100,7 @@ class StoredExamples:
         return self._snapshot or (await self._read_all())
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
-        """The snapshot of a store that tells what has changed in it."""
+        """Snapshot of a store that can tell what has changed in it."""
         with self._reading, without_collection():
             self._place, added, removed = store.changes_since(self._place)
             if self._snapshot is None:
@@ -148,8 +148,8 @@ class StoredExamples:
         """Remove records; return how many examples lost a version or all of them.
 
         Args:
-            ids: Of examples; None for all.
-            where: What the fields of a version must be.
+            ids: Ids of examples; None for all.
+            where: The values that fields of a version must have.
         """
         async with self._writing.turn():
             snapshot = await self.snapshot()
@@ -164,12 +164,12 @@ class StoredExamples:
             return len({record.id for record in records})
 
     def _changed(self, old: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]) -> None:
-        """Take over a change; a `FaissStore` tells of it by itself."""
+        """Apply a change to the snapshot; a `FaissStore` reports its own."""
         if not isinstance(self.store, FaissStore):
             self._snapshot = old.with_changes(new, gone)
 
     async def seen(self) -> tuple[MemorySnapshot, Sequence[Record]]:
-        """Snapshot that this thread or task sees, and those records that the store has not."""
+        """Snapshot that this thread or task sees, and those of its records the store lacks."""
         stored = await self.snapshot()
         if (view := _VIEWS.get().get(self)) is None:
             return stored, ()
@@ -184,7 +184,7 @@ class StoredExamples:
         return _VIEWS.get().get(self) or MemoryView(self, base, base)
 
     async def with_trial(self, examples: list[NewExample]) -> MemoryView:
-        """A view with more examples: the latest one again where it is of the same."""
+        """A view with more examples; the latest view again if it has the same ones."""
         base, latest = (await self.snapshot()), self._latest
         _, new = base.records_for(examples, _now())
         records = [self._tried.setdefault(record.key, record) for record in new]
@@ -213,7 +213,7 @@ class FailureMemory(BaseExampleSelector):
             `FaissStore` may hold other documents too; call `refresh()` to see what other
             processes have added to it.
         embeddings: Embeds the examples if `store` does not; default all-MiniLM-L6-v2.
-        path: The file of the default store, made if it is missing; None keeps it in memory.
+        path: The file of the default store, created if missing; None keeps it in memory.
         recall: The default choice of examples, for judges and for `select_examples`.
         budget: The most characters of examples that a judge shows; default 24,000, and no
             limit for the choice `all`. A judge whose model has a smaller context shows less,
@@ -258,7 +258,7 @@ class FailureMemory(BaseExampleSelector):
         return len(self._read().versions)
 
     def __bool__(self) -> bool:
-        """True: an empty memory is a memory too."""
+        """True, also for an empty memory."""
         return True
 
     @property
@@ -283,13 +283,13 @@ class FailureMemory(BaseExampleSelector):
 
         Args:
             examples: Fields of `Example`, of which `output` (or `output_a` and `output_b`)
-                and `corrected` are required; `label` and `score` are names of it too, and
-                `reason` of `note`. An example with the content of a remembered one and
+                and `corrected` are required; `label` and `score` are read as `corrected`,
+                and `reason` as `note`. An example with the content of a remembered one and
                 different other fields becomes a new version of it. Other fields of a data row
                 (`category`, `systems`, …) are ignored.
 
         Raises:
-            InputError: An example is invalid; none is remembered then.
+            InputError: An example is invalid; then none is remembered.
         """
         return run(self.aremember(examples))
 
@@ -308,8 +308,8 @@ class FailureMemory(BaseExampleSelector):
     ) -> int:
         """Forget the examples that match every argument, as if they had never been there.
 
-        If only a later version of an example is forgotten, the earlier one is back. From the
-        file of a `FaissStore` a forgotten example is erased.
+        If only a later version of an example is forgotten, the earlier one comes back. A
+        forgotten example is erased from the file of a `FaissStore`.
 
         Returns:
             How many examples lost a version or all of them.
@@ -341,7 +341,7 @@ class FailureMemory(BaseExampleSelector):
 
         Args:
             item: An `Item` or a `Pair`, with its family, group and id if it has them. The
-                source of an `Item` counts as a part of its task. An item without a family
+                source of an `Item` counts as part of its task. An item without a family
                 recalls from every family.
             how: The choice, such as `near(8)` or `"near:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
@@ -382,7 +382,7 @@ class FailureMemory(BaseExampleSelector):
             _VIEWS.reset(token)
 
     def pin(self) -> MemoryView:
-        """The memory as it is now, for work during which it may change."""
+        """A fixed view of the memory as it is now."""
         return beside_loop(lambda: run(self._stored.pinned()))
 
     def add_example(self, example: dict[str, Any]) -> str:
@@ -419,7 +419,7 @@ class FailureMemory(BaseExampleSelector):
 
 
 def beside_loop(work: Callable[[], T]) -> T:
-    """Result of some work, done in a thread of its own inside an event loop.
+    """Result of some work; inside an event loop it runs in a thread of its own.
 
     Development servers refuse to touch a disk in the thread of their event loop.
     """

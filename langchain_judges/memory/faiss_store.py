@@ -64,7 +64,7 @@ class _Index:
         self._masks: dict[str, Mask] = {}
 
     def follow(self, file: DocumentFile) -> None:
-        """Take over what any process has changed.
+        """Apply the changes of all processes.
 
         Raises:
             OutputError: Rows are missing, or are not of one width.
@@ -116,7 +116,7 @@ class _Index:
                 del self.ids[id]
 
     def check(self, width: int) -> None:
-        """Check that vectors of a width fit those that are here.
+        """Check that vectors of this width fit the stored ones.
 
         Raises:
             InputError: They do not.
@@ -132,8 +132,8 @@ class _Index:
 
         Args:
             query: One row of unit length.
-            k: How many; fewer come if there are fewer.
-            where: What their metadata must say.
+            k: How many to return at most.
+            where: The metadata that they must have.
         """
         mask = np.ones(len(self.keys), bool)
         for name, value in where.items():
@@ -157,7 +157,7 @@ class _Index:
         """A mask of the rows with a value of a field; kept until the rows change.
 
         Raises:
-            InputError: The value is a condition of another store's language.
+            InputError: The value is a condition in another store's language.
         """
         if isinstance(value, Mapping):
             raise InputError(f"a filter takes a value for {name!r}, got {value!r}")
@@ -177,12 +177,12 @@ class FaissStore(VectorStore):
     date from the rows that changed. A change is on the disk when the call returns. Several
     processes may use one file: each sees at its next call what another has written, and
     writers take turns. Deleted texts are erased from the file and its log. Nothing is pickled,
-    every row has a checksum, and the file names its embedder, so that no other one adds to it.
+    every row has a checksum, and the file names its embedder, so that no other can add to it.
 
     Args:
         embedding: Embeds texts; default all-MiniLM-L6-v2.
-        path: The file, made if it is missing; None keeps all in memory. While
-            it is open, SQLite keeps its log beside it (`-wal`, `-shm`).
+        path: The file, created if it is missing; None keeps all in memory. While
+            it is open, SQLite keeps its log next to it (`-wal`, `-shm`).
 
     Attributes:
         path: The store's file.
@@ -203,7 +203,7 @@ class FaissStore(VectorStore):
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Open the store, or make it."""
+        """Open the store, or create it."""
         self._file, self._index = DocumentFile(file_of(path)), _Index()
         self.path = self._file.path
         self._embedding = embedding or SentenceEmbeddings()
@@ -231,8 +231,8 @@ class FaissStore(VectorStore):
         """The additions and removals since an earlier call.
 
         Args:
-            place: Of the last answer, how far the additions and the removals were read; (0, 0)
-                at first.
+            place: How far earlier calls have read, as the last one returned it; (0, 0) at
+                first.
 
         Returns:
             The place for the next call, ids and metadata of what was added, and ids of what was
@@ -254,8 +254,8 @@ class FaissStore(VectorStore):
             ids: Their ids; default the documents' own, or new ones.
 
         Raises:
-            InputError: Ids and documents differ in number, metadata is no JSON, or the
-                embedder is not the one whose vectors are here.
+            InputError: Ids and documents differ in number, metadata is not JSON, or the
+                embedder is not the one that made the stored vectors.
             OutputError: The file cannot be written.
         """
         given = [document.id for document in documents] if ids is None else ids
@@ -372,6 +372,6 @@ class FaissStore(VectorStore):
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
-        """Documents that may be changed."""
+        """Copies of documents, which the caller may change."""
         rows = json.loads(json.dumps([self._index.rows[key] for key in keys]))
         return [Document(id=id, page_content=text, metadata=own) for id, own, text in rows]

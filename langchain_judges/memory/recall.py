@@ -30,7 +30,7 @@ class Recall:
 
 
 def none() -> Recall:
-    """Choose no example."""
+    """Choose no examples."""
     return Recall("none")
 
 
@@ -48,7 +48,7 @@ def uniform(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
 
 
 def near(m: int = 8, *, any_family: bool = False) -> Recall:
-    """Choose `m` examples near the item, equally many of each corrected label where there are.
+    """Choose `m` examples near the item, as evenly over corrected labels as possible.
 
     A judge that is shown mistakes of one kind alone learns to reverse its labels.
     """
@@ -85,7 +85,7 @@ def _check_count(m: int) -> int:
 
 
 class Recalled(list[Example]):
-    """The recalled examples in the order in which they were chosen, and what is known of them.
+    """The recalled examples in the order of choice, and how they were chosen.
 
     Args:
         examples: The memory's own examples; they are copied, so that these can be changed.

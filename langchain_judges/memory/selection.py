@@ -236,5 +236,5 @@ def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersio
 
 
 def aside(work: Callable[[], Any]) -> Effect:
-    """Wait for the disk: in an event loop, in a thread beside it."""
+    """Wait for the disk; inside an event loop, in another thread."""
     return Effect(work, lambda: asyncio.to_thread(work))

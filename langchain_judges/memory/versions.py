@@ -1,4 +1,4 @@
-"""The examples of a memory with their versions, as one snapshot that never changes."""
+"""The examples of a memory with their versions, as one immutable snapshot."""
 
 from __future__ import annotations
 

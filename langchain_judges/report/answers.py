@@ -1,4 +1,4 @@
-"""The answer to each use of a judge, yes, no or not yet, and the number it rests on."""
+"""The answer for each use of a judge, yes, no or not yet, and the number behind it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def percent(value: float, digits: int = 0) -> str:
 
 
 def rounded(value: float, digits: int) -> str:
-    """A number with halves rounded away from zero, as people do, and a true minus."""
+    """A number with halves rounded away from zero, as people do, and a proper minus sign."""
     step = 10.0**digits
     size = math.floor(abs(value) * step + 0.5 + 1e-9) / step
     return f"{'−' if value < 0 and size else ''}{size:.{digits}f}"
@@ -166,16 +166,16 @@ class UseAnswer:
     """Whether a judge may be used for one thing.
 
     Attributes:
-        reason: The finding, and the limit.
+        reason: What was found, and the limit.
         number: The number that decides, with its interval.
-        limit: Between which values the number has to lie.
+        limit: The values between which the number must lie.
         labels: How many more labels would settle it, if it goes on as here, or with `missing`
-            how many are needed before anything is known; None: more than anybody gives.
+            how many are needed before anything is known; None: too many to ask for.
         missing: What it takes to settle it, where labels alone do not.
-        basis: How many of the rows it rests on, and why others are out.
+        basis: How many rows it rests on, and why others are left out.
         brief: The number in a few words, for a table.
         parts: The same number by system or category, furthest from 0 first; or by what it says.
-        leaning: The answer that more labels most likely give.
+        leaning: The answer that more labels are most likely to give.
     """
 
     use: Use
@@ -197,7 +197,7 @@ class UseAnswer:
 
     @property
     def hopeful(self) -> bool:
-        """Whether more labels may end in a yes, as far as it looks."""
+        """Whether more labels may lead to a yes, as far as can be seen."""
         return bool(self.missing or (self.labels and self.leaning == "yes"))
 
     @property
@@ -249,7 +249,7 @@ def decided(result: Result, limit: tuple[float, float]) -> Word:
 
 
 def leaning_of(result: Result, limit: tuple[float, float]) -> Word:
-    """Yes or no by a value without its interval."""
+    """Yes or no from a value alone, without its interval."""
     return "yes" if limit[0] <= result <= limit[1] else "no"
 
 
@@ -287,7 +287,7 @@ def labels_to_settle(
 
 
 def rounded_up(count: float) -> int:
-    """A count with two digits that mean something."""
+    """A count, rounded up to two significant digits."""
     digits = 10 ** (max(2, len(str(int(count)))) - 2)
     return int(math.ceil(count / digits) * digits)
 
@@ -326,7 +326,7 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
 
 
 def labels_text(labels: int | None, leaning: str = "") -> str:
-    """Sentence about how many labels would settle something; None: more than anybody gives."""
+    """Sentence about how many labels would settle something; None: too many to ask for."""
     if leaning == "no":
         return "As it looks, more labels end in a no."
     if labels:

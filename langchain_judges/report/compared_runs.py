@@ -88,7 +88,7 @@ def contests(samples: Mapping[str, Sample]) -> list[Contest]:
 def _adjusted(p_values: Sequence[float]) -> list[float]:
     """Holm's p-values; what is undefined stays so and counts for nothing.
 
-    Written out, for loading statsmodels takes a second.
+    Written out here because loading statsmodels takes a second.
     """
     known = sorted(p for p in p_values if not math.isnan(p))
     steps = [(p, min(1.0, (len(known) - rank) * p)) for rank, p in enumerate(known)]
@@ -123,8 +123,8 @@ class Drift(Findings):
     Attributes:
         since: When the earlier report was made.
         change: Agreement now − agreement then, in [−1, 1], paired by row.
-        changed: The share of rows on which the judge says something else now.
-        words: By use its answer then and now, where that is another one.
+        changed: The share of rows on which the judge now answers differently.
+        words: By use, its answer then and now, if it changed.
     """
 
     since: str
@@ -177,7 +177,7 @@ def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, A
         earlier: What `to_dict` or the JSON of a report gives.
 
     Raises:
-        InputError: It is no such report, or has no row of this one.
+        InputError: It is not such a report, or shares no row with this one.
     """
     _check_report(earlier, "the baseline")
     before = {each["row"]: each for each in earlier["answers"]}

@@ -48,11 +48,11 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A row on which the judge does not say what people say.
+    """A row on which judge and people disagree.
 
     Attributes:
         texts: What each text is called, and the text.
-        cost: How far the score is from what people say, times how far they agree; in [0, 1].
+        cost: How far the score is from people's answer, times how far they agree; in [0, 1].
     """
 
     id: str
@@ -68,7 +68,7 @@ class Disagreement:
 
 
 def costliest(sample: Sample) -> list[Disagreement]:
-    """The disagreements that weigh most: sure of the wrong answer, people of one mind.
+    """The worst disagreements: the judge is sure of a wrong answer, and people are unanimous.
 
     Rows that were not judged are no disagreements; the failures count them.
     """

@@ -148,7 +148,7 @@ _FIELDS = {
 def _parameters(
     evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """By parameter of an evaluator the field that it is given; `row` has none."""
+    """For each parameter of an evaluator, the field passed to it; `row` has none."""
     fields = {"row", *(str(key) for row in rows for key in row)}
     wanted: dict[str, str] = {}
     for name, each in inspect.signature(evaluator).parameters.items():
@@ -180,7 +180,7 @@ def _cell(value: object) -> object:
 
 
 def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
-    """Reader of a table's answers: as sides, as numbers, or unchanged."""
+    """Reader of a table's answers: as sides of pairs, as numbers, or unchanged."""
     found = [value for value in values if value is not None]
     sides = {read_label(value) for value in found}
     if sides <= set(SIDES) and {"A", "B"} & sides:
@@ -231,7 +231,7 @@ def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any
 
 
 def _verdict(name: str, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
-    """A row of a run that says no more than this answer."""
+    """A row of a run with this answer alone."""
     failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
     verdict: dict[str, Any] = {
         "confidence": None,

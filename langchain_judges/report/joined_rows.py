@@ -36,7 +36,7 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
     """Rows as a list; a DataFrame or an Arrow table is its rows.
 
     Raises:
-        InputError: They are a file's name, a single row, or no rows.
+        InputError: They are a file name, a single row, or not rows.
     """
     if type(value).__module__.partition(".")[0] in TABLES:
         value = source_of(value).records
@@ -52,7 +52,7 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
 
 
 def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
-    """Part the rows of several judges; the names are of model and method."""
+    """Split rows by judge; each is named by its model and method."""
     by_mark: dict[str, VerdictRows] = {}
     names: dict[str, str] = {}
     for row in verdicts:
@@ -228,8 +228,8 @@ class Joined:
     Attributes:
         stale: Verdicts on an older text of a row that is in the data.
         unknown: Verdicts on rows that are not in the data.
-        unasked: Rows that were not asked, for a budget was spent: no mistake of the judge.
-        earlier: Verdicts on rows that were judged again later.
+        unasked: Rows not judged because a budget was spent, which is not the judge's mistake.
+        earlier: Verdicts that a later verdict on the same row replaced.
     """
 
     rows: list[JudgedRow]

@@ -54,7 +54,7 @@ def doubts(
 
     Args:
         rows: The rows.
-        judged: Of each judge its verdicts by the place of their row.
+        judged: Each judge's verdicts, by the place of the row.
     """
     runs = list(judged)
     return [
@@ -80,7 +80,7 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
     part stand for all of it.
 
     Args:
-        kinds: Of each row its doubt; empty: it has a label, or is none to label.
+        kinds: The doubt about each row; empty: it has a label, or needs none.
         number: How many rows.
     """
     draw = random.Random(0)  # noqa: S311 - no secret
@@ -199,22 +199,22 @@ def keys_of(labels: Sequence[Label]) -> dict[str, Label]:
 
 
 class AnswerFile:
-    """Answers in a JSONL file, one line each; one program at a time writes it.
+    """Answers in a JSONL file, one line each, written by one program at a time.
 
     Args:
-        path: The file; made with the first answer.
-        key: What tells answers apart: a later one takes the place of an earlier one.
+        path: The file, created with the first answer.
+        key: Identifies an answer: a later one replaces an earlier one.
 
     Attributes:
         answers: What was answered, by its key.
 
     Raises:
         InputError: The file is damaged.
-        OutputError: Somebody else is writing to it.
+        OutputError: Another program is writing to it.
     """
 
     def __init__(self, path: Path, key: Callable[[LabelAnswer], str]) -> None:
-        """Keep others out, and read what was answered before."""
+        """Lock the file, and read earlier answers."""
         self.path, self.key = path, key
         self.answers: dict[str, LabelAnswer] = {}
         self._guard = path.with_name(f".{path.name}.lock")
@@ -235,10 +235,10 @@ class AnswerFile:
             raise
 
     def put(self, answer: LabelAnswer) -> None:
-        """Write an answer; when this returns, it survives the death of the process.
+        """Write an answer; a process killed after this returns does not lose it.
 
         Raises:
-            OutputError: The file cannot take it.
+            OutputError: The file cannot be written.
         """
         key = self.key(answer)
         answers = {**self.answers, key: answer}
@@ -252,14 +252,14 @@ class AnswerFile:
         self.answers = answers
 
     def drop(self, key: str) -> None:
-        """Take an answer back."""
+        """Delete an answer."""
         if key in self.answers:
             answers = {name: each for name, each in self.answers.items() if name != key}
             self._save(answers)
             self.answers = answers
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         if self._lock is not None:
             self._guard.unlink(missing_ok=True)
             os.close(self._lock)
@@ -297,12 +297,12 @@ class LabelFile(AnswerFile):
     """Labelled rows, with what each person answered under `answers`.
 
     A line is a row as `trust`, `audit` and `compare` read it: `label` or, of several people,
-    `human_votes`, and `labels` by criterion. What the row had been labelled before counts as
+    `human_votes`, and `labels` by criterion. Earlier labels of the row count as
     one more person's. With each answer on a pair `first` names the text that was shown as 1.
     """
 
     def __init__(self, path: Path) -> None:
-        """Keep others out, and read what was labelled before."""
+        """Lock the file, and read earlier labels."""
         super().__init__(path, row_identity)
 
     def people(self, row: Mapping[str, object]) -> list[LabelAnswer]:
@@ -317,7 +317,7 @@ class LabelFile(AnswerFile):
     def said(self, row: Mapping[str, object], by: str) -> LabelAnswer:
         """Answer of one person about a row: `label`, `labels`, `note`, `opened`.
 
-        A label of None: it cannot be said.
+        A label of None means that it cannot be said.
         """
         return next((dict(each) for each in self.people(row) if each["by"] == by), {"by": by})
 

@@ -1,4 +1,4 @@
-"""May this judge be trusted? Reports on one judge and on several, and how they are written."""
+"""May this judge be trusted? Reports on one judge or several, and their formats."""
 
 from __future__ import annotations
 
@@ -113,12 +113,12 @@ class TrustReport(Measured, WrittenReport):
     """A judge's agreement with people, and its biases; created by `trust`.
 
     Attributes:
-        data_name: What the data are called.
+        data_name: The name of the data.
         absent: Rows of the data that the run does not hold, judged or not; no number counts
             them.
         confusion: Rows by people's label, columns by the judge's answer.
         disagreements: The costliest first.
-        provenance: Where the report comes from: date, versions, judge, data, command.
+        provenance: The report's origin: date, versions, judge, data, command.
         usage: What the verdicts cost.
         dollars: What they cost in dollars; None: the run was given no prices, or lacked one.
     """
@@ -274,10 +274,10 @@ def gates(
     Args:
         report: The report; with an earlier one to compare (`report.drift`) it must not be
             clearly worse.
-        min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
-            ratings the lowest rank correlation, by several criteria of the worst of them.
+        min_agreement: The lowest share of agreement, a failed judgment counted as wrong; for
+            ratings the lowest rank correlation, with several criteria that of the worst one.
         max_wrong: The highest share of single verdicts that are wrong, counted as for their
-            use; by several criteria of the worst of them.
+            use; with several criteria that of the worst one.
     """
     checks = []
     if min_agreement is not None:
@@ -357,8 +357,8 @@ def trust(  # noqa: PLR0913 - options
             where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
             an older text, and on rows that are not there, are left out and counted. None:
             what the run kept of the rows, which is no text.
-        name: What the judge is called; by default its model and method.
-        data_name: What the data are called.
+        name: The judge's name; by default its model and method.
+        data_name: The name of the data.
         policy: What is good enough for each use; printed at the top of the report.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).

@@ -12,15 +12,15 @@ from langchain_judges.errors import needs
 
 
 class View:
-    """A page of rows: in a notebook it shows itself; elsewhere it is a file or an address.
+    """A page of rows: shown in a notebook, otherwise saved to a file or opened by address.
 
     Attributes:
-        html: The whole page, where nothing is labelled.
-        address: Where it is labelled, else empty.
+        html: The whole page, if it takes no labels.
+        address: Where to label; empty if it takes no labels.
     """
 
     def __init__(self, html: str = "", server: Any = None) -> None:
-        """Hold a page, or what answers at its address."""
+        """Hold a page, or the server at its address."""
         self.html, self._server = html, server
         self.address: str = server.address if server else ""
 
@@ -41,7 +41,7 @@ class View:
         Path(path).write_text(self.html, encoding="utf-8", errors="replace")
 
     def close(self) -> None:
-        """Answer at the address no more."""
+        """Stop answering at the address."""
         if self._server:
             self._server.close()
 
@@ -60,10 +60,10 @@ def view(
     Args:
         run: Rows of `judge_many`, a report of `trust` or `compare`, or paths of files.
         rows: The data that was judged; a run keeps no texts.
-        out: Where labels go, as JSONL; None: the rows are only looked at.
-        labels: Labels of single texts, `"01"` or `"rude,polite"`; None: as they are there.
-        criteria: Ask by these, each `NAME` or `NAME=LABELS`.
-        name: Who labels.
+        out: Where labels go, as JSONL; None: view only.
+        labels: Labels of single texts, `"01"` or `"rude,polite"`; None: those in the data.
+        criteria: Criteria to ask about, each `NAME` or `NAME=LABELS`.
+        name: The name of the person who labels.
 
     Raises:
         InputError: There is nothing to show.

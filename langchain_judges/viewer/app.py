@@ -1,4 +1,4 @@
-"""The page on this machine: one address with a token, one writer, nothing from elsewhere."""
+"""The page on this machine: one address with a token, one writer, no outside content."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Page:
 
     Attributes:
         found: The rows, verdicts and reports.
-        desk: Where answers go; None: they are only looked at.
-        name: Of the person, until another one is typed.
+        desk: Where answers go; None: view only.
+        name: The person's name, until another is typed.
     """
 
     found: Collection
@@ -151,7 +151,7 @@ def create_app(page: Page, token: str) -> ASGIApp:
 
     Args:
         page: What it shows.
-        token: Must be in each address; through a tunnel the port is another one.
+        token: Must be in each address; the port differs behind a tunnel.
     """
 
     async def guard(request: Request, answer: RequestResponseEndpoint) -> Response:
@@ -199,7 +199,7 @@ def create_app(page: Page, token: str) -> ASGIApp:
 
 
 def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
-    """Handler of answers: one at a time, each written before the page is told."""
+    """Handler of answers: one at a time, each saved before the page is updated."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -223,7 +223,7 @@ def _take(desk: Desk, place: int, by: str, sent: Mapping[str, Any]) -> int:
     """Do what an answer says; return the place of its row.
 
     Raises:
-        InputError: It says nothing that can be done, or its page shows an older answer.
+        InputError: It asks for no known action, or its page shows an older answer.
     """
     name, key, mode, text = (str(sent.get(n) or "") for n in ("name", "key", "mode", "text"))
     do, now = sent.get("do"), desk.answered(place, by).get(name)
@@ -251,7 +251,7 @@ async def _sent(request: Request) -> dict[str, Any]:
     """The JSON object that a request holds.
 
     Raises:
-        InputError: It is too long, or none.
+        InputError: It is too long, or not a JSON object.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -265,7 +265,7 @@ async def _sent(request: Request) -> dict[str, Any]:
 
 
 class Server:
-    """The page at an address of this machine.
+    """The page at a local address.
 
     Args:
         page: What it shows.
@@ -279,7 +279,7 @@ class Server:
     """
 
     def __init__(self, page: Page, port: int = 0) -> None:
-        """Take the port; nothing is answered yet."""
+        """Bind the port, without answering yet."""
         token = secrets.token_urlsafe(24)
         try:
             self._socket = socket.create_server((_HOST, port))
@@ -298,10 +298,10 @@ class Server:
         self._server.run(sockets=[self._socket])
 
     def start(self) -> Server:
-        """Answer in a thread of its own, which ends with the process."""
+        """Answer in a daemon thread."""
         threading.Thread(target=self.run, name="page", daemon=True).start()
         return self
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.should_exit = True

@@ -45,7 +45,7 @@ class LabelDesk:
         return labelling.doubts(self.found.rows, self.found.verdicts().values())
 
     def order(self) -> list[int]:
-        """Half of the first rows are doubtful; those that people labelled come last."""
+        """Places of the rows: at first half of them doubtful; labelled ones come last."""
         kinds = self.doubts()
         first = labelling.to_label(self.found.rows, kinds, labelling.FIRST)
         known = {*first}
@@ -83,7 +83,7 @@ class LabelDesk:
         return keys
 
     def say(self, place: int, by: str, name: str, key: str, mode: str) -> None:
-        """Write a label down.
+        """Save a label.
 
         Raises:
             InputError: There is no such question or key.
@@ -96,7 +96,7 @@ class LabelDesk:
         self.file.say(row, by, name, choices.get(key))
 
     def undo(self, by: str) -> int:
-        """Take a person's last answer back: what was said before it is said again.
+        """Undo a person's last answer, restoring the one before it.
 
         Returns:
             The place of the row.
@@ -109,7 +109,7 @@ class LabelDesk:
         return place
 
     def note(self, place: int, by: str, text: str) -> None:
-        """Write a note along with the labels."""
+        """Save a note along with the labels."""
         row = self.found.rows[place]
         self.file.keep(row, {**self.file.said(row, by), "note": text})
 
@@ -118,13 +118,13 @@ class LabelDesk:
         return str(self.file.said(self.found.rows[place], by).get("note", ""))
 
     def is_told(self, place: int, by: str) -> bool:
-        """Whether a judge or somebody else says something of a row."""
+        """Whether a judge or another person has said something about a row."""
         judged = any(place in run for run in self.found.judges.values())
         others = any(each["by"] != by for each in self.people(place))
         return judged or others or labelling.is_labelled(self.found.rows[place])
 
     def open(self, place: int, by: str) -> None:
-        """Write down that a person saw what others say before an answer was in."""
+        """Record that a person opened the verdicts before answering."""
         row = self.found.rows[place]
         if self.is_told(place, by) and not self.is_done(place, by):
             self.file.keep(row, {**self.file.said(row, by), "opened": True})
@@ -146,7 +146,7 @@ class LabelDesk:
         return (self.places[mark] for mark in self.file.answers if mark in self.places)
 
     def standing(self) -> tuple[list[str], str]:
-        """Agreement and the next command, once enough is labelled: earlier they would lead."""
+        """Agreement and the next command, once enough is labelled: earlier they would bias."""
         rows = {place: self.found.rows[place] for place in self.touched()}
         if len(rows) < min(labelling.FIRST, len(self.found.rows)):
             return [], ""
@@ -236,7 +236,7 @@ class ProposalDesk:
         return {"": keys[0]} if keys else {}
 
     def say(self, place: int, by: str, name: str, key: str, mode: str) -> None:
-        """Write a decision down, with a mode of the person's own if there is one.
+        """Save a decision, with the person's own failure mode if there is one.
 
         Raises:
             InputError: There is no such key.
@@ -252,7 +252,7 @@ class ProposalDesk:
         self.file.put(answer)
 
     def undo(self, by: str) -> int:
-        """Take the last decision back: what was decided before it is decided again.
+        """Undo the last decision, restoring the one before it.
 
         Returns:
             The place of the proposal.
@@ -268,7 +268,7 @@ class ProposalDesk:
         return place
 
     def note(self, place: int, by: str, text: str) -> None:
-        """Write a note on a decision, once that is there."""
+        """Save a note on a decision, once there is one."""
         answer = self._answer(place)
         self.notes[answer["id"]] = text
         if "answer" in answer:
@@ -279,7 +279,7 @@ class ProposalDesk:
         return str(self.notes.get(str(self.proposals[place]["id"]), ""))
 
     def is_told(self, place: int, by: str) -> bool:
-        """The verdict is what is decided on: nothing is hidden."""
+        """False: the decision is about the verdict, so nothing is hidden."""
         return False
 
     def open(self, place: int, by: str) -> None:
@@ -294,7 +294,7 @@ class ProposalDesk:
         return (n for n, _ in enumerate(self.proposals) if self.is_done(n, ""))
 
     def standing(self) -> tuple[list[str], str]:
-        """Number of open proposals; at none the audit goes on."""
+        """Next step once all proposals are decided; nothing before."""
         left = len(self.proposals) - len(list(self.touched()))
         done = "All are decided: press Enter in the terminal, and the audit goes on."
         return ([] if left else [done]), ""

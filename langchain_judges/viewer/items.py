@@ -45,14 +45,14 @@ class Report:
 
 @dataclass
 class Collection:
-    """Rows, with what is known of each by its place.
+    """Rows, and what is known about each, by its place.
 
     Attributes:
-        rows: What is judged and what people said of it before.
-        judges: By the judge's name the row of its run on each place.
+        rows: What is judged, and what people had said about it.
+        judges: By judge, its result for each place.
         reports: What was measured.
         problems: What could not be read, as sentences.
-        files: Where the verdicts of each judge were read.
+        files: Where each judge's verdicts were read from.
     """
 
     rows: list[Any] = field(default_factory=list)
@@ -111,7 +111,7 @@ def read_collection(paths: Iterable[Path], columns: Columns | None = None) -> Co
     """Read rows, results, reports, audits and comparisons; a folder is read whole.
 
     Raises:
-        InputError: A file is missing or damaged, or nothing is known of what it holds.
+        InputError: A file is missing, damaged or of an unknown kind.
     """
     found, runs = Collection(), dict[str, Sequence[VerdictRow]]()
     for path in paths:
@@ -267,7 +267,7 @@ def _add_report(found: Collection, data: Cells, path: Path) -> None:
     """Add a report of trust, a comparison or the result of an audit.
 
     Raises:
-        InputError: It is nothing of these.
+        InputError: It is none of these.
     """
     judges = data.get("judges") or ([data] if "numbers" in data else [])
     if not judges and "decisions" not in data:

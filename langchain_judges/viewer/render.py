@@ -1,4 +1,4 @@
-"""Rows and verdicts as HTML that is safe to show: no text of anybody is obeyed."""
+"""Rows and verdicts as HTML that is safe to show: no text can inject markup."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CONTEXT = ("expected", "reference", "source", "rubric", "proposed", "reported")
 
 
 def visible(text: object) -> str:
-    """A text whose invisible and steering characters can be seen."""
+    """A text with its invisible and control characters made visible."""
     plain = str(text).replace("\r\n", "\n")
     return _UNSEEN.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", plain)
 
@@ -71,7 +71,7 @@ def _indented(state: StateInline, silent: bool) -> bool:
 
 
 def _address(_: RendererHTML, tokens: Sequence[Token], place: int, *__: object) -> str:
-    """Address of a link or an image, to read: nothing is fetched or followed."""
+    """Address of a link or an image as text: nothing is fetched or followed."""
     token = next(each for each in tokens[place::-1] if each.type in ("image", "link_open"))
     words = f"image {token.content}" if token.type == "image" else ""
     where = token.attrs.get("src", token.attrs.get("href"))
@@ -81,7 +81,7 @@ def _address(_: RendererHTML, tokens: Sequence[Token], place: int, *__: object) 
 def _aligned(
     renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, _: object
 ) -> str:
-    """A cell whose alignment is no style, which the policy of the page forbids."""
+    """A cell aligned without a style attribute, which the page's policy forbids."""
     style = str(tokens[place].attrs.pop("style", "")).removeprefix("text-align:")
     tokens[place].attrs |= {"class": style} if style else {}
     return renderer.renderToken(tokens, place, options, {})
