@@ -1,16 +1,26 @@
-"""Feedback as a caller gets it: awaited or not, on which scale, logged in a test."""
+"""Feedback as a caller gets it, on which scale; logged in a test, sent to an agent's trace."""
 
 from __future__ import annotations
 
+import logging
+import threading
+import uuid
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, NamedTuple, Self
 
 from langsmith.evaluation import EvaluationResult
+from langsmith.run_helpers import get_current_run_tree
+from langsmith.utils import LangSmithError
 
 from langchain_judges.errors import OptionError
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.options import check_value
+from langchain_judges.runs.run_state import Judge
+
+_LOGGER = logging.getLogger(__name__)
 
 # How the score of 3 of 5 is given: as 0.5 between the worst and the best, as 0.6 of the best,
 # or as 3.
@@ -127,3 +137,30 @@ def logged_in_test(name: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
                 testing.log_feedback(**said)
 
         yield log
+
+
+def send_feedback(
+    judge: Judge, outcome: cases.JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
+) -> None:
+    """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
+    tree = get_current_run_tree()
+    if tree is None:
+        return
+    client, run_id = tree.client, tree.trace_id
+    extra = {"revisions": revisions, "failures": outcome["verdict"].get("failures") or []}
+
+    def send() -> None:
+        try:
+            with warnings.catch_warnings():
+                # A trace that is still being written has no session id yet.
+                warnings.filterwarnings("ignore", "Creating feedback for a run without")
+                for each in cases.scores_of(outcome, key):
+                    own = each._replace(extra=each.extra and extra)
+                    said = cases.feedback_of(judge, own)
+                    client.create_feedback(
+                        run_id, trace_id=run_id, source_run_id=judge_run, **said
+                    )
+        except (LangSmithError, OSError, ValueError) as exc:
+            _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
+
+    threading.Thread(target=send, name="judge-feedback", daemon=True).start()

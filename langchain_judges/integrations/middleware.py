@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import uuid
-import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,13 +35,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from langsmith.run_helpers import get_current_run_tree
-from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations import eval_cases as cases
+from langchain_judges.integrations.feedback import send_feedback
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
@@ -140,33 +137,6 @@ class Judged(TypedDict):
     judge: str
     criteria: NotRequired[list[CriterionScore]]
     structured_response: NotRequired[Any]
-
-
-def send_feedback(
-    judge: Judge, outcome: cases.JudgmentResult, key: str, judge_run: uuid.UUID, revisions: int
-) -> None:
-    """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
-    tree = get_current_run_tree()
-    if tree is None:
-        return
-    client, run_id = tree.client, tree.trace_id
-    extra = {"revisions": revisions, "failures": outcome["verdict"].get("failures") or []}
-
-    def send() -> None:
-        try:
-            with warnings.catch_warnings():
-                # A trace that is still being written has no session id yet.
-                warnings.filterwarnings("ignore", "Creating feedback for a run without")
-                for each in cases.scores_of(outcome, key):
-                    own = each._replace(extra=each.extra and extra)
-                    said = cases.feedback_of(judge, own)
-                    client.create_feedback(
-                        run_id, trace_id=run_id, source_run_id=judge_run, **said
-                    )
-        except (LangSmithError, OSError, ValueError) as exc:
-            _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
-
-    threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
 class _SystemMessages(BaseCallbackHandler):

@@ -19,18 +19,7 @@ from langsmith.schemas import Run
 from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmithRateLimitError
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.eval_cases import (
-    CaseReader,
-    CaseScore,
-    JudgmentResult,
-    TextSources,
-    error_verdict,
-    feedback_key,
-    feedback_of,
-    item_for,
-    label_options,
-    scores_of,
-)
+from langchain_judges.integrations import eval_cases as evaluated
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.integrations.langsmith_runs import (
     queue_items,
@@ -150,8 +139,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     look = _Look(
         client=client,
         judge=judge,
-        key=key or feedback_key(judge),
-        reader=CaseReader(judge, TextSources(input, output, None, context)),
+        key=key or evaluated.feedback_key(judge),
+        reader=evaluated.CaseReader(judge, evaluated.TextSources(input, output, None, context)),
         queue=queue,
         doubtful=doubtful,
         stop=stop or threading.Event(),
@@ -206,7 +195,7 @@ class _Look:
     client: Client
     judge: Judge
     key: str
-    reader: CaseReader
+    reader: evaluated.CaseReader
     queue: str | None
     doubtful: float
     stop: threading.Event
@@ -237,7 +226,7 @@ class _Look:
             try:
                 rows.append(self._row(case))
             except InputError as exc:
-                self._post(case[-1], {"verdict": error_verdict(self.judge, exc)})
+                self._post(case[-1], {"verdict": evaluated.error_verdict(self.judge, exc)})
         if rows:
             self._judge(rows, {str(case[-1].id): case[-1] for case in new}, limits)
 
@@ -249,7 +238,7 @@ class _Look:
                 if reason_of(result["verdict"]) == "over_budget":
                     self.watch.stopped = "the budget is spent"
                     continue
-                self._post(runs[str(result["id"])], cast("JudgmentResult", result))
+                self._post(runs[str(result["id"])], cast("evaluated.JudgmentResult", result))
                 if self.stop.is_set():
                     self.watch.stopped = "it was asked to stop"
                     break
@@ -267,14 +256,14 @@ class _Look:
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case) == 1:
             return self.reader.of_run(case[0])
-        row = item_for(self.judge, CONVERSATION, thread_of(case))
+        row = evaluated.item_for(self.judge, CONVERSATION, thread_of(case))
         return {**row, "id": str(case[-1].id)}
 
-    def _post(self, run: Run, outcome: JudgmentResult) -> None:
+    def _post(self, run: Run, outcome: evaluated.JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""
         if self._is_doubtful(outcome):
             self._enqueue(run)
-        total, *parts = scores_of(outcome, self.key)
+        total, *parts = evaluated.scores_of(outcome, self.key)
         for each in (*parts, total):
             self.patiently(self._send, run, each)
         if total.answer is None:
@@ -290,10 +279,10 @@ class _Look:
         unsure = confidence is not None and confidence < self.doubtful
         return decision(outcome["verdict"]) is None or unsure or len(labels) > 1
 
-    def _send(self, run: Run, score: CaseScore) -> None:
+    def _send(self, run: Run, score: evaluated.CaseScore) -> None:
         self.client.create_feedback(
             run.id,
-            **feedback_of(self.judge, score),
+            **evaluated.feedback_of(self.judge, score),
             feedback_id=uuid.uuid5(_SPACE, f"{run.id} {self.key} {score.key}"),
             session_id=run.session_id,
             feedback_config=cast("Any", Span().config),
@@ -315,7 +304,7 @@ class _Look:
 
     def _register_labels(self) -> list[str]:
         """Register the judge's labels as categories for people; return their key."""
-        options = label_options(self.judge)
+        options = evaluated.label_options(self.judge)
         labels = options.human_labels if options else ()
         if not labels:
             return []
@@ -432,7 +421,7 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
         raise OptionError("`judge` must be a judge of this package: its code names what it is")
     session = client.read_project(project_name=project).id
     given = {name: place for name, place in places.items() if place is not None}
-    given.setdefault("key", feedback_key(judge))
+    given.setdefault("key", evaluated.feedback_key(judge))
     evaluator: Any = {
         "code": _EVALUATOR_CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
         "language": "python",

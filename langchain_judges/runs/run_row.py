@@ -8,17 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_judges import verdict
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
 from langchain_judges.rows.texts import READ
-from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
-    Usage,
-    decision,
-    no_usage,
-    not_judged,
-    not_labelled,
-)
 
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
@@ -117,7 +109,7 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     """Whether a result holds a verdict, or a text if one was to be written."""
     if kind_of_result(result) == "task":
         return result["text"] is not None
-    return decision(outcome_of(result)) is not None
+    return verdict.decision(outcome_of(result)) is not None
 
 
 def content_key(row: Mapping[str, object]) -> dict[str, str]:
@@ -161,21 +153,26 @@ class RunRow:
 
 
 def failed_outcome(
-    row: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
+    row: RunRow, reason: verdict.FailureReason, detail: str, usage: verdict.Usage | None = None
 ) -> Mapping[str, object]:
     """The outcome of a row that was not judged, with its reason."""
-    failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
+    failure: verdict.Failure = {
+        "step": "run",
+        "unit": "",
+        "reason": reason,
+        "detail": detail[:500],
+    }
     return outcome_without(row, failure, usage)
 
 
 def outcome_without(
-    row: RunRow, failure: Failure, usage: Usage | None = None
+    row: RunRow, failure: verdict.Failure, usage: verdict.Usage | None = None
 ) -> Mapping[str, object]:
     """The outcome of a row that was not judged, by its failure."""
     if row.kind == "task":
-        return {"text": None, "failures": [failure], "usage": usage or no_usage()}
-    without = not_labelled if row.kind == "item" else not_judged
-    return {"verdict": without([failure], usage or no_usage())}
+        return {"text": None, "failures": [failure], "usage": usage or verdict.no_usage()}
+    without = verdict.not_labelled if row.kind == "item" else verdict.not_judged
+    return {"verdict": without([failure], usage or verdict.no_usage())}
 
 
 def result_row(
@@ -193,7 +190,7 @@ def result_row(
         spent: What it cost in dollars, as `cost`, where calls were made.
     """
     # The verdict of another runnable may omit these.
-    empty = {"failures": [], "usage": no_usage()}
+    empty = {"failures": [], "usage": verdict.no_usage()}
     if row.kind == "task":
         outcome = {"text": None, **empty, **outcome}
     else:

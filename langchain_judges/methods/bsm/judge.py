@@ -11,21 +11,13 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.memory.shown import block
+from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import Answer, BSMState, OrderResult
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.pairs import (
-    Alone,
-    PairSteps,
-    ShownPair,
-    examples_in,
-    how_many,
-    pair_of,
-    scale_words,
-)
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, naming_ab, preferred_slot
 from langchain_judges.rows.fences import fence
@@ -34,7 +26,7 @@ from langchain_judges.verdict import Pair, not_judged, why_not
 
 
 @dataclass(frozen=True)
-class BSMSteps(PairSteps):
+class BSMSteps(pairs.PairSteps):
     """The steps of the method."""
 
     options: BSM
@@ -60,7 +52,7 @@ class BSMSteps(PairSteps):
     @cached_property
     def scale(self) -> dict[str, object]:
         """The words of a prompt on the scale."""
-        return scale_words(self.options.scale)
+        return pairs.scale_words(self.options.scale)
 
     def focus_on(self, pair: Pair) -> str:
         """Say which turn is judged, where the request has several, and what is not shown."""
@@ -73,7 +65,7 @@ class BSMSteps(PairSteps):
             return {"written_reference": reference}
         request = shown_task(state["input"])
         variables = {
-            **self.frame(pair_of(state)),
+            **self.frame(pairs.pair_of(state)),
             "fence_request": fence(request),
             "request": request,
             "focus": texts.WORDS["answer_focus"] if user_turns(state["input"]) > 1 else "",
@@ -108,20 +100,20 @@ class BSMSteps(PairSteps):
         question = self.context.question("branch", shape, is_shared=True)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
-        examples = [] if options.merge == "model" else examples_in(state)
+        examples = [] if options.merge == "model" else pairs.examples_in(state)
         lessons = block(examples, order=order or "AB", noun=self.noun)
         variables = {
             "fence_request": fence(request),
             "request": request,
-            **self.frame(pair_of(state), lessons and lessons + texts.WORDS["lessons"]),
-            "count": how_many(options.max_criteria, options.wording),
+            **self.frame(pairs.pair_of(state), lessons and lessons + texts.WORDS["lessons"]),
+            "count": pairs.how_many(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
         return await ask(question, variables, account, unit=unit, order=order)
 
     async def solve(self, state: BSMState, account: Account) -> Update:
         """Score both texts on every criterion, in every order, as often as it is sampled."""
-        options, pair = self.options, pair_of(state)
+        options, pair = self.options, pairs.pair_of(state)
         if options.reference_model is not None:
             if not state.get("written_reference"):
                 return {}
@@ -139,7 +131,7 @@ class BSMSteps(PairSteps):
 
     async def _scored(
         self,
-        pair: ShownPair,
+        pair: pairs.ShownPair,
         criterion: shared.PlanLine,
         order: Order,
         sample: int,
@@ -206,14 +198,14 @@ class BSMSteps(PairSteps):
         """The result of an order with the merging model's preference; None if it has none."""
         request = shown_task(state["input"])
         findings_text = tally.scores_shown(state["criteria"], state["subscores"], order, cells)
-        lessons = block(examples_in(state), order=order, noun=self.noun)
+        lessons = block(pairs.examples_in(state), order=order, noun=self.noun)
         variables = {
             "fence_request": fence(request),
             "fence_findings": fence(findings_text),
             "request": request,
             "findings": findings_text,
             **self.scale,
-            **self.frame(pair_of(state), lessons),
+            **self.frame(pairs.pair_of(state), lessons),
         }
         question = self.context.question("merge", shared.Choice)
         reply = await ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
@@ -225,7 +217,9 @@ class BSMSteps(PairSteps):
             "explanation": naming_ab(reply.data["explanation"], order),
         }
 
-    def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:
+    def prompt_variables(
+        self, pair: pairs.ShownPair, order: Order | pairs.Alone
+    ) -> dict[str, object]:
         """The variables of a prompt that shows request, reference and both texts.
 
         What the memory recalled stands in the plan, or where the findings are weighed.
