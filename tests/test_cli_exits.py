@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -117,6 +119,17 @@ def test_what_is_refused_ends_a_command_in_one_sentence(error, code, said, capsy
 
     assert ends(refuse) == code
     assert capsys.readouterr().err.startswith(said)
+
+
+def test_an_output_without_room_ends_a_command_in_one_sentence(monkeypatch, capsys):
+    def fill() -> None:
+        with messages.refusals_as_exits():
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", full := sys.stdout)
+    assert ends(fill) == 1
+    assert capsys.readouterr().err == "The output cannot be written: No space left on device.\n"
+    assert sys.stdout is not full
 
 
 # A message with names of Python, and what it says at a command with two flags and a setting.

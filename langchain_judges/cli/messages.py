@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import io
 import logging
 import os
 import re
@@ -120,6 +122,12 @@ def refusals_as_exits(context: typer.Context | None = None) -> Iterator[None]:
     except JudgeError as exc:
         say(_in_flags(exc, context), "red")
         raise typer.Exit(MISUSED) from exc
+    except OSError as exc:
+        if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        say(f"The output cannot be written: {exc.strerror}.", "red")
+        sys.stdout = io.StringIO()  # what is left would be tried again at the end
+        raise typer.Exit(FAILED) from exc
     finally:
         log.removeHandler(warnings)
 
