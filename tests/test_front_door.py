@@ -54,6 +54,23 @@ def evaluated(judge, outputs, reference=None):
     return as_evaluator(judge).evaluate_run(a_run(outputs), an_example(reference))
 
 
+# ---- what people know of a row is checked alike
+
+
+@for_each(
+    "label, warned", [("meh", True), ("1", False), (0, False), (None, False), ("", False)]
+)
+def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(
+    label, warned, caplog
+):
+    caplog.clear()
+    judge, model = judge_and_model()
+    [row] = judge_many(judge, [{**ITEM, "label": label}], progress=False)
+    assert (row["judged"], len(model.prompts)) == (True, 1)
+    told = "annotations cannot be used: `label` must be one of 0, 1, got 'meh'"
+    assert (told in caplog.text) == warned
+
+
 # ---- the direction of a scale is said
 
 

@@ -354,13 +354,9 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
             labelled.check(judged)
             if lack := labelled.lacking(judged):
                 raise InputError(lack)
-        check_annotations(item)
-        if item.get("label") is None:
-            return
-        label = item["label"] = typed_like(labels, item["label"])
-        if isinstance(label, str) and label and labels and label not in labels:
-            told = ", ".join(map(str, labels))
-            raise InputError(f"`label` must be one of {told}, got {label!r}")
+        check_annotations(item, labels)
+        if item.get("label") is not None:
+            item["label"] = typed_like(labels, item["label"])
 
     return check_labelled_item
 

@@ -341,14 +341,22 @@ def number_in(cell: object) -> Any:
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
 
-def check_annotations(row: Mapping[str, Any]) -> None:
+def check_annotations(row: Mapping[str, Any], labels: Sequence[object] = ()) -> None:
     """Check the annotations of a row: labels, votes, group and category.
 
+    Args:
+        row: A pair or an item.
+        labels: Those of the judge, which a word about an item must be one of.
+
     Raises:
-        InputError: One of them cannot be counted, or a pair's label is not one of `SIDES`.
+        InputError: One of them cannot be counted, or a label is none of the judge's.
     """
     check_countable(row)
     if kind_in(row) != "pair":
+        label = typed_like(labels, row.get("label"))
+        if isinstance(label, str) and label and labels and label not in labels:
+            told = ", ".join(map(str, labels))
+            raise InputError(f"`label` must be one of {told}, got {label!r}")
         return
     votes, systems = row.get("human_votes") or [], row.get("systems")
     if systems is not None and not (isinstance(systems, list | tuple) and len(systems) == 2):

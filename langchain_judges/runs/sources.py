@@ -475,7 +475,10 @@ class RowReader:
         self._rows = enumerate(records.source.records)
         self._fingerprint = fingerprint
         self._shard = shard
+        from langchain_judges.methods.describe import unwrapped
+
         self._given, self._keyed = seen_fields(judge)
+        self._labels = getattr(getattr(unwrapped(judge), "options", None), "human_labels", ())
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
@@ -544,7 +547,7 @@ class RowReader:
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
         try:
-            checks.check_annotations(row)
+            checks.check_annotations(row, self._labels)
         except InputError as exc:
             if not self._warned:
                 told = "Row %s is judged, but its annotations cannot be used: %s"
