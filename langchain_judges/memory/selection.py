@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.effects import Effect
 from langchain_judges.memory.example import query_of, texts_of
@@ -188,16 +188,14 @@ class ExampleSearch:
         return [both[place] for place in best]
 
     async def documents(self, text: str, k: int, fields: Mapping[str, str]) -> list[Document]:
-        """The documents of the memory that a store finds, filtered if it can."""
-        store, options, wanted = self.store, dict[str, Any](), {"memory": self.name, **fields}
-        if isinstance(store, FaissStore):
-            options = {"filter": wanted}
-        elif isinstance(store, InMemoryVectorStore):
-            options = {"filter": lambda each: wanted.items() <= each.metadata.items()}
-        documents: list[Document] = await Effect.of(
-            store, "similarity_search", text, k=k, **options
+        """The documents that a store finds; whose filters are known, those of the memory."""
+        options: dict[str, Any] = {"k": k}
+        if isinstance(self.store, FaissStore):
+            options["filter"] = {"memory": self.name, **fields}
+        found: list[Document] = await Effect.of(
+            self.store, "similarity_search", text, **options
         )
-        return documents
+        return found
 
     async def _vectors_of(self, records: Sequence[Record]) -> list[Sequence[float]]:
         """The vectors of records, each embedded once."""
