@@ -1,4 +1,4 @@
-"""Judging methods, one folder each; and what a method of your own is made of."""
+"""Judging methods, one folder each, and the parts from which to build your own."""
 
 from __future__ import annotations
 

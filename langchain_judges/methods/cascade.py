@@ -29,9 +29,9 @@ class Cascade(Combination):
     "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
     accepted if its certainty is at least the threshold; otherwise the next judge is asked. The
     certainty (`metrics.certainty`) is the verdict's confidence: the probability of its label,
-    or the agreement of samples or members; else whether both orders say the same. A judge that
-    says nothing of it (one order, no log-probabilities) is never certain, and neither is a lead
-    of scores, unless `calibrate_cascade` found the thresholds on labelled rows, with a
+    or the agreement of samples or members; else whether both orders agree. A judge that
+    offers none of these (one order, no log-probabilities) is never certain, and neither is a
+    lead of scores, unless `calibrate_cascade` found the thresholds on labelled rows, with a
     guarantee on the agreement. Ours: the stages may be any judges, of any method.
 
     Attributes:
@@ -41,7 +41,7 @@ class Cascade(Combination):
 
     Returns:
         A compiled graph to `{"verdict", "stage", "stages"}`. The verdict is that of the judge
-        that decided (`stage`); `stages` holds what each judge said that was asked. Where the
+        that decided (`stage`); `stages` holds the answers of the judges that were asked. If the
         last one has a threshold and is unsure too, the row is not judged (`unsure`).
 
     Raises:
@@ -65,7 +65,7 @@ class Cascade(Combination):
     ] = None
 
     def gates(self, size: int) -> list[float | None]:
-        """The threshold of each judge; 0 of one that always decides.
+        """The threshold of each judge; 0 for one that always decides.
 
         Args:
             size: How many judges there are.
@@ -134,7 +134,7 @@ class CascadeSteps:
     calibrated: bool
 
     async def ask(self, state: CascadeState | ItemCascadeState, account: Account) -> Update:
-        """Ask judge after judge until one is sure enough."""
+        """Ask one judge after another until one is sure enough."""
         # Loaded on use, because the metrics load scipy.
         from langchain_judges.metrics.confidence import certainty
 
@@ -150,7 +150,7 @@ class CascadeSteps:
         return {"stages": stages, **parts, **self._decided(stages, answer.verdict, account)}
 
     def _decides(self, stages: Sequence[Stage]) -> bool:
-        """Whether the judge that was asked last is sure enough."""
+        """Whether the last judge asked is sure enough."""
         place, sure = len(stages) - 1, stages[-1]["certainty"]
         gate = self.gates[place]
         if place + 1 == len(self.members) and gate == 0:
@@ -160,7 +160,7 @@ class CascadeSteps:
     def _decided(
         self, stages: Sequence[Stage], answer: Mapping[str, Any], account: Account
     ) -> Update:
-        """Take the verdict of the judge that was asked last, or none."""
+        """Take the verdict of the last judge asked, or none."""
         last = stages[-1]
         if not self._decides(stages):
             unsure = Problem("unsure", "; ".join(map(_how_sure, stages)))

@@ -219,12 +219,12 @@ class JudgeContext:
         )
 
     def lookup_question(self) -> Question:
-        """The question that wants look-ups, of the judge's first model."""
+        """The question about look-ups, put to the judge's first model."""
         first = self.question(next(iter(self.adapters)), Wanted, next(iter(self.prompts)))
         return replace(first, step="consult", prompt=CONSULT)
 
     def unsupported_media(self, row: Mapping[str, object]) -> list[Failure]:
-        """Why a row cannot be judged: it holds what one of the models does not take.
+        """Why a row cannot be judged: it holds media that one of the models does not take.
 
         Args:
             row: A pair or an item.
@@ -260,7 +260,7 @@ class JudgeContext:
         ]
 
     def left_out(self, row: Mapping[str, object]) -> list[Failure]:
-        """Say what a prompt does not show of a row, for want of room."""
+        """Report the parts of a row that a prompt has no room to show."""
         return self.fitted(row)[1]
 
     def compile(
@@ -381,7 +381,7 @@ _JUDGES = ("evaluate", "judge")
 
 
 def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
-    """A caller's prompt that says, too, that texts are data, and what the labels are."""
+    """A caller's prompt, to which the labels and the rule that texts are data are added."""
     messages: list[Any] = list(prompt.messages)
     if "System" not in type(messages[0]).__name__:
         messages.insert(0, SystemMessage(MATERIAL_RULE))
@@ -392,7 +392,7 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
-    """A prompt's messages, what stands in them already, and how replies are read."""
+    """Messages of a prompt, what they already contain, and how replies are read."""
     filled = {
         name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
         for name, value in sorted(prompt.partial_variables.items())
@@ -409,7 +409,7 @@ RowState = TypeVar("RowState", bound=Mapping[str, Any])
 
 @dataclass(frozen=True)
 class RowSteps(ABC, Generic[RowState]):
-    """The steps of a judge: what a judgment begins with, whatever is judged, and its phases.
+    """The steps of a judge: the beginning that all judgments share, and its phases.
 
     Attributes:
         state: The `TypedDict` of the graph's state.
@@ -437,7 +437,7 @@ class RowSteps(ABC, Generic[RowState]):
         return steps.compile()
 
     def compile(self) -> JudgeGraph:
-        """Make the graph: what each judgment begins with, then its phases."""
+        """Make the graph: the common beginning, then the phases."""
         context, options, fingerprint = self.context, self.options, self.fingerprint()
         phases = self.phases()
         if isinstance(options, LookupOptions):
@@ -450,7 +450,7 @@ class RowSteps(ABC, Generic[RowState]):
 
     @abstractmethod
     def phases(self) -> Sequence[Phase]:
-        """The phases in order; a node of the graph is called as its function is."""
+        """The phases in order; a node of the graph has the name of its function."""
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, besides the options."""
@@ -498,10 +498,10 @@ class RowSteps(ABC, Generic[RowState]):
 
     @abstractmethod
     def lookup_variables(self, state: RowState) -> Mapping[str, object]:
-        """The row as a prompt that looks things up shows it: `material` and `judgment`."""
+        """The row as the look-up prompt shows it: `material` and `judgment`."""
 
     def blank(self, row: Pair | Item, account: Account) -> Update:
-        """The state before a row is judged: what a checkpointed thread holds is old."""
+        """The state before a row is judged, in place of a checkpointed thread's old one."""
         texts, failures = self.context.fitted(row)
         blank, options = self.context.schema.blank, self.context.options
         if texts and isinstance(options, LookupOptions) and options.evidence == "auto":
@@ -510,7 +510,7 @@ class RowSteps(ABC, Generic[RowState]):
         return {**blank, **texts}
 
     def decided(self, verdict: Verdict | LabelVerdict) -> Update:
-        """The state where a verdict needs no call: no example is recalled either."""
+        """The state where a verdict needs no call, and so no recalled example."""
         update = {**self.context.schema.blank, "verdict": verdict}
         if recaller := self.context.recaller:
             update["recalled"] = recaller.report(Recalled(), [])
@@ -518,6 +518,6 @@ class RowSteps(ABC, Generic[RowState]):
 
     @property
     def recaller(self) -> Recaller:
-        """The way in which the judge asks its memory, for nodes of a judge that has one."""
+        """The way in which the judge queries its memory, for nodes of a judge that has one."""
         assert self.context.recaller  # noqa: S101 - the nodes that ask it exist only with a memory
         return self.context.recaller

@@ -201,16 +201,16 @@ class GraphOptions(AskingOptions):
         return dict.fromkeys(self.prompt_texts)
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The row that `invoke` is given, in the form that this graph takes."""
+        """The row given to `invoke`, in the form that this graph takes."""
         return row
 
     @property
     def label(self) -> str:
-        """The name of the method in results and traces."""
+        """The method's name in results and traces."""
         return self.method
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain data that decides verdicts, besides the options: what a name or a file says."""
+        """Plain data that decides verdicts, besides the options: the content of files."""
         return {}
 
     def calls(self) -> int:
@@ -218,7 +218,7 @@ class GraphOptions(AskingOptions):
         raise NotImplementedError(f"{type(self).__name__} needs `calls`: replies for a row")
 
     def branches(self) -> int:
-        """The most calls that are in flight at the same time."""
+        """The most calls in flight at the same time."""
         return self.calls()
 
 
@@ -284,7 +284,7 @@ class JudgeOptions(GraphOptions):
         return {**values, "memory": memory}
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
-        """The way in which the judge asks its memory; None without one.
+        """The way in which the judge queries its memory; None without one.
 
         Args:
             contexts: Tokens that the models take that are shown examples, where known.
@@ -302,7 +302,7 @@ class JudgeOptions(GraphOptions):
 
     @property
     def order_rule(self) -> OrderRule:
-        """The rule by which the verdicts of the orders become one."""
+        """The rule that combines the verdicts of both orders."""
         return getattr(self, "orders", None) or "none"
 
     @property

@@ -42,7 +42,7 @@ def memory_of(runnable: object) -> Memory | None:
 
 
 def leaves_of(judge: object) -> list[Any]:
-    """The judges that a judge of judges is made of, however deep; of another itself."""
+    """The judges inside a judge of judges, at any depth; any other judge alone."""
     members = getattr(unwrapped(judge), "members", ())
     return [each for own in members for each in leaves_of(own.judge)] if members else [judge]
 
@@ -100,7 +100,7 @@ def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
     """The kind of row that members judge, each given with its name.
 
     Raises:
-        OptionError: Some judge pairs, others single texts.
+        OptionError: Some judge pairs, and others single texts.
     """
     if len({kind for _, kind in members}) > 1:
         raise OptionError(
@@ -111,7 +111,7 @@ def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
 
 
 class Asked(NamedTuple):
-    """A model, and how often it is asked about a row.
+    """A model, and how many calls it gets for a row.
 
     Attributes:
         more: How often more about a row that has no room in the model's context.
@@ -136,7 +136,7 @@ class CallEstimate(NamedTuple):
 
     @property
     def more(self) -> int:
-        """The most calls more for a row that has no room in the model's context."""
+        """The most further calls for a row too long for the model's context."""
         return sum(each.more for each in self.asked)
 
     @property

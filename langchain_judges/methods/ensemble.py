@@ -1,4 +1,4 @@
-"""The members of a judge made of judges: read, named and asked, and the graph around them."""
+"""The members of a judge made of judges: how they are read, named and asked, and the graph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     """The kind of row that members judge: pairs, or single texts.
 
     Raises:
-        OptionError: They do not judge the same.
+        OptionError: They do not judge the same kind of row.
     """
     return describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
 
@@ -79,7 +79,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
 
 
 def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
-    """Name members by what tells them apart: model, method, or both; else by number.
+    """Name members by what distinguishes them: model, method, or both; else by number.
 
     Raises:
         OptionError: The caller gave two of them the same name.
@@ -119,7 +119,7 @@ class MemberJudgment(NamedTuple):
 async def ask_member(
     member: Member, kind: Kind, row: Mapping[str, object], account: Account
 ) -> MemberJudgment:
-    """Ask a member about a row; what goes wrong with it is its failure, not the row's.
+    """Ask a member about a row; an error in it is the member's failure, not the row's.
 
     Raises:
         JudgeError: The run was stopped, or the provider refuses the key.
@@ -155,7 +155,7 @@ async def ask_member(
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
-    """The row that a state holds, as members are given it."""
+    """The row in a state, as members receive it."""
     more = {name: state.get(name) for name in ("id", "group", "family")}
     row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
     return {name: value for name, value in row.items() if value is not None}

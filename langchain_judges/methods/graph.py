@@ -1,4 +1,4 @@
-"""The graph that a judge is: its phases as nodes; it reads its input, and says what it is."""
+"""The graph of a judge: its phases as nodes, how it reads its input, and its description."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Node(StepNode):
         """Check what a phase returns.
 
         Raises:
-            TypeError: It is no dictionary of keys of the state, or lacks the verdict.
+            TypeError: It is not a dictionary of keys of the state, or lacks the verdict.
         """
         unknown = sorted(set(update) - {*self._keys}) if isinstance(update, dict) else update
         if unknown or not isinstance(update, dict):
@@ -122,7 +122,7 @@ def chain(
     """Add the phases of a method to its graph, one after the other.
 
     Raises:
-        TypeError: A phase is no coroutine function.
+        TypeError: A phase is not a coroutine function.
 
     Args:
         graph: The graph, without nodes.
@@ -197,7 +197,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
 
 
 def is_unfinished(state: StateSnapshot) -> bool:
-    """Whether a thread of a graph goes on if it is resumed.
+    """Whether a thread of a graph has work left when it is resumed.
 
     Its `next` is empty too where the writes of a last step are stored, and the checkpoint that
     follows them is not.
@@ -210,7 +210,7 @@ _MESSAGE, _PART = 20, 3
 
 
 def _check_size(source: Mapping[str, Any], most: int) -> None:
-    """Refuse what is far too long before it is read: messages take time, one by one.
+    """Refuse far too long input before reading it: each message takes time.
 
     Raises:
         InputError: It has more than `most` characters, whatever they are.
@@ -259,7 +259,7 @@ class Bounds(NamedTuple):
 
 
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """A compiled graph that reads its input before it runs, and says what it is.
+    """A compiled graph that reads its input before it runs, and describes itself.
 
     Messages become dictionaries, so that the state is plain JSON. What is left out becomes
     None: a checkpointed thread keeps every key that its next run is not given, and a pair
@@ -355,7 +355,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return getattr(self.options, "memory", None)
 
     def phases(self, config: RunnableConfig | None) -> list[Node] | None:
-        """Its nodes in order, where nobody would see LangGraph run them; else None.
+        """Its nodes in order, if nothing observes how LangGraph runs them; else None.
 
         Tracers, callbacks, checkpointers, stores and interrupts see a graph's own runs.
         """
@@ -393,7 +393,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return {key: state[key] for key in self.output_channels if key in state}
 
     def show(self, row: Mapping[str, Any]) -> str:
-        """The requests for a row, as far as they follow from no reply; nothing is asked.
+        """The requests for a row that depend on no reply; nothing is asked.
 
         Each with its system message, the tags around its texts and the schema of its reply.
         """
@@ -435,7 +435,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return self._aguarded(parts, begun) if begun else parts
 
     def _guarded(self, parts: Any, config: RunnableConfig | None) -> Iterator[Any]:
-        """Stream, and close the replies of a row that was judged."""
+        """Stream, and close the replies of a row once it is judged."""
         with stoppable() as stop, closing(parts):
             try:
                 yield from parts
@@ -511,7 +511,7 @@ def _whole(message: BaseMessage) -> str:
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:
-    """Whether a run of a judge, writer or audit has come to what it was for."""
+    """Whether a run of a judge, writer or audit has reached its result."""
     verdict = state.get("verdict")
     if not isinstance(verdict, Mapping):
         return state.get("text") is not None or bool(state.get("stopped"))

@@ -55,19 +55,19 @@ class ItemSteps(RowSteps[ItemState]):
     source = Item
 
     def check(self, item: Item) -> None:
-        """Check that there is something to judge an item by.
+        """Check that there is a standard to judge an item by.
 
         Raises:
-            InputError: There is not.
+            InputError: There is none.
         """
         check_basis({**item}, None)
 
     def lacking(self, item: Item) -> str:
-        """The lack that keeps an item from being judged, as a sentence; empty: none."""
+        """The missing part that keeps an item from being judged, in a sentence; else empty."""
         return ""
 
     def begin(self, state: ItemState, account: Account) -> Update:
-        """Check the item, that there is something to judge it by, and that models take it."""
+        """Check the item, the standard to judge it by, and that the models take it."""
         check_item(state)
         item = item_of(state)
         self.check(item)
@@ -116,7 +116,7 @@ def item_of(state: Mapping[str, object]) -> Item:
 
 
 def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:
-    """One case as a prompt shows it, fenced by a token of its own.
+    """One case as a prompt shows it, in fences with a token of its own.
 
     Args:
         item: An item, or a remembered example.

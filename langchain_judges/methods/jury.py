@@ -1,4 +1,4 @@
-"""A jury: several judges or models on the same row, and what most of them say."""
+"""A jury: several judges or models on the same row, and their majority's answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Jury(Combination):
     min_valid: Annotated[int, Ge(1)] | None = None
 
     def check_size(self, size: int) -> None:
-        """Check that as many members can judge a row as must."""
+        """Check that the required number of members can judge a row."""
         check_quorum(self.min_valid, size)
 
 
@@ -96,7 +96,7 @@ class Ballots:
 
     @property
     def valid(self) -> list[Opinion]:
-        """Those of members that judged the row."""
+        """The opinions of members that judged the row."""
         return [each for each in self.opinions if verdict.decision(each) is not None]
 
     def mean(self, value: Callable[[Opinion], float]) -> float:
@@ -106,7 +106,7 @@ class Ballots:
         return fsum(weight * value(each) for weight, each in parts) / fsum(weights)
 
     def majority(self) -> Any:
-        """The answer of members of more than half of all weight; None: there is none."""
+        """The answer of members with more than half of all weight; None if there is none."""
         half = self.weight_of(self.opinions) / 2
         answers = {verdict.decision(each) for each in self.valid}
         return next((a for a in answers if self.weight_of(self.saying(a)) > half), None)
@@ -122,7 +122,7 @@ class Ballots:
     def agreement(self, answer: object) -> float:
         """The share of all members, by weight, that say what the verdict says.
 
-        A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
+        A tie because two orders disagree agrees with nobody: it does not say that
         the texts are equal.
         """
         said = self.saying(answer)
@@ -131,7 +131,7 @@ class Ballots:
 
     @property
     def lost(self) -> str:
-        """Why there is no verdict; empty if there may be one."""
+        """Why there is no verdict; empty if one is possible."""
         valid = self.valid
         if len(valid) < self.min_valid:
             return (
@@ -150,7 +150,7 @@ class Ballots:
 
     @property
     def votes(self) -> str:
-        """Who said what, in one line that does not depend on the order of the members."""
+        """Every member's answer, in one line that does not depend on their order."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:
             answer = verdict.decision(each)
@@ -279,7 +279,7 @@ class JurySteps:
     grades: tuple[float, ...]
 
     async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
-        """Ask all members at the same time, and make one verdict of what they say."""
+        """Ask all members at the same time, and combine their answers in one verdict."""
         row = ensemble.row_of(self.kind, state)
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         least = self.options.min_valid or len(self.members) // 2 + 1

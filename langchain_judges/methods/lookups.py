@@ -1,4 +1,4 @@
-"""A judge that looks things up: tools it may call before it judges, and what came of them.
+"""A judge that looks things up: the tools that it may call before it judges, and their results.
 
 The phase `consult` asks which calls could change the verdict, makes them, and asks again,
 within limits. It is done once a row, with A shown first, and every later prompt shows what was
@@ -166,12 +166,12 @@ class LookupOptions(JudgeOptions):
 
     @property
     def rounds_without_room(self) -> int:
-        """The most calls more for a row that has no room in the model's context."""
+        """The most further calls for a row too long for the model's context."""
         return 0 if self.tools or self.evidence == "shown" else self.tool_limits.rounds
 
 
 class _Result(TypedDict):
-    """The outcome of a call of a tool.
+    """The outcome of one tool call.
 
     Attributes:
         status: `ok`, `error`, or `timeout`.
@@ -185,7 +185,7 @@ class _Result(TypedDict):
 
 
 class Lookup(_Result):
-    """One call of a tool, and what came of it."""
+    """One call of a tool, and its result."""
 
     tool: str
     arguments: dict[str, Any]
@@ -217,7 +217,7 @@ class Wanted(BaseModel):
 
 @lru_cache(maxsize=64)
 def _wanted_of(names: tuple[str, ...], most: int) -> type[Wanted]:
-    """Shape of a list of calls, whose JSON schema names the tools for who is held to it."""
+    """Shape of a list of calls, whose JSON schema names the tools for models that obey it."""
     name = Annotated[str, Field(json_schema_extra={"enum": [*names]})]
     request = create_model("ToolRequest", __base__=ToolRequest, tool=(name, ...))
     calls = Annotated[list[request], Field(json_schema_extra={"maxItems": most})]  # type: ignore[valid-type]  # made here
@@ -251,7 +251,7 @@ def findings(lookups: Sequence[Lookup]) -> str:
 
 
 def _part_of(lookup: Lookup) -> str:
-    """The share that is shown of a result that is cut; empty of a whole one."""
+    """Sentence on how much of a cut result is shown; empty for a whole one."""
     shown, whole = len(lookup["text"]), lookup["characters"]
     return f"{shown:,} of {whole:,} characters shown" if shown < whole else ""
 
@@ -263,7 +263,7 @@ def consulted(
     cut: Callable[[Mapping[str, Any]], Sequence[Failure]],
     phases: Sequence[Phase],
 ) -> list[Phase]:
-    """The phases of a judge, behind one that looks things up; their verdict tells what.
+    """The phases of a judge after one that looks things up; the verdict lists the look-ups.
 
     Where only a row without room may be looked into, the first phase does so: no other row has
     a node more.
@@ -316,7 +316,7 @@ def _telling(phase: Phase, options: LookupOptions) -> Phase:
 
 
 def _deciding(verdict: Mapping[str, Any], lookups: Sequence[Lookup]) -> str:
-    """The look-ups that the judge's reason names; where it names none, all by their tool."""
+    """The look-ups that the judge's reason names; if it names none, all, by tool."""
     numbers = sorted({int(each) for each in _CITED.findall(verdict["rationale"])})
     named = [(n, lookups[n - 1]) for n in numbers if 0 < n <= len(lookups)]
     cited = [f"{n} {each['tool']}({json.dumps(each['arguments'])})" for n, each in named]
@@ -427,7 +427,7 @@ async def _call_tool(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLim
 
 
 def _call_of(tool: BaseTool, request: Any) -> Effect:
-    """A call of a tool; one for event loops only, as MCP's are, gets a loop of its own."""
+    """A tool call; an asynchronous tool, such as MCP's, gets an event loop of its own."""
 
     def now() -> object:
         if getattr(tool, "func", None) is not None:
@@ -448,7 +448,7 @@ def _middle_cut(text: str, most: int) -> str:
 
 
 def _within_room(room: int, lookups: Sequence[Lookup]) -> list[Lookup]:
-    """Look-ups as far as all that is shown has room."""
+    """The look-ups that fit in the room for everything shown."""
     found: list[Lookup] = []
     for each in lookups:
         text = each["text"][: max(0, room)]

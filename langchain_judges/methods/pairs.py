@@ -77,7 +77,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
 
     A name in brackets stands for one of the file's `words`, of `WORDS`, or of the texts of this
     module and of `tasks`;
-    a role that says nothing is the place of messages.
+    a role without a text stands for messages.
 
     Args:
         file: Below the folder of this module.
@@ -127,14 +127,14 @@ Alone = Literal["A", "B"]
 
 
 def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
-    """A prompt that shows a pair, or one text of it alone, and asks something of it.
+    """A prompt that shows a pair, or one of its texts, and asks something about it.
 
     Args:
         asked: The template of what is asked.
         alone: Whether one text is shown; see `PairSteps.prompt_variables`.
 
     Raises:
-        OptionError: A brace stands alone, or around what is no name.
+        OptionError: A brace stands alone, or around something that is not a name.
     """
     if not alone:
         return chat_prompt(COMPARES, MATERIAL, asked)
@@ -160,7 +160,7 @@ class PairSteps(RowSteps[PairState]):
         return "response"
 
     def seen(self, pair: Pair, side: str) -> object:
-        """One side as a model sees it, to tell whether both sides are identical."""
+        """One side as a model sees it, to check whether both sides are identical."""
         return compared(pair[side])  # type: ignore[literal-required]
 
     def text(self, pair: Pair, side: str) -> str:
@@ -240,7 +240,7 @@ class PairSteps(RowSteps[PairState]):
 
 @cache
 def scale_words(scale: tuple[int, int]) -> dict[str, object]:
-    """The words of a prompt on a scale: its ends, what scores mean, what is right or wrong.
+    """The words about a scale: its ends, what scores mean, what right and wrong ones are.
 
     >>> scale_words((0, 1))["anchors"]
     '0: it fails; 1: perfect.'
@@ -288,7 +288,7 @@ def reference_block(reference: str, held: str = "both") -> str:
 
 
 class ShownPair(Pair):
-    """A pair, and what a prompt that shows it shows with it.
+    """A pair, and what a prompt shows beside it.
 
     Attributes:
         shown: What the memory recalled for it.
