@@ -1,0 +1,149 @@
+"""The table on the page about agents, line by line: what is sent, and what lacks."""
+
+from io import BytesIO
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langgraph.types import GraphOutput, Interrupt
+
+from langchain_judges import JudgeMiddleware, as_evaluator, create_rubric_judge
+from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing.schema_replies import fitting_reply
+from tests.cases import for_each
+from tests.fakes import unfenced
+from tests.shapes import IMAGE, OFFLOADED, PARALLEL, STEPS, TASK
+from tests.test_docs import ROOT
+
+
+def table():
+    """Return the lines of the table on the page, by what is passed."""
+    page = (ROOT / "docs/agents.md").read_text()
+    lines = page.partition("| what you pass |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = ([cell.strip() for cell in line.strip("| ").split(" |")] for line in lines)
+    return {cells[0]: cells[1:] for cells in rows}
+
+
+def row(output, **fields):
+    return {"input": TASK, "output": output, **fields}
+
+
+TOLD = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": TASK}]
+NO_CALLS = ("tool_use", "there are no tool calls in the output")
+NO_SOURCE = ("groundedness", "there is nothing to judge by")
+FOUND = {"answer": "In Oslo.", "documents": [Document("Parcel 9 is in Oslo.")]}
+CRITERIA = [{"key": "polite", "comment": "It thanks."}]
+TRACED = {"inputs": [{"n": 7}], "outputs": {"results": [{"x": 1}], "steps": [["agent"]]}}
+# By a part of the first cell: a rubric, a row, what its prompt holds; a rubric and a row that
+# lack something, and what is said of it.
+LINES: dict[str, tuple[tuple[str, Any, list[str]], tuple[str, str, Any] | None]] = {
+    "a state, messages": (
+        ("tool_use", row(OFFLOADED, input=TOLD), ["[result-of-track]", "parcel 7\nin Kyiv"]),
+        (*NO_CALLS, row("In Kyiv.")),
+    ),
+    "an AgentExecutor's": (
+        (
+            "tool_use",
+            {"input": TASK, "output": "Both.", "intermediate_steps": STEPS},
+            ["[call-2-of-track]", "in Oslo", "[final-answer]\nBoth."],
+        ),
+        (*NO_CALLS, {"input": TASK, "output": "Both.", "intermediate_steps": []}),
+    ),
+    '`{"answer": …': (
+        ("groundedness", row(FOUND), ["In Oslo.", "Parcel 9 is in Oslo."]),
+        (*NO_SOURCE, row({**FOUND, "documents": []})),
+    ),
+    "an image in `source`": (
+        ("groundedness", row("In Oslo.", source=[IMAGE]), ["[image "]),
+        ("image_safety", "there is no image in the output", row("In Oslo.")),
+    ),
+    "`rubric`": (("", row("Thanks.", rubric=CRITERIA), ["polite", "It thanks."]), None),
+    "agentevals'": (
+        ("Is it right?", row(TRACED), ['[input]\n{"n": 7}', "[nodes]\nagent", '{"x": 1}']),
+        None,
+    ),
+    '`invoke(…, version="v2")`': (
+        (
+            "Is it right?",
+            row(GraphOutput({"messages": PARALLEL}, (Interrupt("Paid?", id="i"),))),
+            ["[final-answer]\nOslo and Kyiv.", "waits: Paid?"],
+        ),
+        None,
+    ),
+    "data without a usual key": (
+        ("Is it right?", row({"city": "Oslo", "days": 2}), ['{"city": "Oslo", "days": 2}']),
+        None,
+    ),
+}
+OF_AGENT = "`JudgeMiddleware(…, system=True)`"
+
+
+def judge_and_model(rubric):
+    model = FakeChatModel(replies=fitting_reply)
+    return create_rubric_judge(model, **({"rubric": rubric} if rubric else {})), model
+
+
+def test_each_line_of_the_page_is_tried():
+    cells = [*table()]
+    tried = [next(key for key in (*LINES, OF_AGENT) if key in cell) for cell in cells]
+    assert sorted(tried) == sorted([*LINES, OF_AGENT])
+
+
+@for_each("line", LINES)
+def test_what_the_page_says_of_a_shape_is_sent_and_what_lacks_is_said(line):
+    (rubric, given, texts), lacks = LINES[line]
+    judge, model = judge_and_model(rubric)
+    judge.invoke(given)
+    [prompt] = map(unfenced, model.prompts)
+    for text in texts:
+        assert text in prompt
+    [(_, *cells)] = [(cell, *rest) for cell, rest in table().items() if line in cell]
+    assert bool(lacks) == bool(cells[1:] and cells[1].strip("| "))
+    if lacks:
+        judge, model = judge_and_model(lacks[0])
+        verdict = judge.invoke(lacks[2])["verdict"]
+        assert (verdict["label"], model.prompts) == (None, [])
+        assert lacks[1] in verdict["rationale"]
+
+
+@for_each("prompt", ["Be brief.", None])
+def test_an_agents_instructions_are_shown_or_their_lack_is_said(prompt):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="In its role?", needs=("instructions",))
+    agent = create_agent(
+        FakeChatModel(replies=["Arr."]),
+        middleware=[JudgeMiddleware(judge, system=True, max_revisions=0)],
+        system_prompt=prompt,
+    )
+    state = agent.invoke({"messages": [HumanMessage(TASK)]})
+    verdict = state["judged"][0]["verdict"]
+    assert [f"[system]\n{prompt}" in unfenced(each) for each in model.prompts] == [True] * bool(
+        prompt
+    )
+    assert ("no system message" in verdict["rationale"]) == (prompt is None)
+
+
+def test_data_and_assertions_of_an_example_are_said_and_have_feedback_of_their_own():
+    judge, _ = judge_and_model("Is it right?")
+    told = as_evaluator(judge)(inputs={"question": TASK}, outputs={"city": "Oslo", "days": 2})
+    assert "none of its keys is a usual one: 'city', 'days'" in told["comment"]
+    judge, _ = judge_and_model("")
+    graded: Any = as_evaluator(judge, rubric="assertions")(
+        inputs={"question": TASK},
+        outputs={"answer": "Thanks."},
+        reference_outputs={"assertions": [*CRITERIA, {"key": "brief", "comment": "Short."}]},
+    )
+    assert {"polite", "brief"} <= {each["key"] for each in graded["results"]}
+
+
+def test_attachments_of_an_example_are_sent_in_place():
+    judge, model = judge_and_model("Does the answer fit the picture?")
+    file = BytesIO(b"\x89PNG\r\n\x1a\n")
+    as_evaluator(judge)(
+        inputs={"question": TASK},
+        outputs={"answer": "In Oslo."},
+        attachments={"map.png": {"mime_type": "image/png", "reader": file}},
+    )
+    ((*_, sent),) = model.messages
+    assert any(part.get("type") in ("image", "image_url") for part in sent.content)
