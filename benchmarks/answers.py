@@ -4,7 +4,7 @@ Run `python -m benchmarks.answers` for the table, `--trials` for another number 
 a cell, `--write` to put it into docs/evidence.md. Judges that know nothing, judges just beyond
 each limit of the policy, and judges that turn systems round are drawn at several sizes; a cell
 is the share of samples whose report says yes for the use that the judge does not deserve. The
-standard is 2.5 % in each cell. The last line extends samples that say "not yet" by the number
+standard is 2.5 % in each cell. The last lines extend samples that say "not yet" by the number
 of labels that they ask for.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.evidence_page import write_section
 from langchain_judges.report import TrustReport, trust_columns
-from langchain_judges.report.answers import Use
+from langchain_judges.report.answers import TITLES, Use
 
 SIZES = (12, 60, 200, 500)
 Rng = np.random.Generator
@@ -122,19 +122,42 @@ def yes(world: str, n: int, trials: int) -> float:
     return max(float(np.mean([own[use].word == "yes" for own in answers])) for use in uses)
 
 
-def settled(n: int, trials: int) -> tuple[float, int]:
-    """Return how often the labels that a single answer asks for settle it, and of how many."""
-    rng = np.random.default_rng(n)
+def wrong_on(rng: Rng, n: int, share: float) -> Table:
+    """Wrong on a share of the pairs."""
+    truth = rng.random(n) < 0.5
+    return table(judge=sides(truth ^ (rng.random(n) < share)), p0=sides(truth))
+
+
+def generous(rng: Rng, n: int, share: float) -> Table:
+    """Calls a share of the B an A."""
+    truth = rng.random(n) < 0.5
+    return table(judge=sides(truth | (rng.random(n) < share)), p0=sides(truth))
+
+
+def beside_two(rng: Rng, n: int, share: float) -> Table:
+    """Wrong on a share of the pairs, beside two people who are right .9."""
+    truth, votes = people(rng, n, right=0.9)
+    return table(judge=sides(truth ^ (rng.random(n) < share)), **votes)
+
+
+# For each use a judge, and how far off it is in turn.
+OPEN: dict[Use, tuple[Callable[[Rng, int, float], Table], list[float]]] = {
+    "single": (wrong_on, [0.03, 0.08, 0.14, 0.26, 0.35]),
+    "averages": (generous, [0.0, 0.02, 0.2, 0.3, 0.4]),
+    "person": (beside_two, [0.03, 0.05, 0.1, 0.3, 0.4]),
+}
+
+
+def settled(use: Use, n: int, trials: int) -> tuple[float, int]:
+    """Return how often the labels that an answer asks for settle it, and of how many."""
+    rng, (make, shares) = np.random.default_rng(n), OPEN[use]
     hits = []
-    for wrong in np.resize([0.03, 0.08, 0.14, 0.26, 0.35], trials):
-        truth = rng.random(n) < 0.5
-        rows = table(judge=sides(truth ^ (rng.random(n) < wrong)), p0=sides(truth))
-        answer = report_of(rows).uses["single"]
-        if answer.word == "not yet" and answer.labels and answer.labels <= 5000:
-            more = rng.random(answer.labels) < 0.5
-            said = sides(more ^ (rng.random(answer.labels) < wrong))
-            longer = [*rows, *table(judge=said, p0=sides(more))]
-            hits.append(report_of(longer).uses["single"].word != "not yet")
+    for share in np.resize(shares, trials):
+        rows = make(rng, n, share)
+        answer = report_of(rows).uses[use]
+        if answer.word == "not yet" and answer.labels and not answer.missing:
+            longer = [*rows, *make(rng, answer.labels, share)]
+            hits.append(report_of(longer).uses[use].word != "not yet")
     return (float(np.mean(hits)) if hits else float("nan")), len(hits)
 
 
@@ -151,10 +174,11 @@ def main() -> None:
         shares = [yes(world, n, options.trials) for n in SIZES]
         lines.append(f"| {world} | {max(shares):.1%} |")
         print(world, *(f"{share:.1%}" for share in shares), flush=True)
-    ends = [settled(n, options.trials // 2) for n in SIZES[:3]]
-    shown = "; ".join(f"{share:.0%} of {count}" for share, count in ends)
-    lines.append(f"| labels asked for settle single verdicts | {shown} |")
-    print(lines[-1])
+    for use in OPEN:
+        ends = [settled(use, n, options.trials // 2) for n in SIZES[:3]]
+        shown = "; ".join(f"{share:.0%} of {count}" for share, count in ends)
+        lines.append(f"| labels asked for settle {TITLES[use].lower()} | {shown} |")
+        print(lines[-1])
     if options.write:
         write_section("answers", "\n".join(lines))
 

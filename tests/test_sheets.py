@@ -89,6 +89,11 @@ def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
     assert [row[:4] for row in sheets["failures"][1:]] == [(4, "3", "evaluate", "Tone")]
 
 
+def test_a_book_of_a_run_without_failures_has_no_sheet_of_them(tmp_path):
+    list(judge_many(by_two_criteria(), ROWS[:1], out=tmp_path / "s.xlsx", progress=False))
+    assert list(book(tmp_path / "s.xlsx")) == ["rows", "summary"]
+
+
 def test_a_book_is_laid_out_to_be_read(judged):
     sheet = openpyxl.load_workbook(judged)["rows"]
     tone = [cell.value for cell in sheet[1]].index("Tone")

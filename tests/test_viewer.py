@@ -152,6 +152,7 @@ def test_markdown_is_rendered_and_pathological_texts_are_not_slow():
 def test_code_outside_fences_keeps_its_indentation_and_cells_their_side():
     assert "<br />\n\u00a0\u00a0return 1" in rendered_markdown("def f():\n  return 1")
     assert '<td class="right">3</td>' in rendered_markdown("| a |\n|--:|\n| 3 |")
+    assert rendered_markdown("> said").startswith("<blockquote>\n<p>said</p>")
 
 
 def test_addresses_of_links_and_images_are_shown_to_read():

@@ -17,8 +17,8 @@ from langchain_judges.runs.summary import HEAD
 _MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"
 # Characters of a column and lines of a row that are shown; points of a line.
 _WIDEST, _TALLEST, _LINE = 60, 8, 15
-# Pastel colours that people who see few colours can tell apart, for labels in their order.
-_COLOURS = ("F8D7C4", "CFE2F3", "FFF2CC", "D9D2E9", "D5E8D4", "EAD1DC")
+# Pastel colours that people who see few colours can tell apart; the first ones judge nothing.
+_COLOURS = ("CFE2F3", "FFF2CC", "D9D2E9", "F8D7C4", "D5E8D4", "EAD1DC")
 _UNJUDGED = "D9D9D9"
 # The columns of the summary.
 _SUMMED = (*HEAD[:-1], "95 % from", "to", "why not")
