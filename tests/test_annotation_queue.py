@@ -118,6 +118,9 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
         # The score of a correction is a place, as the score of feedback is.
         ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 0.75}}, 4),
         ((0, 1), {"value": {"a": 1}}, "no label"),
+        # Of a correction the one thing it has, by any name, and of several none.
+        ((0, 1), {"value": 1, "who": "model", "correction": {"mine": 0}}, 0),
+        ((0, 1), {"value": 1, "who": "model", "correction": {"x": 0, "y": 1}}, "nobody has"),
     ],
 )
 def test_what_people_say_of_a_run_is_read_as_a_label(client, server, labels, given, label):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, cast
@@ -64,6 +65,20 @@ def test_labelling_resumes_skips_and_takes_back(tmp_path):
     arguments = label(data, "-o", out, keys="stt")
     assert len(labels(out)) == 3
     assert "3 in" in arguments
+
+
+def test_a_row_that_is_skipped_comes_last_and_the_next_one_is_shown(tmp_path):
+    rows = [{"id": f"t{i}", "input": "q", "output": f"text {i}\nsecond"} for i in range(3)]
+    data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
+    said = label(data, "-o", out, "--labels", "01", keys="s0")
+    shown = re.findall(r"text (\d)", said)
+    assert [row["id"] for row in map(json.loads, out.read_text().splitlines())] == [
+        f"t{shown[1]}"
+    ]
+    assert len({*shown[:3]}) == 3
+    assert "XX" not in said
+    # A key that is its label stands alone, and so does a question about the whole row.
+    assert "\n[0] · [1] · [x] cannot say" in said
 
 
 def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path):

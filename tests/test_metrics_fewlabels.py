@@ -41,6 +41,20 @@ def test_ppi_gives_the_figures_worked_out_beforehand(given, expected) -> None:
     assert (result.n, result.n_unlabelled) == (8, 16)
 
 
+def test_two_labels_are_the_fewest_for_an_estimate() -> None:
+    assert ppi_mean([0, 1], [0, 1], [0, 1, 1], lam=0) == 0.5
+    result = ppi_mean([1], [1], [0, 1, 1])
+    assert result.reason == "fewer than two labelled or unlabelled items"
+
+
+def test_a_threshold_is_never_between_equal_confidences() -> None:
+    # All 60 of .9 are right, and of 160 of .8 the last 60 are wrong: 37 % of those.
+    answers = ["A"] * 160 + ["B"] * 60
+    gate = selective_threshold(answers, [0.9] * 60 + [0.8] * 160, ["A"] * 220, alpha=0.1)
+    assert (gate.value, gate.coverage) == (0.9, pytest.approx(60 / 220))
+    assert gate.needed is None
+
+
 def test_ppi_is_that_of_ppi_python() -> None:
     rng = np.random.default_rng(0)
     f, u = rng.normal(size=2000), rng.normal(size=9000)

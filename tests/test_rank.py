@@ -52,6 +52,7 @@ def test_the_doubt_that_is_allowed_is_shared_by_the_neighbours():
     state = tournament(np.asarray([[0.0, 3, 3], [1, 0, 3], [1, 1, 0]]))
     assert state.allowed(0.95) == pytest.approx(0.0125)
     assert state.unsettled(0.95) == [(0, 1), (1, 2)]
+    assert tournament(np.asarray([[0.0, 3], [1, 0]])).allowed(0.95) == pytest.approx(0.025)
 
 
 def test_systems_are_ranked_with_few_of_the_comparisons():
