@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import socket
@@ -26,6 +27,30 @@ from tests.processes import wait_until
 ROOT = Path(__file__).parents[1]
 CONFIG = json.loads((ROOT / "langgraph.json").read_text())
 JUDGES = [name for name in CONFIG["graphs"] if name in METHODS]
+
+
+# A run that was refused, one that broke, and the line that says a refusal again.
+@pytest.mark.parametrize(
+    ("event", "kept", "traceback"),
+    [
+        (
+            "Background run failed. Exception: <class 'langchain_judges.errors.InputError'>",
+            1,
+            0,
+        ),
+        ("Background run failed. Exception: <class 'builtins.KeyError'>", 1, 1),
+        ("Run encountered an error: <class 'langchain_judges.errors.InputError'>", 0, 0),
+    ],
+)
+def test_a_refused_input_is_one_line_in_the_log_of_a_server(event, kept, traceback):
+    parts = {"event": event, "exception": "trace", "exc_info": True}
+    record = logging.LogRecord("langgraph_api.worker", 40, "f", 1, parts, None, True)
+    log = logging.getLogger("langgraph_api.worker")
+    assert [bool(log.filter(record)), "exception" in parts, bool(record.exc_info)] == [
+        bool(kept),
+        bool(traceback),
+        bool(traceback),
+    ]
 
 
 @pytest.fixture(scope="module")

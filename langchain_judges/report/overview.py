@@ -314,7 +314,7 @@ def _label_counts(report: Measured, number: int) -> NextStep:
     again = [*dict.fromkeys([rows, *more, labels]), *columns, *judge]
     return NextStep(
         f"Label {which}{_outlook(list(report.uses.values()), number)} Then test again.",
-        f"langchain-judges label {source} -o {labels} --max-rows {number}\n"
+        f"langchain-judges label {source} -o {shlex.quote(labels)} --max-rows {number}\n"
         f"{shlex.join(['langchain-judges', 'trust', *again])}",
     )
 
