@@ -88,7 +88,9 @@ def damage(
     files = [each.relative_to(whole) for each in sorted(whole.rglob("*")) if each.is_file()]
     file, copy = data.draw(st.sampled_from(files)), next(copies)
     shutil.copytree(whole, copy)
-    (copy / file).write_bytes(data.draw(damaged((whole / file).read_bytes())))
+    contents = {each: (whole / each).read_bytes() for each in files}
+    others = st.sampled_from([*contents.values()])
+    (copy / file).write_bytes(data.draw(st.one_of(damaged(contents[file]), others)))
     try:
         again = WAYS[way](copy)
     except JudgeError as exc:

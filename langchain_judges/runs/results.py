@@ -305,7 +305,7 @@ class Results:
                 if not line.endswith(b"\n") and self._places and _is_begun(line):
                     complete = False  # of a run that was killed
                     break
-                if (row := row_in(line)) is None:
+                if (row := row_in(line)) is None or "key" not in row:  # a receipt of ours
                     damaged[number] = line
                     offset += len(line)
                     continue

@@ -204,7 +204,7 @@ def _row_places(
 
 
 def _parse(line: bytes, part: Path, number: int) -> ResultRow:
-    if (row := row_in(line)) is None:
+    if (row := row_in(line)) is None or "key" not in row:
         raise OutputError(
             f"{part}, line {number}: not a result of a judge, or damaged; the run that wrote "
             "it sets such lines aside when it is resumed, and judges them again."
