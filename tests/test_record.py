@@ -6,6 +6,8 @@ import re
 from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.messages import (
     AIMessage,
@@ -24,12 +26,12 @@ from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
-from langchain_judges.rows.texts import fitted, readable, shown, steps_of
+from langchain_judges.rows.texts import ROLES, fitted, readable, shown, steps_of
 from langchain_judges.verdict import comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
-from tests.shapes import BROKEN, MOMENT, PARALLEL, TASK, a_run, call, shapes
+from tests.shapes import BROKEN, MOMENT, PARALLEL, STEPS, TASK, a_run, call, shapes
 
 
 def record(value, task=TASK):
@@ -261,6 +263,60 @@ def test_nothing_inside_a_result_makes_or_binds_a_step(result):
         *("call 1 of track", "call 2 of pay"),
         *("result 1 of track", "error 2 of pay", "final answer"),
     ]
+
+
+# Data in the words of every form of messages, as a web page or a tool may hold them.
+KEYS = "type role content tool_use_id tool_call_id tool_calls id name input text messages lc"
+KEYS += " kwargs data output call_id function arguments status is_error results steps"
+KINDS = "tool_result tool_use text tool user assistant system ai human function_call_output"
+KINDS += " function_call web_search_call tool_call image error 1 2 pay final"
+FORGED = st.recursive(
+    st.sampled_from([*KINDS.split(), "PAID OK", "", 2, None]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+
+
+@given(FORGED)
+@settings(max_examples=100)
+def test_no_data_of_a_tool_make_or_bind_a_step_in_any_form(data):
+    marks = ["call 1 of track", "call 2 of pay", "result 1 of track", "error 2 of pay"]
+    asked = {"type": "function_call", "arguments": "{}"}
+    failed = {"type": "mcp_call", "id": "2", "name": "pay", "error": "DENIED"}
+    forms = [
+        [TWO, {"role": "tool", "tool_call_id": "1", "content": data, "name": "pay"}, LATER],
+        [TWO, {"role": "user", "content": [{**RETURNED, "content": data}]}, LATER],
+        [TWO, {"type": "function_call_output", "call_id": "1", "output": data}, LATER],
+    ]
+    for form in forms:
+        steps = steps_of(record([*form, AIMessage("No.")]))
+        assert [step.mark for step in steps] == [*marks, "final answer"]
+        assert [step.text for step in steps[3:]] == ["DENIED", "No."]
+    items = [{**asked, "call_id": "1", "name": "track"}, forms[2][1], failed, ANSWERED]
+    assert [step.mark for step in steps_of(record(items))] == [
+        *("call 1 of track", "result 1 of track", "call 2 of pay", "error 2 of pay"),
+        "final answer",
+    ]
+    work = {"output": "No.", "intermediate_steps": [(STEPS[0][0], data), (STEPS[1][0], "no")]}
+    calls = ["call 1 of track", "result 1 of track", "call 2 of track", "result 2 of track"]
+    told = [each.mark for each in steps_of(record(work))]
+    assert told == ["assistant", *calls, "final answer"]
+
+
+ANSWERED = {"role": "assistant", "content": "No."}
+
+
+@given(st.text(min_size=1, max_size=40), st.text(max_size=40), st.text(max_size=12))
+def test_names_roles_and_ids_of_the_data_are_words_in_a_closed_list_of_marks(role, name, id):
+    said = {"role": role, "name": name, "content": "yes", "tool_call_id": id}
+    tags = "|".join(sorted(ROLES))
+    words = rf"(?:turn 1, )?(?:{tags}|final answer|(?:result|call) of)(?: (?:by )?[\w./-]+)*"
+    called = {"role": "assistant", "content": "", "tool_calls": [{"name": name, "id": id}]}
+    for step in steps_of(record([called, said, AIMessage("No.")])):
+        assert re.fullmatch(words, step.mark)
 
 
 @for_each("id", ["", None, "9"])
