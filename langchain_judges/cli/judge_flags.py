@@ -171,31 +171,20 @@ def tell_plan(
             "A small local model shows how methods work; its verdicts are poor. Name a larger "
             "one for verdicts to rely on."
         )
-    if run.dry_run and plan.more:
+    if not run.dry_run:
+        return
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.runs.prices import CallTokens, Prices, estimate
+
+    if plan.more:
         say(
             "Texts that exceed the model's context are searched, by up to "
             f"{plan.more} calls more for each {plan.kind}."
         )
-    if run.dry_run:
-        for model in {each.model["name"]: each.model for each in plan.asked}.values():
-            check_model(model)
-        _tell_cost(plan, rows, size, run.prices, spec, row or {})
-
-
-def _tell_cost(
-    plan: CallEstimate,
-    rows: int,
-    size: int,
-    prices: Path | None,
-    spec: Mapping[str, Any] | None,
-    row: Mapping[str, Any],
-) -> None:
-    """Sentence with an estimate of tokens, and of dollars if prices are known."""
-    from langchain_judges.methods.registry import load_judge
-    from langchain_judges.runs.prices import CallTokens, Prices, estimate
-
-    known, each = Prices.read(prices) if prices else None, CallTokens()
-    if spec:
+    for model in {each.model["name"]: each.model for each in plan.asked}.values():
+        check_model(model)
+    known, each = Prices.read(run.prices) if run.prices else None, CallTokens()
+    if spec and row:
         judge = load_judge({**spec, "model": keyless(spec["model"])})
         each = CallTokens.of(judge.show(row), row, plan.calls)
     cost = estimate(plan, n=rows, size=size, prices=known, each=each)
