@@ -1,6 +1,7 @@
 """The command line as a person meets it: bad rows, budgets, faults, Ctrl-C, exit codes."""
 
 import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Any
 
 import pytest
 from langsmith.utils import LangSmithError
+from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.messages import langsmith_client
-from langchain_judges.cli.row_files import RowFile
+from langchain_judges.cli.row_files import RowFile, open_rows
 from langchain_judges.datasets import rows
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.lookup import FIELDS
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.testing import error, reply
@@ -240,6 +244,18 @@ def test_a_row_to_show_is_counted_as_the_messages_about_rows_count(tmp_path):
     assert "Row 2 is understood as:\n  input: How?" in shown.stdout
     bad = invoke("judge", path, *RUBRIC, "--show-prompt", "1")
     assert (bad.exit_code, "row 1: the field `output` is missing" in bad.stderr) == (2, True)
+
+
+# A source of its own column, a column that nobody reads, and a text that is cut.
+def test_what_a_judge_is_not_shown_is_named_and_what_is_cut_can_be_printed(tmp_path):
+    path, out = tmp_path / "replies.csv", io.StringIO()
+    path.write_text(f"input,output,docs,own\nWhy?,,x,1\nHow?,{'Well. ' * 400},y,2\n")
+    file = open_rows(path, check_item, RowFlags(["source=docs"]), "item")
+    file.tell_row(None, Console(file=out, width=4_000), lambda row: "prompt " * 900, 600)
+    told = out.getvalue()
+    assert "Row 2 is understood as:" in told
+    assert "not shown to the judge: own\n" in told
+    assert "… 6,300 characters in all: --show-prompt 2 prints them" in told
 
 
 def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):

@@ -108,6 +108,14 @@ def test_labels_modes_and_notes_are_edited(auditing):
     ]
 
 
+def test_the_first_mode_is_chosen_by_its_number(auditing):
+    assert auditing("m1\nm1\nm1\na").exit_code == 0
+    assert auditing("m1\nm1\nm1\n").exit_code == 0
+    modes = {mode for _, mode, _ in kept(auditing)}
+    assert len(modes) == 1
+    assert not modes & {"1", None}
+
+
 def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     # Skip the first, reject the second, take that back and accept it, then the rest.
     result = auditing("sruaaaa")

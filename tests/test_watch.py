@@ -361,7 +361,7 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert (rule["sampling_rate"], rule["filter"]) == (0.1, "eq(is_root, true)")
         own = sent["code_evaluator"]
         assert (sent["name"], sent["type"]) == ("tone", "code")
-        assert own["workspace_secrets_keys"] == secrets
+        assert (own["language"], own["workspace_secrets_keys"]) == ("python", secrets)
         assert "langchain-judges" in own["dependencies"]
         # It runs as LangSmith runs it: on the data of a run, by one function of this name.
         space: dict[str, Any] = {}
