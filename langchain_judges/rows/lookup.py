@@ -284,7 +284,10 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
 
 
 def unread(value: object, field: Field) -> str:
-    """Which key `find` takes where others have a usual name or messages too; "" if none has."""
+    """Which key `find` takes where others have a usual name or messages too; "" if none has.
+
+    Of a reference also the only key, whose name may say that it is no answer.
+    """
     while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
         if names:
@@ -293,8 +296,8 @@ def unread(value: object, field: Field) -> str:
             read = as_json(value[names[0]]) if others else ""
             if rivals := [repr(name) for name in others if as_json(value[name]) != read]:
                 return f"is read from {names[0]!r}; not shown: {', '.join(rivals)}"
-        elif len(value) != 1:
-            return ""
+        elif len(value) != 1 or field == "reference":
+            return f"is read from {keys_in(value)}" if len(value) == 1 else ""
         value = value[names[0]] if names else next(iter(value.values()))
     return ""
 
