@@ -210,10 +210,11 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
 def test_a_limit_of_a_config_is_a_whole_number(limit):
     judge = load_judge("relative", FakeChatModel(replies=answer))
     for name in ("recursion_limit", "max_concurrency"):
+        config: Any = {name: limit}
         with pytest.raises(OptionError, match=f"`{name}` must be a whole number"):
-            judge.invoke(PAIR, {name: limit})
+            judge.invoke(PAIR, config)
         with pytest.raises(OptionError, match=f"`{name}` must be a whole number"):
-            asyncio.run(judge.ainvoke(PAIR, {name: limit}))
+            asyncio.run(judge.ainvoke(PAIR, config))
 
 
 async def all_of(results):
@@ -222,16 +223,23 @@ async def all_of(results):
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_place_is_given_back_when_the_reply_is_written_down(tmp_path, monkeypatch, kind):
-    order = []
-    keep, leave = ReplyStore.keep, CallLimiter.leave
-    monkeypatch.setattr(ReplyStore, "keep", lambda *a: order.append("keep") or keep(*a))
-    monkeypatch.setattr(
-        CallLimiter, "leave", lambda *a, **k: order.append("leave") or leave(*a, **k)
-    )
+    order: list[str] = []
+
+    def noted(owner, name):
+        own = getattr(owner, name)
+
+        def called(*args, **also):
+            order.append(name)
+            return own(*args, **also)
+
+        monkeypatch.setattr(owner, name, called)
+
+    noted(ReplyStore, "keep")
+    noted(CallLimiter, "leave")
     replies = iter(["no JSON"])  # of which the draft is written down
     model = FakeChatModel(replies=lambda prompt: next(replies, "") or answer(prompt))
     judge = load_judge("relative", model)
-    options = {"records": tmp_path / "o.jsonl", "max_concurrency": 1, "progress": False}
+    options: Any = {"records": tmp_path / "o.jsonl", "max_concurrency": 1, "progress": False}
     if kind == "sync":
         list(judge_many(judge, [PAIR] * 2, **options))
     else:

@@ -44,7 +44,8 @@ JUDGES = [name for name in CONFIG["graphs"] if name in METHODS]
 )
 def test_a_refused_input_is_one_line_in_the_log_of_a_server(event, kept, traceback):
     parts = {"event": event, "exception": "trace", "exc_info": True}
-    record = logging.LogRecord("langgraph_api.worker", 40, "f", 1, parts, None, True)
+    raised: Any = True
+    record = logging.LogRecord("langgraph_api.worker", 40, "f", 1, parts, None, raised)
     log = logging.getLogger("langgraph_api.worker")
     assert [bool(log.filter(record)), "exception" in parts, bool(record.exc_info)] == [
         bool(kept),
