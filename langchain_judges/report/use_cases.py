@@ -89,7 +89,7 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
         alike = len({answer.reason for answer in answers.values()}) == 1
         return first if alike else replace(first, reason=f"by {name}, {first.reason}")
     parts = (f"{word} for {', '.join(own)}" for word, own in by_word.items() if own)
-    reason = "; ".join(parts).removeprefix(f"{worst} for ")  # the answer says that word
+    reason = "; ".join(parts).removeprefix(f"{worst} ")  # the answer says that word
     return replace(first, reason=reason, brief="", parts=())
 
 
