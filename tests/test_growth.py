@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pytest
 from langchain_core.messages import AIMessage
 
 from benchmarks.growth import JOBS, pairs
@@ -174,6 +175,7 @@ ROW_JOBS = {
 ROW_JOBS["judge in a loop"] = (lambda *_: None, lambda *given: asyncio.run(judged(*given)))
 
 
+@pytest.mark.figures
 @for_each("job", ROW_JOBS)
 def test_a_job_is_linear_in_its_rows(job, tmp_path):
     prepare, do = ROW_JOBS[job]
@@ -183,8 +185,8 @@ def test_a_job_is_linear_in_its_rows(job, tmp_path):
         prepare(many, folder)
         return lambda: do(many, folder)
 
-    of(40)()  # loads what the first call loads
-    few, twice, more = (work(of(many)) for many in (40, 80, 160))
+    of(80)()  # loads what the first call loads
+    few, twice, more = (work(of(many)) for many in (20, 40, 80))
     # What any number of rows takes, as intervals of a report do, would hide what grows.
     assert more - twice <= 2.5 * (twice - few)
 
