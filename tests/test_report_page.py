@@ -125,8 +125,12 @@ NONE, SO_FAR, GOOD = "not measured", "not yet", "yes"
             "Yes, for averages over many rows and in place of a person",
         ),
         ((GOOD,) * 4, "Yes, for averages over many rows and single verdicts and"),
-        ((SO_FAR, "no", NONE, NONE), "Not yet, for any use."),
-        (("no", "no", NONE, NONE), "No, for no use."),
+        ((SO_FAR, SO_FAR, NONE, NONE), "Not yet, for any use."),
+        (
+            (SO_FAR, "no", NONE, NONE),
+            "No, for single verdicts; not yet, for averages over many",
+        ),
+        (("no", "no", NONE, NONE), "No, not for any use."),
         ((NONE,) * 4, "Not measured."),
     ],
 )

@@ -86,12 +86,17 @@ class Measured:
     @property
     def verdict(self) -> str:
         """Whether it may be trusted, and for what."""
-        words = {answer.word for answer in self.uses.values()}
-        if fine := [use.title.lower() for use in self.uses.values() if use.word == "yes"]:
-            return f"Yes, for {' and '.join(fine)}{' alone' * (len(words) > 1)}."
-        if words == {"not measured"}:
-            return "Not measured."
-        return "Not yet, for any use." if "not yet" in words else "No, for no use."
+        words: dict[str, list[str]] = {}
+        for use in self.uses.values():
+            words.setdefault(use.word, []).append(use.title.lower())
+        fine, bad, unsure = (" and ".join(words.get(w, ())) for w in ("yes", "no", "not yet"))
+        if fine:
+            return f"Yes, for {fine}{' alone' * (len(words) > 1)}."
+        if bad and unsure:
+            return f"No, for {bad}; not yet, for {unsure}."
+        if bad:
+            return "No, not for any use."
+        return "Not yet, for any use." if unsure else "Not measured."
 
     @property
     def limits(self) -> dict[str, str]:
@@ -305,7 +310,8 @@ def _label_counts(report: Measured, number: int) -> NextStep:
     number = number or 50
     judged = ["--verdicts", verdicts] if verdicts else []
     source = shlex.join([rows, *columns, *judged]) if free else "NEW-ROWS.jsonl"
-    which = f"{counted(number, 'new row')} like these{', judged in them' if own else ''}"
+    answers = ", with the judge's answers" if own else ""
+    which = f"{counted(number, 'new row')} like these{answers}"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
         which = which if doubtful else "of those without a label"
