@@ -248,6 +248,8 @@ def test_a_reference_under_an_unusual_key_alone_is_said_to_be_read_from_it(key, 
     assert (f"reference is read from the keys {key!r}" in told["comment"]) == is_said
 
 
+SAID = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "So."}]
+CALL = {"name": "pay", "args": {"sum": 7}}
 SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, str]]]] = {
     "two answers": (
         {"question": "q"},
@@ -267,6 +269,23 @@ SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, st
     ),
     "below one key": ({"question": "q"}, {"result": {"text": "a", "completion": "b"}},
         [("output", "completion", "text")]),
+    "names of steps": ({"question": "q"}, {"answer": "a", "trajectory": ["pay", "done"]},
+        [("output", "answer", "trajectory")]),
+    "ids": ({"question": "q"}, {"answer": "a", "retrieved_doc_ids": ["d1", "d2"]},
+        [("output", "answer", "retrieved_doc_ids")]),
+    "a trace": ({"question": "q"}, {"answer": "a", "trace": {"steps": [{"tool": "pay"}]}},
+        [("output", "answer", "trace")]),
+    "calls that cannot be read": ({"question": "q"}, {"answer": "a", "tool_calls": ["pay"]},
+        [("output", "answer", "tool_calls")]),
+    "choices": ({"question": "q", "choices": ["x", "y"]}, {"answer": "a"},
+        [("input", "question", "choices")]),
+    "beside messages": ({"question": "q"}, {"messages": SAID, "todos": ["Pay it."]},
+        [("output", "messages", "todos")]),
+    "calls that are shown": ({"question": "q"}, {"answer": "a", "tool_calls": [CALL]}, []),
+    "told twice": ({"question": "q"}, {"messages": SAID, "texts": ["So."], "log": SAID}, []),
+    "sources": ({"question": "q", "docs": ["x"]}, {"answer": "a", "contexts": ["y"]}, []),
+    "numbers": ({"question": "q"}, {"answer": "a", "scores": [0.5, 1], "usage": {"in": 7}}, []),
+    "empty lists": ({"question": "q"}, {"answer": "a", "steps": [], "trace": {}}, []),
     "names of nothing": ({"question": "q", "user_id": 7}, {"answer": "a", "ms": 12}, []),
 }  # fmt: skip
 

@@ -39,7 +39,7 @@ from langchain_judges.methods.rubric import Criterion
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.test_evaluators import a_run, an_example
 
 ITEM = {"input": "Where is it?", "output": "In Kyiv."}
@@ -759,3 +759,37 @@ def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, 
         return
     model = asked(path, row, tmp_path, needs=("instructions",))
     assert ["You are a pirate." in prompt for prompt in model.prompts] == [True] * told
+
+
+PAID = {"name": "pay", "args": {"sum": 7}, "id": "1"}
+OPEN = {"id": "c9", "function": {"name": "pay", "arguments": '{"sum": 7}'}, "type": "function"}
+CALLED, DONE = '[call-of-pay]\n{"sum": 7}', "[final-answer]\nDone."
+BESIDE: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "calls": ({"reply": "Done.", "tool_calls": [PAID]}, [CALLED, DONE]),
+    "calls of OpenAI": ({"answer": "Done.", "tool_calls": [OPEN]}, [CALLED, DONE]),
+    "results": (
+        {"answer": "Done.", "tool_calls": [{**PAID, "result": {"ok": 1}}]},
+        [CALLED, '[result-of-pay]\n{"ok": 1}', DONE],
+    ),
+    "two without ids": (
+        {"output": "Done.", "tool_calls": [{"name": "find", "output": "x"}, {"name": "pay"}]},
+        ["[call-1-of-find]", "[result-1-of-find]\nx", "[call-2-of-pay]", DONE],
+    ),
+    "no role": ({"content": "", "tool_calls": [PAID]}, [CALLED, "(there is no final answer)"]),
+    "calls alone": ({"tool_calls": [PAID]}, [CALLED, "(there is no final answer)"]),
+}
+
+
+@for_each("path", ["invoke", *PATHS, ".json", ".jsonl"])
+@for_each("shape", BESIDE)
+def test_calls_beside_an_answer_are_sent_with_it_on_every_path(path, shape, tmp_path):
+    output, texts = BESIDE[shape]
+    [prompt] = map(unfenced, sent(path, {**ITEM, "output": output}, tmp_path))
+    assert all(text in prompt for text in texts)
+
+
+def test_calls_in_a_column_beside_an_answer_are_sent(tmp_path):
+    row = {**ITEM, "output": "Done.", "tool_calls": [PAID]}
+    [prompt] = map(unfenced, sent("rows", row, tmp_path))
+    assert CALLED in prompt
+    assert DONE in prompt

@@ -39,7 +39,7 @@ from langchain_judges.rows.lookup import (
     TextSource,
     check_sources,
     context_in,
-    find,
+    find_in,
     keys_in,
     unread,
 )
@@ -243,14 +243,13 @@ class CaseReader:
         read = ("input", row.inputs, task), ("output", row.outputs, output)
         notes: list[Failure] = []
         for field, value, text in (*read, ("reference", row.reference, known)):
-            is_named = self.places._asdict()[field] is not None
-            if is_named or not isinstance(value, Mapping):
+            if getattr(self.places, field) or text is None or not isinstance(value, Mapping):
                 continue
             if text == as_json(value):
                 keys = ", ".join(map(repr, value))
                 detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
                 notes.append(Problem("read_as_json", detail).failure("input", field))
-            elif detail := unread(value, cast("Field", field)):
+            elif detail := unread(value, cast("Field", field), case):
                 notes.append(Problem("one_of_several", detail).failure("input", field))
         return {**case, "notes": notes} if notes else case
 
@@ -284,7 +283,8 @@ class CaseReader:
         """
         reference, place = row.reference, self.places.rubric
         if place is not None:
-            found = _found(place, (row.inputs, reference))
+            values = {"inputs": row.inputs, "reference_outputs": reference}
+            found = find_in(values, "rubric", place)
         elif isinstance(reference, Mapping):
             # What people know of a row is shown to no judge, unless it is named.
             if self.places.reference is None:
@@ -304,15 +304,6 @@ class CaseReader:
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return source_in(row.inputs, None if usual else row.outputs, self.places.context)
-
-
-def _found(place: TextSource, values: Sequence[object]) -> object:
-    """Value at a place, from the first of several values that has it."""
-    if callable(place):
-        return find({"inputs": values[0], "reference_outputs": values[1]}, "rubric", place)
-    with suppress(errors.InputError):
-        return find(values[0], "rubric", place)
-    return find(values[1], "rubric", place)
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

@@ -24,7 +24,7 @@ from langchain_judges.rows.lookup import (
     context_in,
     context_of,
     find,
-    follow,
+    find_in,
 )
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
@@ -49,8 +49,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
     copy = {name: opened(plain_data(value)) for name, value in row.items()}
-    if isinstance(copy.get("intermediate_steps"), list):
-        copy["output"] = {name: copy.pop(name, None) for name in _OF_EXECUTOR}
+    if done := [name for name in ("intermediate_steps", "tool_calls") if copy.get(name)]:
+        copy["output"] = {name: copy.pop(name, None) for name in ("output", *done)}
     # The output of an example may be a pair.
     sides = [name for name in _SIDES if name in copy and not _is_pair(copy[name])]
     if "input" in copy:
@@ -119,10 +119,6 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
         else each
         for each in criteria
     ]
-
-
-# What an AgentExecutor returns beside its input.
-_OF_EXECUTOR = ("output", "intermediate_steps")
 
 
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
@@ -390,17 +386,11 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
     Raises:
         InputError: `source` is in neither of them.
     """
-    if callable(source):
-        part = _part({"inputs": inputs, "outputs": outputs}, "context", source)
-    elif source is None:
+    if source is None:
         found = map(context_of, (inputs, outputs))
-        part = next((each for each in found if each is not None), None)
-    else:
-        try:
-            part = follow(inputs, "context", source)
-        except InputError:
-            part = follow(outputs, "context", source)
-    if source is not None and context_in(part) is None:
+        return next((each for each in found if each is not None), None)
+    part = plain_data(find_in({"inputs": inputs, "outputs": outputs}, "context", source))
+    if context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
 

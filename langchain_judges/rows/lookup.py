@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
@@ -19,6 +20,9 @@ from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import as_json, messages_in, plain_data
 from langchain_judges.rows.record import (
+    ANSWER_COLUMNS,
+    ANSWER_KEYS,
+    calls_beside,
     is_state,
     opened,
     record_in,
@@ -57,8 +61,6 @@ _SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0}
 _NAMES = {
     "input": "question query prompt instruction task messages request user article user_input"
     " inputs message problem",
-    "output": "response answer reply completion prediction generation summary messages text"
-    " model_output assistant outputs actual_output",
     "output_a": _SIDE.format("a", 1) + " model_a_output",
     "output_b": _SIDE.format("b", 2) + " model_b_output",
     "source": "context contexts document documents retrieved_contexts",
@@ -67,6 +69,7 @@ _NAMES = {
 }
 # Usual names of the fields of a row.
 NAMES = {field: names.split() for field, names in _NAMES.items()}
+NAMES["output"] = [*ANSWER_COLUMNS]
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
@@ -220,7 +223,7 @@ def columns_in(columns: Columns) -> list[str]:
 # Usual keys of data, the first of which is read: those of columns, then others.
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": ("input", *NAMES["input"], "document", "text", "content"),
-    "output": ("output", *NAMES["output"], "result", "content"),
+    "output": ANSWER_KEYS,
     "reference": (
         *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
         *("completion", "summary", "messages", "text", "content", "reference_answer"),
@@ -283,23 +286,57 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     return value
 
 
-def unread(value: object, field: Field) -> str:
-    """Which key `find` takes where others have a usual name or messages too; "" if none has.
+def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> object:
+    """Value at a place in the first of two values that has it; a function gets both."""
+    if callable(place):
+        return find(values, field, place)
+    first, second = values.values()
+    with suppress(InputError):
+        return find(first, field, place)
+    return find(second, field, place)
 
-    Of a reference also the only key, whose name may say that it is no answer.
+
+def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
+    """Which key `find` takes where others have something to show; "" if none has.
+
+    That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
+    the only key is told too, whose name may say that it is no answer.
     """
-    while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
-        names = [name for name in USUAL[field] if value.get(name) is not None]
-        if names:
-            talks = [n for n, v in value.items() if isinstance(v, list) and messages_in(v)]
-            others = [n for n in value if n in (*names[1:], *talks) and n != names[0]]
-            read = as_json(value[names[0]]) if others else ""
-            if rivals := [repr(name) for name in others if as_json(value[name]) != read]:
-                return f"is read from {names[0]!r}; not shown: {', '.join(rivals)}"
-        elif len(value) != 1 or field == "reference":
-            return f"is read from {keys_in(value)}" if len(value) == 1 else ""
+    shown = _lines(case)
+    while isinstance(value := opened(value), Mapping):
+        is_record = _is_record(value, field) and not calls_beside(value)
+        usual = ("messages",) * is_state(value) if is_record else USUAL[field]
+        names = [name for name in usual if value.get(name) is not None]
+        rivals = []
+        for name in names and value.keys() - {names[0], *_SHOWN_ELSEWHERE}:
+            part = messages_in(value[name]) or value[name]
+            is_other = name in names and as_json(part) != as_json(value[names[0]])
+            if is_other or _lines(part, listed=False) - shown:
+                rivals.append(repr(name))
+        if rivals:
+            return f"is read from {names[0]!r}; not shown: {', '.join(sorted(rivals))}"
+        if is_record or (not names and (len(value) != 1 or field == "reference")):
+            is_only = len(value) == 1 and not is_record
+            return f"is read from {keys_in(value)}" if is_only else ""
         value = value[names[0]] if names else next(iter(value.values()))
     return ""
+
+
+# What a record has of a state, and what another field is read from.
+_SHOWN_ELSEWHERE = {*CONTEXTS, "files", "tools", "structured_response", "__interrupt__"}
+
+
+def _lines(value: object, *, listed: bool = True) -> set[str]:
+    """The lines of the texts in data, or of those that are in lists there."""
+    if isinstance(value := plain_data(value), list | tuple):
+        parts, listed = [*value], True
+    elif isinstance(value, Mapping):
+        # A text may be read from a message without its role.
+        parts = [part for name, part in value.items() if name != "role"]
+    else:
+        is_text = listed and not isinstance(value, bool | int | float | None)
+        return {*str(value).splitlines()} if is_text else set()
+    return set[str]().union(*(_lines(part, listed=listed) for part in parts))
 
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:
@@ -327,7 +364,7 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
     if field in ("output", "reference") and (
-        value.get("intermediate_steps") or trajectory_of(value)
+        value.get("intermediate_steps") or calls_beside(value) or trajectory_of(value)
     ):
         return True
     if is_state(value):

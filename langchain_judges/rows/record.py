@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, TypeGuard
 
 from langchain_core.load.serializable import Serializable
@@ -28,6 +28,16 @@ from langchain_judges.rows.texts import Message, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
+
+# Usual names of a column of answers, and of an answer in data.
+ANSWER_COLUMNS = (
+    *("response", "answer", "reply", "completion", "prediction", "generation", "summary"),
+    *("messages", "text", "model_output", "assistant", "outputs", "actual_output"),
+)
+ANSWER_KEYS = ("output", *ANSWER_COLUMNS, "result", "content")
+# What is known of a call that stands beside an answer, and where its result is.
+_RESULTS = ("result", "output", "response", "observation")
+_OF_CALL = {"name", "args", "arguments", "input", "function", "id", "type", *_RESULTS}
 
 
 def is_state(value: object) -> bool:
@@ -53,6 +63,8 @@ def record_in(value: object) -> list[Message]:
         return _of_executor(value)
     if (state := _state(value)) is not None:
         return _of_state(state)
+    if isinstance(value, Mapping) and (calls := calls_beside(value)):
+        return _of_calls(calls, _answer(value))
     return _of_response(value) if isinstance(value, Mapping) else []
 
 
@@ -130,15 +142,11 @@ def _of_executor(value: Mapping[str, Any]) -> list[Message]:
     record = messages_in(value.get("chat_history"))
     if isinstance(value.get("input"), str):
         record.append({"role": "user", "content": value["input"]})
-    for number, step in enumerate(value["intermediate_steps"], 1):
-        action, seen = _parts_of_step(step)
-        fields = {"name": action.get("tool"), "args": action.get("tool_input"), "id": number}
-        said = {"role": "assistant", "content": str(action.get("log") or "")}
-        record += messages_in([{**said, "tool_calls": [fields]}])
-        record.append({"role": "tool", "content": text_in(seen), "tool_call_id": str(number)})
-    if answer := value.get("output"):
-        record.append({"role": "assistant", "content": text_in(answer)})
-    return record
+    calls = []
+    for action, seen in map(_parts_of_step, value["intermediate_steps"]):
+        said = {"log": action.get("log") or "", "result": seen}
+        calls.append({"name": action.get("tool"), "args": action.get("tool_input"), **said})
+    return record + _of_calls(calls, value.get("output"))
 
 
 def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
@@ -147,6 +155,35 @@ def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
     action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
     fields = message_fields(action) if isinstance(action, Mapping) else vars(action)
     return fields, seen
+
+
+def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calls of tools that an application returns beside its answer.
+
+    [] where something of a call is not known, or the answer is a record itself.
+    """
+    calls, seen = value.get("tool_calls"), {*value} & {"role", "messages"}
+    if not isinstance(calls, list) or seen or messages_in(value) or record_in(_answer(value)):
+        return []
+    named = (isinstance(call, Mapping) and {"name", "function"} & {*call} for call in calls)
+    return calls if all(named) and {*chain(*calls)} <= _OF_CALL else []
+
+
+def _answer(value: Mapping[str, Any]) -> object:
+    return next((value[name] for name in ANSWER_KEYS if value.get(name) is not None), None)
+
+
+def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Message]:
+    record: list[Message] = []
+    for number, call in enumerate(calls, 1):
+        asked = str(call.get("id") or number)
+        said = {"role": "assistant", "content": str(call.get("log", ""))}
+        record += messages_in([{**said, "tool_calls": [{**call, "id": asked}]}])
+        for text in (text_in(call[name]) for name in _RESULTS if name in call):
+            record.append({"role": "tool", "content": text, "tool_call_id": asked})
+    if answer:
+        record.append({"role": "assistant", "content": text_in(answer)})
+    return record
 
 
 def _of_files(files: object) -> list[Message]:
