@@ -21,7 +21,7 @@ from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.lookup import FIELDS
 from langchain_judges.runs.sources import TableForm
-from langchain_judges.testing import error, reply
+from langchain_judges.testing import error, fitting_reply, reply
 from tests.cases import for_each
 from tests.model_server import good, pairs, refusal
 from tests.processes import held, interrupt, rows_in, start, wait_until
@@ -398,3 +398,22 @@ def test_failures_are_exit_1_if_strict_and_a_spent_budget_is_exit_3(serve, write
     assert spent.exit_code == 3
     assert "the budget is spent" in spent.stderr
     assert judging(path, server, "--records", out).exit_code == 0
+
+
+@for_each("told, codes", [(2, (0, 0)), (1, (0, 1)), (0, (2, 2))])
+def test_rows_without_the_instructions_that_a_rubric_needs_are_not_asked_about(
+    told, codes, serve, write, tmp_path
+):
+    turns = [{"role": "user", "content": "Where?"}]
+    led = [{"role": "system", "content": "You are a pirate."}, *turns]
+    path = write([{"input": led if i < told else turns, "output": f"A{i}."} for i in range(2)])
+    asked = ["--set", "rubric=In its role?", "--set", 'needs=["instructions"]']
+    for code, strict in zip(codes, ([], ["--strict"]), strict=True):
+        server = serve(fitting_reply)
+        result = judging(
+            path, server, *asked, *strict, "-o", tmp_path / f"{told}{len(strict)}.jsonl"
+        )
+        assert (result.exit_code, len(server.calls)) == (code, told), result.output
+        assert all("You are a pirate." in call.prompt for call in server.calls)
+        lines = "no system message says what the agent was told to do; it holds: text\n"
+        assert result.stderr.count(f": {lines}") >= 2 - told

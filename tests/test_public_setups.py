@@ -454,3 +454,36 @@ def test_calls_in_openais_form_agree_in_any_order_with_a_reference():
     )
     assert agree(outputs=done, reference_outputs=wanted)["score"] is True
     assert agree(outputs=done, reference_outputs={"messages": []})["score"] is False
+
+
+# What a science agent returns, and what an example asks of it: names of files and of tools.
+FOUND = {
+    "answer": "Residues 48-124.",
+    "artifact_names": ["chart.png"],
+    "root_turns": 2,
+    "tool_calls": ["eval", "task"],
+    "duration_seconds": 61.2,
+}
+ASKED_FOR = {"rubric": "It names residues 48-124 in a chart.", "expects_artifact": ["image"]}
+
+
+@for_each(
+    "places, unread",
+    [
+        ({}, "not shown: 'artifact_names', 'tool_calls'."),
+        ({"output": lambda outputs: outputs}, ""),
+    ],
+)
+def test_files_and_tools_that_a_science_agent_names_beside_its_answer_are_said(places, unread):
+    result, prompt = told(
+        None,
+        {"rubric": "rubric", **places},
+        inputs={"question": "Which residues, in a chart?"},
+        outputs=FOUND,
+        reference_outputs=ASKED_FOR,
+    )
+    assert "Residues 48-124." in prompt
+    assert ("chart.png" in prompt) == (unread == "")
+    assert ("output is read" in result["comment"]) == (unread != "")
+    assert unread in result["comment"]
+    assert "none of its keys is a usual one: 'expects_artifact'" in result["comment"]
