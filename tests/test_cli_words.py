@@ -235,6 +235,15 @@ def test_a_flag_is_offered_only_where_it_is_near_and_a_flags_value_is_no_flag(fo
     assert "--column takes FIELD=COLUMN" in value.stderr
 
 
+@for_each(
+    "words", ["view data", "trust data", "judge data", "audit items", "compare data data"]
+)
+def test_a_folder_may_have_the_name_of_an_argument(folder, words):
+    (folder / words.split()[1]).mkdir(exist_ok=True)
+    result = invoke(*words.split())
+    assert (result.exit_code, type(result.exception)) == (2, SystemExit), result.output
+
+
 @for_each("command", ["judge", "trust", "compare", "audit --memory memory", "write"])
 def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
     name, *more = command.split()

@@ -20,7 +20,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel, computed_field
 from typer.testing import CliRunner
 
 from langchain_judges import (
@@ -37,7 +37,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations import serve
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.rows.fences import sealed
-from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.fields import plain_row, work_in
 from langchain_judges.rows.media import mark_of
 from langchain_judges.rows.texts import shown
 from langchain_judges.testing import FakeModelServer
@@ -245,6 +245,15 @@ class Stay(BaseModel):
     days: int
 
 
+class Booking(Stay):
+    """A model with a field that follows from others."""
+
+    @computed_field
+    def nights(self) -> int:
+        """One less than the days."""
+        return self.days - 1
+
+
 VALUES: dict[str, tuple[Any, str]] = {
     "a number": (4, "4"),
     "a fraction": (0.5, "0.5"),
@@ -257,6 +266,12 @@ VALUES: dict[str, tuple[Any, str]] = {
     "messages": ([AIMessage("Red.")], "Red."),
     "a data class": (Place("Kyiv", 2), '{"city": "Kyiv", "days": 2}'),
     "a model": (Stay(city="Kyiv", days=2), '{"city": "Kyiv", "days": 2}'),
+    "a computed field": (
+        Booking(city="Rio", days=2),
+        '{"city": "Rio", "days": 2, "nights": 1}',
+    ),
+    "data with roles": ([{"role": ["admin"], "id": 1}], '[{"role": ["admin"], "id": 1}]'),
+    "users": ([{"role": "user", "name": "Ann"}], '[{"role": "user", "name": "Ann"}]'),
     "a decimal": (Decimal("1.50"), "1.50"),
     "nothing that counts": (0, "0"),
     "a false one": (False, "false"),
@@ -285,6 +300,8 @@ OF_SOURCE = {
     "a set": "[1]\nBlue.\n\n[2]\nRed.",
     "a tuple": "[1]\nRed.\n\n[2]\nBlue.",
     "a document": "Red.",
+    "data with roles": '{"role": ["admin"], "id": 1}',
+    "users": '{"role": "user", "name": "Ann"}',
 }
 READERS = [invoke, many, called, rows, best, command_line, assistant]
 
@@ -305,6 +322,10 @@ def test_each_type_is_the_same_text_in_each_field_on_each_path(path, name):
         several = name in ("texts", "a set", "a tuple")
         of_texts = {"expected-answers": each} if several else {"expected-answer": text}
         assert of_texts.items() <= known.items()
+
+
+def test_a_model_of_one_value_is_that_value():
+    assert work_in(RootModel[list[str]](["Red.", "Blue."])) == "Red.\nBlue."
 
 
 @for_each("path", READERS, ids=lambda path: path.__name__)

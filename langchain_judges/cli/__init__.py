@@ -36,9 +36,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a flag of another name is refused with the name that it has here."""
-        flags: dict[str, Any] = {
-            each: param for param in self.get_params(ctx) for each in param.opts
-        }
+        params = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+        flags: dict[str, Any] = {each: param for param in params for each in param.opts}
         words = takewhile(lambda word: word != "--", args)
         for word in words:
             flag, has_value, _ = word.partition("=")

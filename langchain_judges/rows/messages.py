@@ -53,7 +53,13 @@ def messages_in(value: object) -> list[Message]:
 def is_spoken(value: object) -> bool:
     """Whether a value says that it is a message, if one that can be read or not."""
     fields = value if isinstance(value, Mapping) else {}
-    return isinstance(value, BaseMessage) or fields.get("role") in {*_SPEAKERS}
+    return isinstance(value, BaseMessage) or (
+        _speaks(fields.get("role")) and not {"content", "tool_calls"}.isdisjoint(fields)
+    )
+
+
+def _speaks(role: object) -> bool:
+    return isinstance(role, str) and role in _SPEAKERS
 
 
 def _messages_of(value: object) -> Iterator[Message]:
@@ -63,7 +69,7 @@ def _messages_of(value: object) -> Iterator[Message]:
         yield from items
         return
     kind = fields.get("type")
-    role = fields.get("role") or (kind if kind in _SPEAKERS else None)
+    role = fields.get("role") or (kind if _speaks(kind) else None)
     if not isinstance(role, str):
         return
     role = _ROLES.get(role, role)

@@ -14,7 +14,7 @@ from itertools import chain, takewhile
 from typing import Any, TypeGuard
 
 from langchain_core.load.serializable import Serializable
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import (
@@ -87,7 +87,9 @@ def opened(value: object) -> object:
     With `version="v2"` that is `{"value", "interrupts"}`.
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
-        value = plain_data(dict(value))
+        own = {name: getattr(value, name) for name in type(value).model_computed_fields}
+        root = isinstance(value, RootModel)
+        value = plain_data(value.root if root else dict(value) | own)
     if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
         return value
     state, waiting = opened(value["value"]), value["interrupts"]
