@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from typing import Any
 
 import pytest
@@ -200,3 +201,14 @@ def test_rows_on_which_people_differ_are_named_by_their_number_in_the_table():
     found = trust_columns(cells, "gpt", ["ann", "bob"])
     assert isinstance(found, TrustReport)
     assert next_step(found).rows == ["row 1"]
+
+
+def test_the_page_says_of_each_system_whether_its_average_is_near_enough():
+    ratings = [1, 5, 3] * 30
+    rows = table(ratings, ratings)
+    found = trust_columns(
+        [{**r, "system": f"s{i % 2}"} for i, r in enumerate(rows)], "gpt", "ann0"
+    )
+    assert isinstance(found, TrustReport)
+    part = r'<th scope="row">(s\d)</th>.*<span class="word not-yet">Not yet</span>'
+    assert re.findall(part, found.to_html()) == ["s0", "s1"]
