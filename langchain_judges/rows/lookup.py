@@ -158,7 +158,7 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """Row with its fields renamed from their other usual names.
 
     >>> named_row({"question": "Why?", "prediction": "So."}, "item")
-    {'input': 'Why?', 'output': 'So.'}
+    {'output': 'So.', 'input': 'Why?'}
     """
     if takes not in _NEEDED:
         return row
