@@ -22,6 +22,7 @@ from langchain_judges import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples
+from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
@@ -165,7 +166,7 @@ def test_no_file_keeps_what_was_forgotten_nor_after_a_kill_in_the_middle(tmp_pat
 def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
     base = MemorySnapshot()
     corrected = [example(n, round=k) for k in (1, 2, 3) for n in range(4)]
-    _, records = base.records_for(check_examples(corrected), "now")
+    _, records = base.records_for(check_examples(corrected), "m", "now")
     snapshot, rest = base.with_changes(records), {record.key: record for record in records}
     for numbers in removals:
         keys = {records[n].key for n in numbers}
@@ -427,6 +428,16 @@ def test_a_foreign_store_keeps_all_there_is_and_other_documents_too(tmp_path):
     assert (len(first), len(other)) == (4, 1)
     with pytest.raises(OptionError, match="`path`"):
         FailureMemory(store, path=tmp_path)
+
+
+@pytest.mark.parametrize("store", [InMemoryVectorStore, FaissStore])
+def test_two_memories_in_a_store_keep_the_same_example_each(store):
+    shared = store(Letters())
+    first, second = (FailureMemory(shared, name=name) for name in "ab")
+    names = [each.remember([example(n) for n in range(3)]) for each in (first, second)]
+    assert names[0] == names[1]
+    assert (second.version, second.forget(names[1][0])) == (first.version, 1)
+    assert [len(FailureMemory(shared, name=name)) for name in "ab"] == [3, 2]
 
 
 def test_another_memory_on_the_same_file_is_seen(tmp_path):

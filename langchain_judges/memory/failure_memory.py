@@ -136,7 +136,7 @@ class StoredExamples:
         """Store new records; return every id, and the number of new records."""
         async with self._writing.turn():
             snapshot = await self.snapshot()
-            ids, new = snapshot.records_for(examples, _now())
+            ids, new = snapshot.records_for(examples, self.name, _now())
             if new:
                 documents = [record.document(self.name) for record in new]
                 keys = [record.key for record in new]
@@ -186,7 +186,7 @@ class StoredExamples:
     async def with_trial(self, examples: list[NewExample]) -> MemoryView:
         """A view with more examples; the latest view again if it has the same ones."""
         base, latest = (await self.snapshot()), self._latest
-        _, new = base.records_for(examples, _now())
+        _, new = base.records_for(examples, self.name, _now())
         records = [self._tried.setdefault(record.key, record) for record in new]
         keys = [record.key for record in records]
         if latest and latest.base is base and [r.key for r in latest.records] == keys:

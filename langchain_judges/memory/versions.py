@@ -37,7 +37,8 @@ class Record:
     """One version of an example, as it is stored; the example is read when it is asked for.
 
     Attributes:
-        key: A hash of the example as JSON, and of the number of equal earlier versions.
+        key: A hash of the memory, of the example as JSON, and of the number of equal earlier
+            versions; the document's id too, so that memories can share a store.
         seq: The place of the record among all.
         at: When it was remembered.
         id: Of the example.
@@ -61,10 +62,10 @@ class Record:
     vector: Sequence[float] | None = field(default=None, init=False)
 
     @classmethod
-    def new(cls, example: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
+    def new(cls, memory: str, example: ExampleFields, seq: int, at: str, again: int) -> Record:
         """Create a record; `again` is the number of equal earlier versions of the example."""
         text = json.dumps(dict(example), sort_keys=True)
-        digest = hashlib.sha256(f"{text}{again}".encode()).digest()
+        digest = hashlib.sha256(f"{memory}\n{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
         kind = (example["family"], text_count(example))
         task = group_by_task(example["input"])
@@ -202,8 +203,8 @@ class MemorySnapshot:
     @cached_property
     def version(self) -> str:
         """A short hash of the examples and their order."""
-        keys = "".join(each.last.key for each in self.versions.values())
-        return hashlib.sha256(keys.encode()).hexdigest()[:12]
+        examples = "".join(each.last.example for each in self.versions.values())
+        return hashlib.sha256(examples.encode()).hexdigest()[:12]
 
     def current(self, key: str) -> ExampleVersions | None:
         """The example whose last version has a key."""
@@ -212,9 +213,9 @@ class MemorySnapshot:
         return own if own and own.last.key == key else None
 
     def records_for(
-        self, examples: Sequence[NewExample], now: str
+        self, examples: Sequence[NewExample], memory: str, now: str
     ) -> tuple[list[str], list[Record]]:
-        """The id of every example, and records for the new ones."""
+        """The id of every example, and records for the new ones in a memory."""
         new_ids: dict[str, str] = {}
         versions: dict[str, list[Record]] = {}
         seq = next(reversed(self.records.values())).seq if self.records else 0
@@ -233,7 +234,7 @@ class MemorySnapshot:
                 continue
             seq += 1
             again = sum(record.fields == example for record in own)
-            record = Record.new(example, seq, at or now, again)
+            record = Record.new(memory, example, seq, at or now, again)
             own.append(record)
             new_records.append(record)
         return ids, new_records
