@@ -212,3 +212,30 @@ def test_the_page_says_of_each_system_whether_its_average_is_near_enough():
     assert isinstance(found, TrustReport)
     part = r'<th scope="row">(s\d)</th>.*<span class="word not-yet">Not yet</span>'
     assert re.findall(part, found.to_html()) == ["s0", "s1"]
+
+
+def test_a_row_without_a_label_counts_for_no_label():
+    known = table([0, 1] * 20, [0, 1] * 20)
+    found = [trust_columns(known + more, "gpt", "ann0") for more in ([], table([1], [None]))]
+    every, part = (each.uses["single"] for each in found if isinstance(each, TrustReport))
+    assert [(n.key, n.result, n.result.n) for n in part.parts] == [
+        (n.key, n.result, n.result.n) for n in every.parts
+    ]
+
+
+# Every fifth row has no label, or no answer of the judge, or only the first of two people's.
+@for_each("kind", [(0, 1), ("A", "B", "tie"), ("x", "y", "z"), (1, 2, 3, 4, 5)])
+@for_each("people", [["ann0"], ["ann0", "ann1"]])
+@for_each("empty", [["gpt"], ["ann1"], ["ann0", "ann1"], ["gpt", "ann0", "ann1"]])
+@for_each("more", [{}, {"group": 4}, {"system": 3, "category": 2}])
+def test_a_report_leaves_out_what_is_missing(kind, people, empty, more):
+    answers = [kind[i % len(kind)] for i in range(60)]
+    rows = table(answers, answers[1:] + answers[:1], answers)
+    for place, row in enumerate(rows):
+        row.update({name: f"{name}{place % count}" for name, count in more.items()})
+        row.update(dict.fromkeys(empty) if place % 5 == 0 else {})
+    found: Any = trust_columns(rows, "gpt", people)
+    assert len(found.sample.rows) == 60
+    assert found.sample.answers.count(None) == (12 if "gpt" in empty else 0)
+    assert [*map(bool, found.sample.choices)].count(False) == (12 if "ann0" in empty else 0)
+    assert found.to_html()

@@ -195,7 +195,8 @@ def _balanced(sample: Sample, level: float) -> Result:
     Where people are divided a row stands for each of their labels, as one group.
     """
     copies = math.lcm(*(len(own) for own in sample.choices if own))
-    rows = [(i, c) for i, own in enumerate(sample.choices) for c in own * (copies // len(own))]
+    labelled = [(i, own) for i, own in enumerate(sample.choices) if own]
+    rows = [(i, label) for i, own in labelled for label in own * (copies // len(own))]
     groups = sample.groups
     if copies > 1 and groups is None:
         groups = list(range(len(sample.rows)))
