@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
-from langchain_judges.rows.lookup import _say_unread, understood
+from langchain_judges.rows.lookup import understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
@@ -204,20 +204,21 @@ def test_usual_names_of_columns_are_understood(names, takes, found):
         ({"question": "q", "answer": "known", "response": "r"}, ["answer"]),
         ({"instruction": "Translate", "input": "Good day", "output": "b"}, ["instruction"]),
         ({"question": "q", "task": "sums", "summary": "s", "text": "t"}, ["task", "text"]),
+        ({"question": "q", "reply": "r", "reference": "s", "gold": "t"}, ["gold"]),
         ({"question": "q", "reply": "r", "agent": "007"}, []),
     ],
 )
 def test_columns_that_would_fit_a_field_too_are_named_once(row, unread, caplog):
-    _say_unread.cache_clear()
     caplog.clear()
     list(judge_many(polite(), [row, row], progress=False))
     said = [record.getMessage().partition("not shown")[2] for record in caplog.records]
     assert [name for name in row if repr(name) in str(said)] == unread
     assert len(said) == len(unread)
+    list(judge_many(polite(), [row], progress=False))  # of each run
+    assert len(caplog.records) == 2 * len(unread)
 
 
 def test_a_column_that_a_person_named_is_in_no_doubt(caplog):
-    _say_unread.cache_clear()
     row = {"question": "q", "answer": "a", "response": "r"}
     list(judge_many(polite(), [row], columns={"output": "answer"}, progress=False))
     assert not caplog.records

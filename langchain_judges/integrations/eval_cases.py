@@ -233,24 +233,34 @@ class CaseReader:
         source = self._source(row)
         texts = (work_in(side, self.places.output, task=task) for side in (a, b))
         pair = {**pair_for(task, *texts, reference=known, source=source), **variables}
-        return self._noted(pair, row._replace(outputs=a), task, known)
+        sides = {"output_a": a, "output_b": b}
+        return self._noted(pair, row, task, known, sides)
 
     def _noted(
-        self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
+        self,
+        case: dict[str, object],
+        row: EvaluatedRow,
+        task: object,
+        known: object,
+        sides: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
         """A case with what is to be said where data were read as a whole, or one of several."""
         output = case.get("output", case.get("output_a"))
-        read = ("input", row.inputs, task), ("output", row.outputs, output)
+        read = {"input": (row.inputs, task), "reference": (row.reference, known)}
+        outputs = {name: (value, case[name]) for name, value in (sides or {}).items()}
         notes: list[Failure] = []
-        for field, value, text in (*read, ("reference", row.reference, known)):
+        for unit, (value, text) in (
+            read | (outputs or {"output": (row.outputs, output)})
+        ).items():
+            field = cast("Field", unit.partition("_")[0])
             if getattr(self.places, field) or text is None or not isinstance(value, Mapping):
                 continue
             if text == as_json(value):
                 keys = ", ".join(map(repr, value))
                 detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
-                notes.append(Problem("read_as_json", detail).failure("input", field))
-            elif detail := unread(value, cast("Field", field), case):
-                notes.append(Problem("one_of_several", detail).failure("input", field))
+                notes.append(Problem("read_as_json", detail).failure("input", unit))
+            elif detail := unread(value, field, case):
+                notes.append(Problem("one_of_several", detail).failure("input", unit))
         return {**case, "notes": notes} if notes else case
 
     def _expected(

@@ -142,16 +142,12 @@ def say_unread(names: Sequence[str], columns: Columns, given: Columns, takes: st
         takes: `"pair"` or `"item"`.
     """
     used = {*columns_in(columns), *FIELDS}
-    for field in _NEEDED[takes]:
+    text = "`%s` is read from the column %r; not shown to the judge: %s. Name it by `columns`"
+    for field in (name for name in (*_NEEDED[takes], *_OPTIONAL[takes]) if name not in given):
         rivals = [n for n in names if _plain_name(n) in NAMES[field] and n not in used]
-        if rivals and field not in given:
-            _say_unread(field, str(columns.get(field, field)), ", ".join(map(repr, rivals)))
-
-
-@lru_cache(256)  # once, and not for each row
-def _say_unread(field: str, column: str, rivals: str) -> None:
-    text = "`%s` is read from the column '%s'; not shown to the judge: %s. Name it by `columns`"
-    _LOG.warning(text, field, column, rivals)
+        if rivals and (field in columns or field in names):
+            column = columns.get(field, field)
+            _LOG.warning(text, field, column, ", ".join(map(repr, rivals)))
 
 
 def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
@@ -169,7 +165,8 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
 @lru_cache(256)  # the rows of a run have the same names
 def _columns(names: Sequence[str], takes: str) -> Columns:
     columns = understood(names, None, takes, needed=())
-    say_unread(names, columns, {}, takes)
+    if columns:  # fields with names of their own, as a run gives them, are in no doubt
+        say_unread(names, columns, {}, takes)
     return columns
 
 

@@ -88,8 +88,7 @@ def opened(value: object) -> object:
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
         own = {name: getattr(value, name) for name in type(value).model_computed_fields}
-        root = isinstance(value, RootModel)
-        value = plain_data(value.root if root else dict(value) | own)
+        value = plain_data(value.root if isinstance(value, RootModel) else dict(value) | own)
     if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
         return value
     state, waiting = opened(value["value"]), value["interrupts"]
