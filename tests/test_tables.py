@@ -8,7 +8,7 @@ import re
 import resource
 import signal
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
+from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.lookup import understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
@@ -571,6 +572,38 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     calls = len(server.calls)
     assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
+
+
+def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monkeypatch):
+    with LangSmithServer() as langsmith:
+        client, alone = (
+            Client(api_url=langsmith.url, api_key="k", auto_batch_tracing=each)
+            for each in (True, False)
+        )
+        data = client.create_dataset("support")
+        langsmith._new_session(None, None, {"name": "p"})
+        for n in "ab":
+            client.create_example(inputs={"asked": n}, dataset_id=data.id)
+        done = client.evaluate(
+            lambda inputs: {"answer": "y"}, data="support", max_concurrency=0
+        )
+        times = dict.fromkeys(("start_time", "end_time"), datetime.now(UTC))
+        own = {"inputs": {"asked": "c"}, "outputs": {"answer": "z"}, "project_name": "p"}
+        alone.create_run("f", run_type="chain", **own, **times)
+        client.flush()
+        langsmith.examples.popitem()
+        listed, asked = Client.list_examples, []
+
+        def noted(self, **which):
+            asked.append(which["as_of"])
+            return listed(self, **which)
+
+        monkeypatch.setattr(Client, "list_examples", noted)
+        rows = [experiment_rows(client, name) for name in (done.experiment_name, "p")]
+        version = client.read_project(project_name=done.experiment_name).metadata
+    plain = [[row["asked"] + row["answer"] for row in each] for each in rows]
+    assert (sorted(plain[0]), plain[1]) == (["ay", "by"], ["cz"])
+    assert asked == [version["dataset_version"]] != [None]
 
 
 COLUMNS_OF_SET = {"input": "id", "output": "question"}

@@ -46,19 +46,26 @@ _SAME = (
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     """The runs of an experiment as rows: id and inputs of their example, and outputs.
 
-    A run's own inputs are under the names of its function's parameters.
+    The example is read as it was when the experiment ran. A run without one, as in a project
+    without a data set, has its own id and inputs, which a traced function names after its
+    parameters.
 
     Args:
         client: LangSmith's client.
         experiment: Its name or id.
     """
-    project = _project(client, experiment)
-    examples = client.list_examples(dataset_id=project.reference_dataset_id)
-    inputs = {each.id: each.inputs or {} for each in examples}
+    project, inputs = _project(client, experiment), dict[Any, Any]()
+    if data := project.reference_dataset_id:
+        version = project.metadata.get("dataset_version")
+        examples = client.list_examples(dataset_id=data, as_of=version)
+        inputs = {each.id: each.inputs for each in examples}
     return [
-        {**inputs[name], **(run.outputs or {}), "id": str(name)}
+        {
+            **(inputs.get(run.reference_example_id, run.inputs) or {}),
+            **(run.outputs or {}),
+            "id": str(run.reference_example_id or run.id),
+        }
         for run in _of_project(client, project)
-        if (name := run.reference_example_id) in inputs
     ]
 
 
