@@ -76,7 +76,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     result = invoke("trust", labelled, *arguments, "-o", places[0], "-o", places[1])
     assert result.exit_code == 0, result.output
     assert "- Not settled between" in places[1].read_text()
-    assert "two · recorded:s: No, " in result.stdout
+    assert "two · recorded:s: No: " in result.stdout
     assert "Averages over many rows. Not yet: " in result.stdout
     assert "Which one is right more often" in (tmp_path / "r.html").read_text()
 

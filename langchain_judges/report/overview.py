@@ -89,14 +89,9 @@ class Measured:
         words: dict[str, list[str]] = {}
         for use in self.uses.values():
             words.setdefault(use.word, []).append(use.title.lower())
-        fine, bad, unsure = (" and ".join(words.get(w, ())) for w in ("yes", "no", "not yet"))
-        if fine:
-            return f"Yes, for {fine}{' alone' * (len(words) > 1)}."
-        if bad and unsure:
-            return f"No, for {bad}; not yet, for {unsure}."
-        if bad:
-            return "No, not for any use."
-        return "Not yet, for any use." if unsure else "Not measured."
+        answers = (word for word in ("yes", "no", "not yet") if word in words)
+        parts = [f"{word.capitalize()}: {', '.join(words[word])}." for word in answers]
+        return " ".join(parts) or "Not measured."
 
     @property
     def limits(self) -> dict[str, str]:
