@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.example_selectors import BaseExampleSelector
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_judges import (
     FailureMemory,
@@ -428,6 +428,32 @@ def test_a_foreign_store_keeps_all_there_is_and_other_documents_too(tmp_path):
     assert (len(first), len(other)) == (4, 1)
     with pytest.raises(OptionError, match="`path`"):
         FailureMemory(store, path=tmp_path)
+
+
+@pytest.mark.parametrize("by_vector", [True, False])
+def test_a_crowded_store_is_searched_until_the_memory_is_exhausted(monkeypatch, by_vector):
+    class Store(InMemoryVectorStore):
+        if not by_vector:
+            similarity_search_by_vector = VectorStore.similarity_search_by_vector
+
+    embedded, asked = Letters.embed_query, []
+
+    def counted(self, text):
+        asked.append(text)
+        return embedded(self, text)
+
+    monkeypatch.setattr(Letters, "embed_query", counted)
+    store = Store(Letters())
+    FailureMemory(store, name="b").remember([example(n) for n in range(200)])
+    memory = FailureMemory(store, name="a")
+    memory.remember([example(n, output="It is apple pie!!") for n in (900, 901)])
+    asked.clear()
+    assert len(memory.recall({**ITEM, "output": "It is an apple pie."}, knn(30))) == 2
+    assert len(asked) == 1
+    far = {**ITEM, "output": "Zzz, a fudge."}
+    asked.clear()
+    assert len(memory.recall(far, knn(30))) == 2
+    assert (len(asked) == 1) == by_vector
 
 
 @pytest.mark.parametrize("store", [InMemoryVectorStore, FaissStore])

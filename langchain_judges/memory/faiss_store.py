@@ -319,8 +319,6 @@ class FaissStore(VectorStore):
         self, query: str, k: int = 4, **options: Any
     ) -> list[tuple[Document, float]]:
         """The nearest documents with their cosines, from -1 to 1, best first."""
-        with self._following() as index:
-            self._check_embedder(index)
         return self._nearest(self._embedding.embed_query(query), k, **options)
 
     def similarity_search_by_vector(
@@ -367,6 +365,7 @@ class FaissStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         vector = unit([embedding])
         with self._following() as index:
+            self._check_embedder(index)
             hits = index.search(vector, k, filter or {})
             documents = self._documents([key for key, _ in hits])
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]

@@ -16,7 +16,6 @@ from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
@@ -167,13 +166,19 @@ class ExampleSearch:
         return [each for each in near if each in chosen]
 
     async def _nearest(self, query: RecallQuery, m: int) -> list[ExampleVersions]:
-        """Widen the search until enough of its hits may be shown."""
-        wide = m + 8
+        """Widen the search until enough of its hits may be shown, or no candidate is left."""
+        embedding = Effect.of(self.embeddings, "embed_query", query.text)
+        own_search = type(self.store).similarity_search_by_vector
+        by_vector = own_search is not VectorStore.similarity_search_by_vector
+        by_vector &= getattr(self.store, "embeddings", None) is self.embeddings
+        wide, asked = m + 8, (await embedding if by_vector else query.text)
         fields = {} if query.family is None else {"family": query.family}
+        stored = {each.last.key for each in query.pool} - {each.key for each in query.extra}
         while True:
-            found = await self.documents(query.text, wide, fields)
-            examples = query.candidates(each.metadata.get("key") for each in found)[:m]
-            if len(examples) == m or len(found) < wide:
+            found = await self.documents(asked, wide, fields)
+            keys = [each.metadata.get("key") for each in found]
+            examples = query.candidates(keys)[:m]
+            if len(examples) == m or len(found) < wide or stored <= {*keys}:
                 break
             wide *= 4
         extra = query.candidates(record.key for record in query.extra)
@@ -181,21 +186,19 @@ class ExampleSearch:
             return examples
         # Examples on trial stand among the nearest as the store would have placed them.
         both = [*examples, *extra]
-        own = await Effect.of(self.embeddings, "embed_query", query.text)
+        own: Any = asked if by_vector else await embedding
         vectors = unit(await self._vectors_of([each.last for each in both]))
         scores = (vectors @ unit([own])[0]).round(6)
         best = np.argsort(-scores, kind="stable")[:m]
         return [both[place] for place in best]
 
-    async def documents(self, text: str, k: int, fields: Mapping[str, str]) -> list[Document]:
-        """The documents that a store finds; whose filters are known, those of the memory."""
+    def documents(self, asked: str | list[float], k: int, fields: Mapping[str, str]) -> Effect:
+        """Documents found by a text or its embedding; by known filters, those of the memory."""
         options: dict[str, Any] = {"k": k}
         if isinstance(self.store, FaissStore):
             options["filter"] = {"memory": self.name, **fields}
-        found: list[Document] = await Effect.of(
-            self.store, "similarity_search", text, **options
-        )
-        return found
+        search = f"similarity_search{'' if isinstance(asked, str) else '_by_vector'}"
+        return Effect.of(self.store, search, asked, **options)
 
     async def _vectors_of(self, records: Sequence[Record]) -> list[Sequence[float]]:
         """The vectors of records, each embedded once."""
