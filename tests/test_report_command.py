@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
+from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.row_files import check_known_of, known_rows
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import markdown
 from tests.cases import for_each
@@ -258,6 +260,37 @@ def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge)
     wrong = found["agreement.label.wrong"]
     assert (wrong["n"], wrong["value"]) == (14, pytest.approx(12 / 14))
     assert "langchain-judges trust rows.csv labels.jsonl " in Path("r.md").read_text()
+
+
+# The judge is right on all 60 rows of a table without ids; two are labelled anew, as wrong.
+# Beside two people each of them adds two pairs of people who differ.
+@for_each(
+    ("people", "key", "value"),
+    [
+        (["ann"], "agreement.label.wrong", 58 / 60),
+        (["ann", "bob"], "agreement.label.wrong", 1),
+        (["ann", "bob"], "agreement.people", 60 / 64),
+    ],
+)
+@for_each("names", ["question,answer", "input,output"])
+def test_a_row_labelled_again_counts_once(tmp_path, monkeypatch, names, people, key, value):
+    monkeypatch.chdir(tmp_path)
+    cells = [f"q{n},x,{','.join([str(n % 2)] * (1 + len(people)))}" for n in range(60)]
+    Path("rows.csv").write_text("\n".join([f"{names},gpt,{','.join(people)}", *cells]))
+    Path("labels.jsonl").unlink(missing_ok=True)
+    labels = LabelFile(Path("labels.jsonl"))
+    for row in list(known_rows(Path("rows.csv"), check_known_of, RowFlags()))[52:54]:
+        labels.say(row, "dee", WHOLE_ROW, 1 - int(row["gpt"]))
+    labels.close()
+    columns = [word for name in people for word in ("--column", f"label={name}")]
+    command = ("trust", "rows.csv", "labels.jsonl", "--judge", "gpt", *columns, "-o", "r.json")
+    said = invoke(*command)
+    assert (said.exit_code, "not in the table" in said.stderr) == (0, False)
+    saved = json.loads(Path("r.json").read_text())
+    found = {n["key"]: n for n in saved["numbers"]}[key]
+    assert (saved["rows"], found["value"]) == (60, pytest.approx(value))
+    Path("labels.jsonl").write_text(Path("labels.jsonl").read_text().replace('"q5', '"other'))
+    assert "not in the table by id and texts: 2 labelled ones" in invoke(*command).stderr
 
 
 def test_two_columns_with_a_comma_are_two_orders(tmp_path):

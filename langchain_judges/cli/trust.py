@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 # The verdicts of each judge, by its name.
 Runs = dict[str, Sequence[ResultRow]]
+_Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class VerdictFlags(JudgeFlags):
         verdicts: Results of a finished run, in place of a model; repeatable.
         judge: The column of any judge's answers, in place of a model; repeatable. Two columns
             with a comma: its answers with A and with B shown first. People's answers are in
-            label, or as in --column label=ann; repeat it for several people.
+            label, or as in --column label=ann; repeat it for several people: a file of labels
+            is then one more.
         order_rule: How the answers in both orders are combined: strict, lenient or score_mean.
     """
 
@@ -175,8 +177,8 @@ def trust(
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]
-        more = [row for each in labels for row in read_table(each)]
-        cells = _with_labels(cells, [{**row, people[0]: row.get("label")} for row in more])
+        if labels:
+            cells = _relabelled(cells, paths, replace(table, column=None), people)
         answer = trust_columns(cells, columns, people, **options)
     else:
         if path and results:
@@ -248,12 +250,32 @@ def _read_rows(
     return _with_labels(rows, list(chain(*labels)))
 
 
-def _with_labels(
-    rows: list[dict[str, Any]], labels: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _relabelled(cells: _Rows, paths: list[Path], flags: RowFlags, people: list[str]) -> _Rows:
+    """The cells of a table with labels of files; `people` gains a column if it has several.
+
+    Of one column a label takes the place of its cell; beside several it is one more person's.
+    """
+    table, *labels = (known_rows(path, check_known_of, flags) for path in paths)
+    known = table.at(range(len(cells)))
+    rows = [known.get(place, {}) for place in range(len(cells))]
+    if several := len(people) > 1:
+        people.append(f"label in {paths[1]}")
+    relabelled = []
+    for cell, row, new in zip_longest(cells, rows, _with_labels(rows, list(chain(*labels)))):
+        *_, said = new.get("answers", [new]) if several else [new]
+        changed = {} if new is row else {people[-1]: said.get("label")}
+        relabelled.append({**(cell or new), **changed})
+    return relabelled
+
+
+def _with_labels(rows: _Rows, labels: _Rows) -> _Rows:
     """The rows of a table as people labelled them since; those of other tables come last."""
     labelled = {row_identity(row): row for row in labels}
     known = [labelled.pop(row_identity(row), row) for row in rows] if labels else rows
+    if labelled:
+        warn(
+            f"Further rows, not in the table by id and texts: {len(labelled):,} labelled ones."
+        )
     return [*known, *labelled.values()]
 
 
@@ -294,9 +316,7 @@ def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
     methods = [name.strip() for name in (judge.method or "").split(",") if name.strip()]
     if len(set(methods)) < len(methods):
         raise OptionError(f"--method names one twice: {judge.method}")
-    if len(methods) < 2:
-        return [judge_spec(judge)]
-    return [judge_spec(replace(judge, method=each)) for each in methods]
+    return [judge_spec(replace(judge, method=each)) for each in methods or (judge.method,)]
 
 
 def _labelled(

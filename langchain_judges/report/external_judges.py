@@ -187,9 +187,8 @@ def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
         return read_label
     if found and all(_number(value) is not None for value in found):
         return _number
-    spellings: dict[str, str] = {}
-    for value in found:
-        spellings.setdefault(str(value).casefold(), str(value))
+    # The first spelling counts.
+    spellings = {str(value).casefold(): str(value) for value in reversed(found)}
     return lambda value: None if value is None else spellings[str(value).casefold()]
 
 
@@ -213,10 +212,9 @@ def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> 
     """The row of the data, under the names of this package."""
     known = [vote for vote in votes if vote is not None]
     facts = {key: value for key, value in row.items() if value not in (None, "")}
-    facts |= {"id": name, "label": None}
-    if len(votes) > 1:
-        return {**facts, "human_votes": known}
-    return {**facts, "label": known[0] if known else None}
+    label = known[0] if known and len(votes) == 1 else None
+    several = {"human_votes": known} if len(votes) > 1 else {}
+    return {**facts, "id": name, "label": label, **several}
 
 
 def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:

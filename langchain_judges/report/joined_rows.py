@@ -204,11 +204,9 @@ class JudgedRow:
 
 def _are_ballots(items: object) -> bool:
     """Whether a list contains the preference of each order."""
-    return isinstance(items, list) and bool(items) and all(map(_is_ballot, items))
-
-
-def _is_ballot(item: object) -> bool:
-    return isinstance(item, Mapping) and {"order", "preference"} <= item.keys()
+    fields = {"order", "preference"}
+    ballots = items if isinstance(items, list) else []
+    return bool(ballots) and all(isinstance(i, Mapping) and fields <= i.keys() for i in ballots)
 
 
 def preference_points(answers: Sequence[object]) -> float | None:

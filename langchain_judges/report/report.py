@@ -199,9 +199,8 @@ def _classes(sample: Sample) -> Sequence[str] | None:
 
 def _report_dollars(sample: Sample) -> float | None:
     """Cost of the rows, if the price of every reply is known."""
-    costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
-    complete = len(costs) == len(sample.rows) and None not in costs
-    return sum(costs) if complete else None
+    costs: list[Any] = [row.row.get("cost") for row in sample.rows]
+    return None if None in costs else sum(costs)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
