@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.methods import create_jury
+from langchain_judges.methods import create_cascade, create_jury
+from langchain_judges.runs import budget
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -211,3 +212,18 @@ def test_a_run_is_priced_member_by_member(tmp_path):
     words = ["judge", str(path), "--method", "jury", "--model", "a,b", "--base-url", "http://x"]
     result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(prices)])
     assert "$9.99 by prices.json" in result.stderr
+
+
+@for_each("make", [create_jury, create_cascade])
+@for_each(
+    "wrapped",
+    [
+        lambda judge: judge.with_config(budget(max_calls=1)),
+        lambda judge: judge.with_retry().with_config(budget(max_calls=1)).with_retry(),
+    ],
+)
+def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(make, wrapped):
+    judges = [create_relative_judge(FakeChatModel(), name=name) for name in "ab"]
+    assert len(make(judges).members) == 2
+    with pytest.raises(OptionError, match="takes no `budget`"):
+        make([judges[0], wrapped(judges[1])])

@@ -75,6 +75,8 @@ def _judge(value: object) -> Runnable[Any, Any]:
             "of a runnable of your own say what decides its verdicts: "
             '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
         )
+    if describe.is_bounded(value):
+        raise OptionError("a member takes no `budget` of its own: give it to the whole judge")
     return value
 
 
