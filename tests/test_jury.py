@@ -219,7 +219,7 @@ def test_a_run_is_priced_member_by_member(tmp_path):
     "wrapped",
     [
         lambda judge: judge.with_config(budget(max_calls=1)),
-        lambda judge: judge.with_retry().with_config(budget(max_calls=1)).with_retry(),
+        lambda judge: judge.with_retry().with_config(budget(max_calls=1)),
     ],
 )
 def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(make, wrapped):

@@ -327,14 +327,14 @@ def test_a_place_to_work_in_takes_no_budget_away():
 
 
 def test_a_budget_that_would_not_hold_is_refused():
-    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), **RUBRIC)
-    judge = judge.with_config(budget(**LIMIT))
+    free = create_rubric_judge(FakeChatModel(replies=fitting_reply), **RUBRIC)
+    judge = free.with_config(budget(**LIMIT))
     row = {"input": "q", "output": "a"}
     with pytest.raises(OptionError, match="give the limit to the run"):
         [*judge_many(judge, [row], progress=False)]
-    with pytest.raises(OptionError, match="give the limit to the run"):
-        create_jury([judge] * 2).invoke(row, budget(max_calls=9))
-    for each in (judge, create_jury([judge] * 2)):
+    with pytest.raises(OptionError, match="give it to the whole judge"):
+        create_jury([judge] * 2)
+    for each in (judge, create_jury([free] * 2)):
         with pytest.raises(OptionError, match="calls of this process alone"):
             _ = each.with_config(budget(**LIMIT)).spec
 

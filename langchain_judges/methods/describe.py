@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
-from langchain_judges.asking.account import run_of
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
@@ -34,12 +33,6 @@ def metadata_of(runnable: object) -> dict[str, Any]:
     if isinstance(runnable, RunnableBindingBase):
         return {**metadata_of(runnable.bound), **metadata}
     return dict(metadata)
-
-
-def is_bounded(runnable: object) -> bool:
-    """Whether a graph, or what is wrapped around it, has a `budget` of its own."""
-    inside = getattr(runnable, "bound", None)
-    return bool(run_of(getattr(runnable, "config", None)) or (inside and is_bounded(inside)))
 
 
 def memory_of(runnable: object) -> Memory | None:
