@@ -40,13 +40,7 @@ PAIRS = [
 ]
 QUESTION, SOURCE = "Is the reply polite?", "Parcels take a day."
 LOOSE = {"score": 8, "reason": "so", "steps": ["Read it."], "statements": ["It comes."]} | {
-    "verdicts": [
-        {
-            "verdict": "yes",
-            "reason": "so",
-            "statement": "It comes.",
-        }
-    ],
+    "verdicts": [{"verdict": "yes", "reason": "so", "statement": "It comes."}],
     "truths": ["It comes."],
     "claims": ["It comes."],
 }

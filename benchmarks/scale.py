@@ -32,10 +32,7 @@ from langchain_judges.runs.summary import counted
 TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
 CALLS = {"relative": 2, "bsm": 4}
 """Of a pair; Branch-Solve-Merge with two criteria of its own."""
-OWN: dict[str, dict[str, object]] = {
-    "relative": {},
-    "bsm": {"criteria": ["Accuracy", "Depth"]},
-}
+OWN: dict[str, dict[str, object]] = {"relative": {}, "bsm": {"criteria": ["Accuracy", "Depth"]}}
 """Options of each method."""
 
 

@@ -12,9 +12,7 @@ from langchain_judges.memory.faiss_store import FaissStore as FaissStore
 from langchain_judges.methods.allure.audit import create_allure_audit as create_allure_audit
 from langchain_judges.methods.allure.judge import create_allure_judge as create_allure_judge
 from langchain_judges.methods.bsm.judge import create_bsm_judge as create_bsm_judge
-from langchain_judges.methods.direct.judge import (
-    create_absolute_judge as create_absolute_judge,
-)
+from langchain_judges.methods.direct.judge import create_absolute_judge as create_absolute_judge
 from langchain_judges.methods.direct.judge import create_cot_judge as create_cot_judge
 from langchain_judges.methods.direct.judge import create_direct_judge as create_direct_judge
 from langchain_judges.methods.direct.judge import (
@@ -23,9 +21,7 @@ from langchain_judges.methods.direct.judge import (
 from langchain_judges.methods.direct.judge import (
     create_plan_solve_judge as create_plan_solve_judge,
 )
-from langchain_judges.methods.direct.judge import (
-    create_relative_judge as create_relative_judge,
-)
+from langchain_judges.methods.direct.judge import create_relative_judge as create_relative_judge
 from langchain_judges.methods.direct.judge import (
     create_self_consistency_judge as create_self_consistency_judge,
 )

@@ -96,9 +96,7 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
     name = rf"[{''.join(names)}]\b"
     mention = rf"\b(?i:{noun})(?: {name}|s {name} (?:and|or) {name})"
     return re.sub(
-        mention,
-        lambda match: re.sub(rf"\b{name}", lambda old: names[old[0]], match[0]),
-        text,
+        mention, lambda match: re.sub(rf"\b{name}", lambda old: names[old[0]], match[0]), text
     )
 
 

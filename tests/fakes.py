@@ -111,11 +111,7 @@ class FakeToolModel(testing.FakeChatModel):
     """
 
     def bind_tools(
-        self,
-        tools: Sequence[Any],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[Any, AIMessage]:
         """Bind tools, as the tools of OpenAI's protocol."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)

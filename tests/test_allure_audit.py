@@ -10,11 +10,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
-from langchain_judges import (
-    create_allure_audit,
-    create_allure_judge,
-    create_bsm_judge,
-)
+from langchain_judges import create_allure_audit, create_allure_judge, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.audit import AuditNode
 from langchain_judges.methods.allure.label_checks import annotated

@@ -231,9 +231,7 @@ def test_probabilities_reach_the_verdict_over_the_wire(serve):
     def behave(call):
         assert (call.body["logprobs"], call.body["top_logprobs"]) == (True, 20)
         return with_logprobs(
-            ('{"label": "', 1),
-            ("1", 0.6, {"1": 0.6, "0": 0.2}),
-            ('", "explanation": "so"}', 1),
+            ('{"label": "', 1), ("1", 0.6, {"1": 0.6, "0": 0.2}), ('", "explanation": "so"}', 1)
         )
 
     verdict = create_allure_judge(chat(serve(behave))).invoke(ITEM)["verdict"]

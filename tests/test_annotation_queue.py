@@ -7,11 +7,7 @@ import pytest
 from langsmith import Client
 from typer.testing import CliRunner
 
-from langchain_judges import (
-    FailureMemory,
-    create_allure_judge,
-    create_rubric_judge,
-)
+from langchain_judges import FailureMemory, create_allure_judge, create_rubric_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows

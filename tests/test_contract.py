@@ -262,7 +262,7 @@ DUEL_SLIPS = {
         "return 2 + len(self.order_list)": BRANCHES
     },
     "`tone` changes what is asked or decided": {
-        '    method = "duel"': '    tone: methods.OrderRule = "strict"\n    method = "duel"',
+        '    method = "duel"': '    tone: methods.OrderRule = "strict"\n    method = "duel"'
     },
     r"the state are plain JSON \(updates\)": {
         "strict=True))}": 'strict=True)), "odd": {1}}',

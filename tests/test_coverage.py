@@ -5,13 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_judges.errors import OptionError
-from langchain_judges.writing.coverage import (
-    check_word_forms,
-    fold,
-    losses,
-    missing,
-    present,
-)
+from langchain_judges.writing.coverage import check_word_forms, fold, losses, missing, present
 from tests.cases import for_each
 
 # A concept, and a text that has it.
@@ -112,10 +106,7 @@ def test_of_many_forms_only_derivations_are_missed():
 
 @for_each(
     ("language", "concept", "text"),
-    [
-        ("czech", "kniha", "Na stole jsou knihy."),
-        ("german", "Haus", "Zwei Häuser am See."),
-    ],
+    [("czech", "kniha", "Na stole jsou knihy."), ("german", "Haus", "Zwei Häuser am See.")],
 )
 def test_word_forms_of_a_named_language_count(language, concept, text):
     assert present(concept, text, language=language)

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langchain_judges import (
-    FailureMemory,
-    FaissStore,
-    create_relative_judge,
-    judge_many,
-)
+from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
 from langchain_judges.errors import JudgeError, OptionError, OutputError
 from langchain_judges.runs.shards import merge_shards
 from tests.cases import for_each

@@ -228,8 +228,7 @@ SLOW = {"allure.md", "many-rows.md", "several-judges.md"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.figures) if n in SLOW else n for n in GIVEN],
+    "name", [pytest.param(n, marks=pytest.mark.figures) if n in SLOW else n for n in GIVEN]
 )
 def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -12,11 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.replies import confidences
-from langchain_judges.methods.drpe.roles import (
-    SETS,
-    dbscan_medoids,
-    kmeans_medoids,
-)
+from langchain_judges.methods.drpe.roles import SETS, dbscan_medoids, kmeans_medoids
 from langchain_judges.methods.drpe.tally import norm, order_sums
 from langchain_judges.methods.tasks import PANELS, TASKS
 from langchain_judges.testing import reply
@@ -324,8 +320,7 @@ def test_broken_log_probabilities_are_none(logprobs):
 @for_each("gives", [[[1.0, 0.0]], [[math.nan] * 8] * 8, RuntimeError("down")])
 def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives):
     judge = create_drpe_judge(
-        FakeChatModel(replies=respond),
-        embeddings=BrokenEmbeddings(size=8, gives=gives),
+        FakeChatModel(replies=respond), embeddings=BrokenEmbeddings(size=8, gives=gives)
     )
     for _ in range(2):
         (row,) = judge_many(judge, [PAIR], progress=False)

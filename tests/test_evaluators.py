@@ -399,11 +399,7 @@ def test_a_checkpointed_judge_gets_a_thread_for_each_row():
 
 @for_each(
     ("judge", "options"),
-    [
-        (RunnableLambda(lambda x: x), {}),
-        (bsm(), {"output": 3}),
-        (bsm(), {"key": 3}),
-    ],
+    [(RunnableLambda(lambda x: x), {}), (bsm(), {"output": 3}), (bsm(), {"key": 3})],
 )
 def test_what_cannot_judge_is_refused(judge, options):
     with pytest.raises(OptionError):

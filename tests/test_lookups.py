@@ -158,10 +158,10 @@ def test_what_a_tool_does_wrong_is_told_and_the_verdict_stands():
     verdict = judge.invoke(ITEM)["verdict"]
     release.set()
     assert [each["status"] for each in verdict["lookups"]] == [
-        *("error", "timeout", "error", "error"),
+        *("error", "timeout", "error", "error")
     ]
     assert [failure["unit"] for failure in verdict["failures"]] == [
-        *("price", "hang", "no_tool", "price"),
+        *("price", "hang", "no_tool", "price")
     ]
     assert verdict["failures"][1]["reason"] == "timeout"
     assert verdict["label"] is not None

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_judges import (
-    FailureMemory,
-    create_allure_judge,
-    create_bsm_judge,
-    judge_many,
-)
+from langchain_judges import FailureMemory, create_allure_judge, create_bsm_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples

@@ -7,10 +7,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
-from langchain_judges import (
-    create_bsm_judge,
-    create_direct_judge,
-)
+from langchain_judges import create_bsm_judge, create_direct_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.registry import BUILDERS, METHODS

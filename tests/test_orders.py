@@ -1,14 +1,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from langchain_judges.orders import (
-    Slot,
-    SlotOrTie,
-    combine,
-    disagree,
-    naming_ab,
-    naming_slots,
-)
+from langchain_judges.orders import Slot, SlotOrTie, combine, disagree, naming_ab, naming_slots
 from tests.cases import for_each
 
 
@@ -57,14 +50,8 @@ def test_what_is_no_label_is_refused(text):
 @for_each(
     ("order", "named"),
     [
-        (
-            "AB",
-            "Response A cites it; response B's steps differ. Responses A and B end.",
-        ),
-        (
-            "BA",
-            "Response B cites it; response A's steps differ. Responses B and A end.",
-        ),
+        ("AB", "Response A cites it; response B's steps differ. Responses A and B end."),
+        ("BA", "Response B cites it; response A's steps differ. Responses B and A end."),
     ],
 )
 def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):

@@ -13,11 +13,7 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.tournament import (
-    comparisons_to_settle,
-    next_pairs,
-    tournament,
-)
+from langchain_judges.metrics.tournament import comparisons_to_settle, next_pairs, tournament
 from langchain_judges.report.compared_systems import RankedSystems
 from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank

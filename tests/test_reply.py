@@ -43,11 +43,7 @@ def test_a_usable_reply_is_read_in_whatever_wrapping(text):
         (GOOD.replace("4", "3.5"), "invalid_label", "score_1"),
         (GOOD + GOOD.replace("4", "5"), "unparsable", "more stands behind"),
         (GOOD.replace("4", "true"), "unparsable", "not true or false"),
-        (
-            GOOD.replace("{", '{"score_1": 5, '),
-            "unparsable",
-            "given twice",
-        ),
+        (GOOD.replace("{", '{"score_1": 5, '), "unparsable", "given twice"),
         ("[" * 100_000, "unparsable", "not the JSON"),
     ],
 )

@@ -146,11 +146,7 @@ TWICE = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
             {"agreement.people": 5 / 9},
         ),
         # A wins 10 of 20 labelled rows by people and all by the judge: half of the rest is A.
-        (
-            run_of(["A"] * 50),
-            data_of(["A", "B"] * 10 + [None] * 30),
-            {"people.corrected": 0.5},
-        ),
+        (run_of(["A"] * 50), data_of(["A", "B"] * 10 + [None] * 30), {"people.corrected": 0.5}),
         # The same label counts whichever is rare: people say 1 of 15 of 20 texts.
         (
             items_of([1] * 50),
@@ -459,10 +455,7 @@ def test_who_is_ahead_is_said_with_the_interval_of_that_lead(difference, ends, p
     "verdict, headline",
     [
         ({"preference": None}, "not judged"),
-        (
-            {"preference": "A", "flipped": False},
-            "A preferred, score 0.20, both orders agree",
-        ),
+        ({"preference": "A", "flipped": False}, "A preferred, score 0.20, both orders agree"),
         ({"preference": "tie", "flipped": True}, "tie, score 0.20, the orders disagree"),
         ({"preference": "B", "flipped": None}, "B preferred, score 0.20"),
         ({"label": "good"}, "label good, score 0.20"),

@@ -172,10 +172,7 @@ def assistant(judge, reference=None, source=None, output=TEXT):
     on_the_server(judge, "allure", [as_json(row_of(reference, source, output))])
 
 
-PATHS = [
-    *(invoke, many, called, rows, middleware, tool, best),
-    *(command_line, assistant),
-]
+PATHS = [*(invoke, many, called, rows, middleware, tool, best), *(command_line, assistant)]
 """Every path of a judge of one text."""
 EACH = for_each("path", PATHS, ids=lambda path: path.__name__)
 
@@ -464,10 +461,7 @@ def pair_on_the_server(judge, reference=None, a=TEXT, b=KNOWN):
 
 PAIRED = for_each(
     "path",
-    [
-        *(pair_invoked, pair_of_runs),
-        *(pair_on_the_command_line, pair_on_the_server),
-    ],
+    [*(pair_invoked, pair_of_runs), *(pair_on_the_command_line, pair_on_the_server)],
     ids=lambda path: path.__name__,
 )
 

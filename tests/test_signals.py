@@ -190,11 +190,7 @@ def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, com
     files = {
         "pairs": [{**pair, "label": "A"} for pair in PAIRS],
         "answers": [
-            {
-                "id": str(n),
-                "input": f"Why {n}?",
-                **{"a": "good", "b": "bad", "c": "so"},
-            }
+            {"id": str(n), "input": f"Why {n}?", **{"a": "good", "b": "bad", "c": "so"}}
             for n in range(8)
         ],
         "tasks": [{"concepts": ["snow", "deck", "wine", str(n)]} for n in range(8)],

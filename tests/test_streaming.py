@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from langchain_judges import (
-    create_bsm_judge,
-)
+from langchain_judges import create_bsm_judge
 from langchain_judges.asking.effects import Event
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each

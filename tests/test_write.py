@@ -238,11 +238,7 @@ REFUSED = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
 
 @for_each(
     ("step", "reply"),
-    [
-        (is_solve, "I cannot help."),
-        (is_merge, said(" … ")),
-        (is_merge, REFUSED),
-    ],
+    [(is_solve, "I cannot help."), (is_merge, said(" … ")), (is_merge, REFUSED)],
 )
 def test_without_a_usable_reply_there_is_no_text(step, reply):
     result, model = written(replies=lambda p: reply if step(p) else None)
@@ -257,10 +253,7 @@ def test_without_a_usable_reply_there_is_no_text(step, reply):
 
 @for_each(
     ("task", "message"),
-    [
-        ({}, "`concepts` is missing"),
-        ({"concepts": ["snow", " "]}, "`concepts` is empty"),
-    ],
+    [({}, "`concepts` is missing"), ({"concepts": ["snow", " "]}, "`concepts` is empty")],
 )
 def test_bad_tasks_are_refused_in_a_sentence_and_without_a_call(task, message):
     model = scripted()

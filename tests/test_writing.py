@@ -10,10 +10,7 @@ from langchain_judges import create_bsm_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
-from langchain_judges.writing.evaluation import (
-    create_story_judge,
-    evaluate_writing,
-)
+from langchain_judges.writing.evaluation import create_story_judge, evaluate_writing
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 from tests.model_server import refusal

@@ -28,10 +28,7 @@ PEERS = {
         "tracing and evaluation of apps",
         "https://mlflow.org/docs/latest/genai/eval-monitor/scorers/llm-judge/workflow",
     ),
-    "openevals": (
-        "ready evaluators for LLM apps",
-        "https://github.com/langchain-ai/openevals",
-    ),
+    "openevals": ("ready evaluators for LLM apps", "https://github.com/langchain-ai/openevals"),
     "ragas": ("RAG and LLM apps", "https://docs.ragas.io"),
 }
 # The folder of its package on GitHub, at the tag that its release workflow gives a version.

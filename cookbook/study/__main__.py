@@ -16,12 +16,7 @@ from cookbook.study import allure, bsm, drpe, runner, sc2, small
 from cookbook.study.plots import draw
 from cookbook.study.runner import Bench, Replies, Table
 from langchain_judges import resolve_model
-from langchain_judges.errors import (
-    JudgeError,
-    MissingExtraError,
-    OptionError,
-    did_you_mean,
-)
+from langchain_judges.errors import JudgeError, MissingExtraError, OptionError, did_you_mean
 from langchain_judges.runs.prices import TABLE, Prices, estimate
 
 PAPERS: Mapping[str, Mapping[str, Table]] = {

@@ -32,13 +32,7 @@ from typing import Any
 
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import (
-    length_bias,
-    majority_agreement,
-    mean,
-    rate,
-    vote_agreement,
-)
+from langchain_judges.metrics import length_bias, majority_agreement, mean, rate, vote_agreement
 from langchain_judges.rows.texts import readable
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.evaluation import create_story_judge, evaluate_writing
@@ -259,10 +253,7 @@ def _pairs(title: str, categories: Sequence[str], arms: Sequence[str], **how: An
 STORIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "zero-shot": ("single_prompt", {"preset": "zero_shot", "wording": "paper"}),
     "plan & solve": ("single_prompt", {"preset": "plan_solve", "wording": "paper"}),
-    "self-consistency": (
-        "single_prompt",
-        {"preset": "self_consistency", "wording": "paper"},
-    ),
+    "self-consistency": ("single_prompt", {"preset": "self_consistency", "wording": "paper"}),
     "BSM": ("branch", {"preset": "paper"}),
 }
 
@@ -281,10 +272,7 @@ def story_figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str
         len(missing(row["concepts"], result["text"] or "")) / len(row["concepts"])
         for row, result in zip(rows, results[arm], strict=True)
     ]
-    return {
-        "AP": Cell.of(rate(share == 0 for share in shares)),
-        "MC": Cell.of(mean(shares)),
-    }
+    return {"AP": Cell.of(rate(share == 0 for share in shares)), "MC": Cell.of(mean(shares))}
 
 
 def head_to_head(

@@ -41,13 +41,7 @@ WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
 SC2_ARMS = [
     sc2.arm("step by step, one call", "cot", wording="own"),
     sc2.arm("direct, one call", "direct", wording="own"),
-    sc2.arm(
-        "SC², two tables",
-        "sc2",
-        samples=2,
-        aspect_samples=1,
-        wording="own",
-    ),
+    sc2.arm("SC², two tables", "sc2", samples=2, aspect_samples=1, wording="own"),
 ]
 
 

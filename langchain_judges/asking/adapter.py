@@ -342,11 +342,7 @@ class ModelAdapter:
         return self._places[loop]
 
     def _prepared(
-        self,
-        model: BaseChatModel,
-        shape: type[BaseModel],
-        sampling: Sampling,
-        unseeded: bool,
+        self, model: BaseChatModel, shape: type[BaseModel], sampling: Sampling, unseeded: bool
     ) -> ReplyRequest:
         """A request on the model's rung."""
         # Without a seed LangChain's cache would answer every sample with the first.

@@ -85,10 +85,7 @@ def _constant(name: str) -> object:
 
 # Reads JSON as `json` does, but no member twice and no number that it would have to change.
 _DECODER = json.JSONDecoder(
-    strict=False,
-    object_pairs_hook=_members,
-    parse_float=_json_number,
-    parse_constant=_constant,
+    strict=False, object_pairs_hook=_members, parse_float=_json_number, parse_constant=_constant
 )
 
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def show(
     name: Annotated[
-        str | None,
-        typer.Argument(help="A method or a ready rubric; without it all methods."),
+        str | None, typer.Argument(help="A method or a ready rubric; without it all methods.")
     ] = None,
     part: Annotated[
         Literal["prompts"] | None, typer.Argument(help="Print the prompts of the method.")

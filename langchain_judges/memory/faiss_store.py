@@ -198,10 +198,7 @@ class FaissStore(VectorStore):
     """
 
     def __init__(
-        self,
-        embedding: Embeddings | None = None,
-        *,
-        path: str | os.PathLike[str] | None = None,
+        self, embedding: Embeddings | None = None, *, path: str | os.PathLike[str] | None = None
     ) -> None:
         """Open the store, or create it."""
         self._file, self._index = DocumentFile(file_of(path)), _Index()

@@ -115,9 +115,7 @@ class Node(StepNode):
 
 
 def chain(
-    graph: MethodGraph,
-    begin: Callable[[Any, Account], Update],
-    phases: Sequence[Phase],
+    graph: MethodGraph, begin: Callable[[Any, Account], Update], phases: Sequence[Phase]
 ) -> MethodGraph:
     """Add the phases of a method to its graph, one after the other.
 

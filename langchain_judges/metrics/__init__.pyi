@@ -12,9 +12,7 @@ from langchain_judges.metrics.bias import length_bias as length_bias
 from langchain_judges.metrics.bias import position_bias as position_bias
 from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
 from langchain_judges.metrics.confidence import certainty as certainty
-from langchain_judges.metrics.confidence import (
-    confidence_calibration as confidence_calibration,
-)
+from langchain_judges.metrics.confidence import confidence_calibration as confidence_calibration
 from langchain_judges.metrics.contingency import cohen_kappa as cohen_kappa
 from langchain_judges.metrics.contingency import confusion as confusion
 from langchain_judges.metrics.correlation import correlate as correlate

@@ -17,11 +17,7 @@ from langchain_judges.metrics.inputs import (
     fewest,
     match,
 )
-from langchain_judges.metrics.intervals import (
-    check_shares,
-    standard_error,
-    student_quantile,
-)
+from langchain_judges.metrics.intervals import check_shares, standard_error, student_quantile
 from langchain_judges.metrics.result import Interval, Result
 
 

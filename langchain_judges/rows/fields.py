@@ -225,11 +225,7 @@ def _spoken(record: list[Message], field: Field) -> list[Message]:
 
 
 def work_in(
-    value: object,
-    source: TextSource = None,
-    field: Field = "output",
-    *,
-    task: object = None,
+    value: object, source: TextSource = None, field: Field = "output", *, task: object = None
 ) -> PlainText:
     """The `output` of a row from an application's outputs.
 

@@ -226,12 +226,7 @@ class Estimate:
 
 
 def estimate(
-    judge: object,
-    *,
-    n: int,
-    size: int,
-    prices: Prices | None = None,
-    each: CallTokens = _USUAL,
+    judge: object, *, n: int, size: int, prices: Prices | None = None, each: CallTokens = _USUAL
 ) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 

@@ -146,8 +146,7 @@ class FakeModelServer:
     """
 
     def __init__(
-        self,
-        replies: Sequence[ServerAnswer] | Callable[[ServerCall], ServerAnswer],
+        self, replies: Sequence[ServerAnswer] | Callable[[ServerCall], ServerAnswer]
     ) -> None:
         """Note the script; nothing listens before the block is entered."""
         self.replies = replies

@@ -150,9 +150,7 @@ def _check_text_row(row: Mapping[str, Any]) -> None:
 
 
 def _pairs(
-    rows: list[TextRow],
-    against: Iterable[Mapping[str, object]] | None,
-    judge: Judge | None,
+    rows: list[TextRow], against: Iterable[Mapping[str, object]] | None, judge: Judge | None
 ) -> list[Pair] | None:
     """The pairs to judge, ours as A; None if there is nothing to compare with."""
     if against is None:
@@ -180,10 +178,7 @@ def _pairs(
 
 
 def _measured(
-    rows: list[TextRow],
-    pairs: list[Pair] | None,
-    verdicts: list[Verdict],
-    counting: Counting,
+    rows: list[TextRow], pairs: list[Pair] | None, verdicts: list[Verdict], counting: Counting
 ) -> Writing:
     texts = [(row, row["text"]) for row in rows if row["text"]]
     shares: list[float] = []

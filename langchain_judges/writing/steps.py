@@ -188,10 +188,7 @@ class Writer(Generic[Own]):
         return await ask(question, material, account, unit=unit, seed=seed)
 
     def prompt_variables(
-        self,
-        about: Mapping[str, Any],
-        parts: Sequence[GivenPart] = (),
-        **more: str,
+        self, about: Mapping[str, Any], parts: Sequence[GivenPart] = (), **more: str
     ) -> dict[str, object]:
         """The variables of a prompt: the concepts, texts to work on, the caller's wishes.
 
@@ -208,10 +205,7 @@ class Writer(Generic[Own]):
         is_brief = instruction == WORDS["instruction"] and self.options.wording == "own"
         drafts = [
             (WORDS["draft"] if part["concepts"] else WORDS["attempt"]).format(
-                number=n,
-                fence=token,
-                concepts="\n".join(part["concepts"]),
-                text=part["text"],
+                number=n, fence=token, concepts="\n".join(part["concepts"]), text=part["text"]
             )
             for n, part in enumerate(parts, 1)
         ]

@@ -216,12 +216,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         return await self.written("merge", "whole", material, account)
 
     async def _repaired(
-        self,
-        state: WriteState,
-        text: str,
-        lacking: Sequence[str],
-        turn: int,
-        account: Account,
+        self, state: WriteState, text: str, lacking: Sequence[str], turn: int, account: Account
     ) -> str:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
         reply = await self.ask(

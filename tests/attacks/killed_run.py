@@ -64,10 +64,7 @@ def worker_of(subject: str, model: Any, saver: Any) -> Any:
 def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iterator[Any]:
     """Return what to iterate over: one run, or one for each shard."""
     model, saver, folder = given
-    settings: dict[str, Any] = {
-        "max_concurrency": 4,
-        "progress": False,
-    }
+    settings: dict[str, Any] = {"max_concurrency": 4, "progress": False}
     many = ajudge_many if "async" in way else judge_many
     worker, rows = worker_of(subject, model, saver), rows_of(subject)
     if "shards" in way:

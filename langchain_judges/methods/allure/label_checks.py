@@ -260,10 +260,7 @@ def pattern(expression: str | None = None) -> Check:
 
 
 def annotated(
-    field: str = "label",
-    *,
-    min_deviation: float = 1.0,
-    threshold: float | None = None,
+    field: str = "label", *, min_deviation: float = 1.0, threshold: float | None = None
 ) -> Check:
     """The check that compares the judge's label with a person's.
 

@@ -47,10 +47,7 @@ def scores_shown(
 
 
 def decide(
-    options: BSM,
-    cells: ScoreCells,
-    by_order: Mapping[Order, OrderResult],
-    account: Account,
+    options: BSM, cells: ScoreCells, by_order: Mapping[Order, OrderResult], account: Account
 ) -> Verdict:
     """Combine the orders into the verdict."""
     summed = options.merge == "sum"

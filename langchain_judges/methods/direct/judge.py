@@ -116,11 +116,7 @@ class BaselineSteps(PairSteps):
         return ballot
 
     async def _lines(
-        self,
-        pair: ShownPair,
-        plan: Sequence[shared.PlanLine],
-        order: Order,
-        account: Account,
+        self, pair: ShownPair, plan: Sequence[shared.PlanLine], order: Order, account: Account
     ) -> list[shared.PlanScore]:
         """The scores on every criterion of a plan, by identity of the texts."""
         names = ("explanation", *map(replies.line_name, range(len(plan))))

@@ -43,10 +43,7 @@ def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> Dire
 
 
 def decide(
-    options: Baseline,
-    pair: Pair,
-    ballots: Sequence[DirectBallot],
-    account: Account,
+    options: Baseline, pair: Pair, ballots: Sequence[DirectBallot], account: Account
 ) -> Verdict:
     """Combine the ballots of every order into the verdict.
 

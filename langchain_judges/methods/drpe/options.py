@@ -189,11 +189,7 @@ class DRPE(declaration.JudgeOptions):
     presets = {
         "drpe": {"voting": _OWN_VIEWS},
         "drpe_v1": {
-            "panel": {
-                "dynamic": 5,
-                "clustering": "dbscan",
-                "merged_prompt": True,
-            },
+            "panel": {"dynamic": 5, "clustering": "dbscan", "merged_prompt": True},
             "voting": {**_OWN_VIEWS, "first": "random"},
         },
         "manual": {"panel": {"static": "manual", "dynamic": 0}, "voting": _OWN_VIEWS},

@@ -94,11 +94,7 @@ class RoleSteps(PairSteps):
         """Check the pair, and say what it is about and whose roles it may share."""
         update = super().begin(state, account)
         name, task = self.task(pair_of(state))
-        return {
-            **update,
-            "task": name,
-            "roles_key": self.key(self._context(state), task),
-        }
+        return {**update, "task": name, "roles_key": self.key(self._context(state), task)}
 
     async def roles(self, state: DRPEState, account: Account) -> Update:
         """Seat the panel: the static judges, and diverse readers of the text."""

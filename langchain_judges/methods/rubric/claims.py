@@ -238,9 +238,7 @@ def _names(claims: Sequence[Claim]) -> list[str]:
 
 
 def claims_verdict(
-    claims: Sequence[Claim],
-    sides: Sequence[ClaimSide],
-    account: Account,
+    claims: Sequence[Claim], sides: Sequence[ClaimSide], account: Account
 ) -> tuple[LabelVerdict, list[replies.CriterionScore]]:
     """The verdict on the claims of a text, and its precision and recall.
 

@@ -20,11 +20,7 @@ from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 
 # What texts are compared in; a file of learned aspects is the owner's to set.
-AspectsOption = Annotated[
-    AspectsLike | None,
-    PlainValidator(read_aspects),
-    Owner(but=list),
-]
+AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), Owner(but=list)]
 
 
 class SC2(FewShot, Worded):

@@ -63,10 +63,7 @@ def seeded(*parts: object) -> random.Random:
 
 
 def decide(
-    options: SC2,
-    choices: Sequence[PreferenceReply],
-    account: Account,
-    how: str,
+    options: SC2, choices: Sequence[PreferenceReply], account: Account, how: str
 ) -> Verdict:
     """Combine the preferences of all orders into the verdict.
 
