@@ -280,7 +280,7 @@ def test_a_row_labelled_again_counts_once(tmp_path, monkeypatch, names, people, 
     Path("labels.jsonl").unlink(missing_ok=True)
     labels = LabelFile(Path("labels.jsonl"))
     for row in list(known_rows(Path("rows.csv"), check_known_of, RowFlags()))[52:54]:
-        labels.say(row, "dee", WHOLE_ROW, 1 - int(row["gpt"]))
+        labels.say(row, "dee", WHOLE_ROW, 1 - int(str(row["gpt"])))
     labels.close()
     columns = [word for name in people for word in ("--column", f"label={name}")]
     command = ("trust", "rows.csv", "labels.jsonl", "--judge", "gpt", *columns, "-o", "r.json")

@@ -587,8 +587,8 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
         done = client.evaluate(
             lambda inputs: {"answer": "y"}, data="support", max_concurrency=0
         )
-        times = dict.fromkeys(("start_time", "end_time"), datetime.now(UTC))
-        own = {"inputs": {"asked": "c"}, "outputs": {"answer": "z"}, "project_name": "p"}
+        times: Any = dict.fromkeys(("start_time", "end_time"), datetime.now(UTC))
+        own: Any = {"inputs": {"asked": "c"}, "outputs": {"answer": "z"}, "project_name": "p"}
         alone.create_run("f", run_type="chain", **own, **times)
         client.flush()
         langsmith.examples.popitem()
@@ -599,7 +599,7 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
             return listed(self, **which)
 
         monkeypatch.setattr(Client, "list_examples", noted)
-        rows = [experiment_rows(client, name) for name in (done.experiment_name, "p")]
+        rows: Any = [experiment_rows(client, name) for name in (done.experiment_name, "p")]
         version = client.read_project(project_name=done.experiment_name).metadata
     plain = [[row["asked"] + row["answer"] for row in each] for each in rows]
     assert (sorted(plain[0]), plain[1]) == (["ay", "by"], ["cz"])
