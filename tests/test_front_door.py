@@ -36,6 +36,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric import Criterion
+from langchain_judges.rows.fields import plain_row, work_in
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -786,6 +787,35 @@ def test_calls_beside_an_answer_are_sent_with_it_on_every_path(path, shape, tmp_
     output, texts = BESIDE[shape]
     [prompt] = map(unfenced, sent(path, {**ITEM, "output": output}, tmp_path))
     assert all(text in prompt for text in texts)
+
+
+FAILED: list[dict[str, Any]] = [
+    {"answer": None, "error": "timeout"},
+    {"output": None, "tool_calls": 3},
+    {"messages": None, "answer": None},
+    {"answer": None, "latency": 1.2, "model": "m"},
+]
+
+
+@for_each("outputs", FAILED)
+def test_an_answer_that_is_null_is_not_judged_by_what_stands_beside_it(outputs):
+    with pytest.raises(InputError, match="the usual ones of which are null"):
+        work_in(outputs)
+    assert "null" in str(work_in(outputs, lambda value: value))
+
+
+COLUMNS: list[Any] = [3, "search", ["search"], [{"cost": 1}], {"search": 2}]
+
+
+@for_each("value", COLUMNS)
+def test_a_column_of_that_name_without_calls_is_neither_work_nor_an_answer(value):
+    row = {"input": "q", "output": None, "tool_calls": value}
+    assert plain_row(row)["output"] is None
+    assert plain_row({**row, "output": "a"})["output"] == "a"
+    pair = {"input": "q", "output_a": "a", "output_b": "b"}
+    call = [{"name": "f", "args": {}}]
+    for extra in (value, call):
+        assert "output" not in plain_row({**pair, "tool_calls": extra})
 
 
 def test_calls_in_a_column_beside_an_answer_are_sent(tmp_path):

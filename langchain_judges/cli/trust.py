@@ -262,8 +262,10 @@ def _relabelled(cells: _Rows, paths: list[Path], flags: RowFlags, people: list[s
         people.append(f"label in {paths[1]}")
     relabelled = []
     for cell, row, new in zip_longest(cells, rows, _with_labels(rows, list(chain(*labels)))):
-        *_, said = new.get("answers", [new]) if several else [new]
-        changed = {} if new is row else {people[-1]: said.get("label")}
+        changed = {}
+        if new is not row:
+            *_, said = new.get("answers", [new]) if several else [new]
+            changed = {people[-1]: said.get("label")}
         relabelled.append({**(cell or new), **changed})
     return relabelled
 

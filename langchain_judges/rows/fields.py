@@ -49,8 +49,12 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
     copy = {name: opened(plain_data(value)) for name, value in row.items()}
-    if done := [name for name in ("intermediate_steps", "tool_calls") if copy.get(name)]:
-        copy["output"] = {name: copy.pop(name, None) for name in ("output", *done)}
+    done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
+    work = {"output": copy.get("output"), **done}
+    # A column of that name may hold a number of calls, or what is no call.
+    if done and "output_a" not in copy and record_in(work):
+        copy = {name: value for name, value in copy.items() if name not in done}
+        copy["output"] = work
     # The output of an example may be a pair.
     sides = [name for name in _SIDES if name in copy and not _is_pair(copy[name])]
     if "input" in copy:

@@ -270,12 +270,17 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         return follow(value, field, source)
     while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
-        if not names and (named or _is_one(value, field)) and _is_data(value, field):
+        # An answer that is null is none, whatever stands beside it, such as an error.
+        is_null = not (names or named) and field in ("input", "output")
+        is_null = is_null and any(name in value for name in USUAL[field])
+        is_whole = not is_null and (named or _is_one(value, field))
+        if not names and is_whole and _is_data(value, field):
             return value
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, USUAL[field]))
             raise InputError(
-                f"`{field}`: expected one of the keys {keys}, got {keys_in(value)}; "
+                f"`{field}`: expected one of the keys {keys}, got {keys_in(value)}"
+                f"{', the usual ones of which are null' if is_null else ''}; "
                 f"name the key with `{field}=`, or all of it with `{field}=lambda value: value`"
             )
         named = named or bool(names)
