@@ -91,7 +91,11 @@ class RunStopped(JudgeError):
 
 
 class OverBudget(RunStopped):
-    """The run's budget of calls or tokens is spent."""
+    """The run's budget of calls or tokens is spent.
+
+    What comes to one result raises it. Of several rows, evaluations or matches the one that it
+    meets is not judged, its failure is `over_budget`, and the others stand.
+    """
 
 
 def missing_extra(

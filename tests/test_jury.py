@@ -5,6 +5,7 @@ import random
 
 import pytest
 from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.retry import RunnableRetry
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, load_judge
@@ -220,10 +221,11 @@ def test_a_run_is_priced_member_by_member(tmp_path):
     [
         lambda judge: judge.with_config(budget(max_calls=1)),
         lambda judge: judge.with_retry().with_config(budget(max_calls=1)),
+        lambda judge: RunnableRetry(bound=judge.with_retry().with_config(budget(max_calls=1))),
     ],
 )
 def test_a_member_with_a_budget_of_its_own_is_refused_before_any_reply_is_paid(make, wrapped):
     judges = [create_relative_judge(FakeChatModel(), name=name) for name in "ab"]
     assert len(make(judges).members) == 2
-    with pytest.raises(OptionError, match="takes no `budget`"):
+    with pytest.raises(OptionError, match="give it to the whole judge"):
         make([judges[0], wrapped(judges[1])])

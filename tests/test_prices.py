@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langchain_core.runnables.retry import RunnableRetry
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from rich.console import Console
@@ -41,6 +42,7 @@ from langchain_judges.report.terminal import summary_table, verdict_panel
 from langchain_judges.runs import budget, calibrate_cascade, many
 from langchain_judges.runs.prices import Price, Prices, estimate
 from langchain_judges.testing import FakeChatModel, fitting_reply
+from langchain_judges.verdict import decision
 from langchain_judges.writing import create_story_judge, evaluate_writing
 from tests.cases import for_each
 from tests.judges import PAIR, answer, of_method
@@ -268,9 +270,6 @@ PAYS: dict[str, Any] = {
     "an audit": lambda model: create_allure_audit(
         model, memory_of(), auditor=lambda _: "reject"
     ).invoke({"items": planning(6)}, budget(**LIMIT)),
-    "the best of 4": lambda model: best_of(4, load_judge("relative", model)).invoke(
-        {"input": "Why?", "answers": [*"abcd"]}, budget(**LIMIT)
-    ),
     "guidelines": lambda model: draw_guidelines(model, mistakes(), DEV, config=budget(**LIMIT)),
     "a calibration": lambda model: calibrate_cascade(
         create_cascade([load_judge("direct", model)] * 2), LABELLED, progress=False, **LIMIT
@@ -284,6 +283,19 @@ def test_whatever_asks_stops_at_its_limit(what):
     with pytest.raises(OverBudget, match=r"the budget (of 2 calls )?is spent"):
         PAYS[what](model)
     assert len(model.prompts) == 2
+
+
+@for_each("judge, judged", [("relative", 1), ("rubric", 2)])
+def test_the_best_of_what_was_judged_before_a_budget_was_spent_is_returned(judge, judged):
+    model, options = FakeChatModel(replies=fitting_reply), RUBRIC if judge == "rubric" else {}
+    task = {"input": "Why?", "answers": [*"abcd"]}
+    best = best_of(4, load_judge(judge, model, **options)).invoke(task, budget(**LIMIT))
+    decided = [match for match in best["bracket"] if decision(match["verdict"]) is not None]
+    # Three matches of two calls each, or four labels of one.
+    assert (len(model.prompts), len(decided)) == (2, judged)
+    spent = [failure["reason"] for failure in best["failures"]]
+    assert spent == ["over_budget"] * (len(best["bracket"]) - judged)
+    assert best["output"] in best["answers"]
 
 
 RUBRIC: dict[str, Any] = {"rubric": "It is kind."}
@@ -330,10 +342,12 @@ def test_a_budget_that_would_not_hold_is_refused():
     free = create_rubric_judge(FakeChatModel(replies=fitting_reply), **RUBRIC)
     judge = free.with_config(budget(**LIMIT))
     row = {"input": "q", "output": "a"}
-    with pytest.raises(OptionError, match="give the limit to the run"):
-        [*judge_many(judge, [row], progress=False)]
-    with pytest.raises(OptionError, match="give it to the whole judge"):
-        create_jury([judge] * 2)
+    hidden: Any = RunnableRetry(bound=free.with_retry().with_config(budget(**LIMIT)))
+    for each in (judge, judge.with_retry(), hidden):
+        with pytest.raises(OptionError, match="give it to the run"):
+            judge_many(each, [row], progress=False)
+    with pytest.raises(OptionError, match="give it to the run"):
+        judge.invoke(row, budget(**LIMIT))
     for each in (judge, create_jury([free] * 2)):
         with pytest.raises(OptionError, match="calls of this process alone"):
             _ = each.with_config(budget(**LIMIT)).spec

@@ -16,10 +16,11 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import sample_seed
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations.eval_cases import (
     CaseVerdict,
     check_basis_of,
+    error_verdict,
     item_for,
     judge_case,
     pair_for,
@@ -79,8 +80,8 @@ def best_of(
     """Sample n answers and keep the one that wins a knockout of the judge.
 
     Answers are compared in rounds until one is left: n - 1 judgments. A tie, or a match that
-    could not be judged, goes to the answer that comes first in the draw. A judge of one text
-    needs no matches: the answer with the highest label wins.
+    could not be judged or was over a budget, goes to the answer that comes first in the draw.
+    A judge of one text needs no matches: the answer with the highest label wins.
 
     Args:
         n: How many answers.
@@ -164,7 +165,10 @@ class _Contest:
                 name = f"{place}: {name} vs answer {b + 1}"
                 best = known[0] if isinstance(known, list) else known
                 case = pair_for(task, texts[a], texts[b], reference=best, source=source)
-            verdict = (await judge_case(self.judge, case, run_name=name))["verdict"]
+            try:
+                verdict = (await judge_case(self.judge, case, run_name=name))["verdict"]
+            except OverBudget as exc:  # the answers, and what was decided, are paid for
+                verdict = error_verdict(self.judge, exc)
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
             match = AnswerMatch(round=number, a=a, b=b, winner=winner, verdict=verdict)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
+from langchain_judges.asking.account import run_of
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
@@ -20,19 +21,38 @@ if TYPE_CHECKING:
     from langchain_judges.methods.ensemble_options import Combination
 
 
+def layers_of(runnable: object) -> Iterator[Any]:
+    """Yield a runnable, then all that it wraps by `bind`, `with_config` and `with_retry`."""
+    yield runnable
+    if isinstance(runnable, RunnableBindingBase):
+        yield from layers_of(runnable.bound)
+
+
 def unwrapped(runnable: object) -> Any:
     """The runnable inside of `bind`, `with_config` and `with_retry`."""
-    while isinstance(runnable, RunnableBindingBase):
-        runnable = runnable.bound
-    return runnable
+    return [*layers_of(runnable)][-1]
 
 
 def metadata_of(runnable: object) -> dict[str, Any]:
     """The metadata of a graph, from its factory and from whatever is wrapped around it."""
-    metadata = (getattr(runnable, "config", None) or {}).get("metadata") or {}
-    if isinstance(runnable, RunnableBindingBase):
-        return {**metadata_of(runnable.bound), **metadata}
-    return dict(metadata)
+    configs = [getattr(each, "config", None) or {} for each in layers_of(runnable)]
+    return {k: v for each in configs[::-1] for k, v in (each.get("metadata") or {}).items()}
+
+
+def check_no_budget(judge: object, whole: str) -> None:
+    """Check that a judge, with all that is wrapped around it, has no limits of its own.
+
+    Args:
+        judge: The judge.
+        whole: What asks it within limits of its own.
+
+    Raises:
+        OptionError: It has.
+    """
+    if any(run_of(getattr(each, "config", None)) for each in layers_of(judge)):
+        raise OptionError(
+            f"the judge has a `budget` of its own, which cannot hold here: give it to {whole}"
+        )
 
 
 def memory_of(runnable: object) -> Memory | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
 
-from langchain_judges.asking.account import Account, Booking, run_of
+from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
@@ -75,9 +75,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
             "of a runnable of your own say what decides its verdicts: "
             '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
         )
-    layers = value, describe.unwrapped(value)
-    if any(run_of(getattr(each, "config", None)) for each in layers):
-        raise OptionError("a member takes no `budget` of its own: give it to the whole judge")
+    describe.check_no_budget(value, "the whole judge")
     return value
 
 

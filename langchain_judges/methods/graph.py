@@ -476,8 +476,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         inherited, own = run_of(config) or run_of(running_config()), run_of(self.config)
         if own and inherited not in (None, own):
             raise OptionError(
-                "the judge has a `budget` of its own, which this run would not keep to: give "
-                "the limit to the run, and not to the judge"
+                "the judge has a `budget` of its own, which cannot hold here: give it to "
+                "the run"
             )
         if most is None and (places is None or inherited or own):
             return config

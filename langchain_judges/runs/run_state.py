@@ -22,7 +22,13 @@ from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowCost
-from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
+from langchain_judges.methods.describe import (
+    check_no_budget,
+    is_local,
+    kind_of,
+    memories_of,
+    unwrapped,
+)
 from langchain_judges.methods.graph import JudgeGraph, is_unfinished
 from langchain_judges.runs import run_row
 from langchain_judges.runs.options import CallLimits, RunOptions
@@ -427,7 +433,7 @@ class RunState:
 
 
 def _check(judge: object) -> None:
-    """Reject a model in place of a judge."""
+    """Reject a model in place of a judge, and a judge with limits of its own."""
     if isinstance(model := unwrapped(judge), BaseLanguageModel):
         raise errors.OptionError(
             f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
@@ -435,3 +441,4 @@ def _check(judge: object) -> None:
         )
     if not isinstance(judge, Runnable):
         raise errors.OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+    check_no_budget(judge, "the run")
