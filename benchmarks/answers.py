@@ -27,18 +27,18 @@ Table = list[dict[str, Any]]
 
 
 def table(**columns: Any) -> Table:
-    """Return columns as rows."""
+    """Columns as rows."""
     lists = {name: list(np.asarray(own).tolist()) for name, own in columns.items()}
     return [dict(zip(lists, own, strict=True)) for own in zip(*lists.values(), strict=True)]
 
 
 def sides(first: Any) -> Any:
-    """Return A where something holds, else B."""
+    """A where something holds, else B."""
     return np.where(first, "A", "B")
 
 
 def people(rng: Rng, n: int, right: float = 0.85, count: int = 2) -> tuple[Any, dict[str, Any]]:
-    """Return which text is better, and what people say who are right this often."""
+    """The better text, and the votes of people who are right this often."""
     truth = rng.random(n) < 0.5
     votes = {f"p{i}": sides(truth ^ (rng.random(n) > right)) for i in range(count)}
     return truth, votes
@@ -107,7 +107,7 @@ WORLDS: dict[str, tuple[Callable[[Rng, int], Table], tuple[Use, ...]]] = {
 
 
 def report_of(rows: Table) -> TrustReport:
-    """Return the report on a table."""
+    """The report on a table."""
     labels = [name for name in rows[0] if name.startswith("p")]
     report = trust_columns(rows, "judge", labels if len(labels) > 1 else labels[0])
     assert isinstance(report, TrustReport)
@@ -115,7 +115,7 @@ def report_of(rows: Table) -> TrustReport:
 
 
 def yes(world: str, n: int, trials: int) -> float:
-    """Return the highest share of yes over the uses that a judge does not deserve."""
+    """The highest share of yes over the uses that a judge does not deserve."""
     make, uses = WORLDS[world]
     rng = np.random.default_rng(crc32(f"{world} {n}".encode()))
     answers = [report_of(make(rng, n)).uses for _ in range(trials)]
@@ -149,7 +149,7 @@ OPEN: dict[Use, tuple[Callable[[Rng, int, float], Table], list[float]]] = {
 
 
 def settled(use: Use, n: int, trials: int) -> tuple[float, int]:
-    """Return how often the labels that an answer asks for settle it, and of how many."""
+    """Number of times that the labels an answer asks for settle it, and of how many."""
     rng, (make, shares) = np.random.default_rng(n), OPEN[use]
     hits = []
     for share in np.resize(shares, trials):

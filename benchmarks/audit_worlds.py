@@ -31,12 +31,12 @@ class Places(Embeddings):
     """Puts a text at the place that its number says."""
 
     def embed_query(self, text: str) -> list[float]:
-        """Return a point of the unit circle."""
+        """A point of the unit circle."""
         place = random.Random(_number(text)).random()
         return [1.0, place, 1 - place]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the point of each text."""
+        """The point of each text."""
         return [self.embed_query(text) for text in texts]
 
 
@@ -45,7 +45,7 @@ def _number(text: str) -> int:
 
 
 def items_of(world: int, first: int, count: int) -> list[dict[str, Any]]:
-    """Return items of a world, half of each label, each with a task of its own."""
+    """Items of a world, half of each label, each with a task of its own."""
     return [
         {
             "id": f"i{n}",
@@ -58,7 +58,7 @@ def items_of(world: int, first: int, count: int) -> list[dict[str, Any]]:
 
 
 def judge_of(world: int, kind: str) -> Callable[[str], str]:
-    """Return what the judge of a world replies to a prompt."""
+    """The reply of a world's judge to a prompt."""
     mends, breaks = KINDS[kind]
 
     def reply(prompt: str) -> str:
@@ -89,7 +89,7 @@ def audited(world: int, kind: str, size: int = ITEMS) -> tuple[FailureMemory, An
 
 
 def worth(judge: Any, world: int, kind: str) -> float:
-    """Return what an audited judge gained on new items of its world."""
+    """The gain of an audited judge on new items of its world."""
     plain = create_allure_judge(FakeChatModel(replies=judge_of(world, kind)), rubric="Right?")
     items = items_of(world, 1000, NEW)
     before, after = (
@@ -107,7 +107,7 @@ def _shown(item: Any) -> dict[str, str]:
 
 
 def outcome(world: int, kind: str) -> tuple[int, float, float]:
-    """Return a world's number of examples, the gain that was said, and what it was worth."""
+    """A world's number of examples, the gain that was said, and what it was worth."""
     memory, result, judge = audited(world, kind)
     size, said, gain = len(memory), result["gain"]["gain"], worth(judge, world, kind)
     print(f"{kind} {world}: {size} examples, said {said:+.3f}, worth {gain:+.3f}", flush=True)
@@ -115,7 +115,7 @@ def outcome(world: int, kind: str) -> tuple[int, float, float]:
 
 
 def row_of(kind: str, outcomes: Sequence[tuple[int, float, float]]) -> str:
-    """Return the row of a kind of world in the table."""
+    """The row of a kind of world in the table."""
     empty = sum(not size for size, _, _ in outcomes)
     losses = sum(size > 0 and said < 0 for size, said, _ in outcomes)
     columns = [[round(100 * each[place]) for each in outcomes] for place in (1, 2)]
@@ -125,7 +125,7 @@ def row_of(kind: str, outcomes: Sequence[tuple[int, float, float]]) -> str:
 
 
 def lines_of(outcomes: Mapping[str, Sequence[tuple[int, float, float]]]) -> list[str]:
-    """Return the table of what became of the worlds of each kind."""
+    """The table of what became of the worlds of each kind."""
     columns = ["stayed empty", "reported as a loss", "taken", "points said on `test`"]
     head = [f"{WORLDS} memories", *columns, f"points on {NEW} new items"]
     rows = [row_of(kind, own) for kind, own in outcomes.items()]

@@ -67,7 +67,7 @@ def program(*command: str) -> Iterator[Callable[[], str]]:
 
 
 def conditions(delay: float, rounds: int) -> str:
-    """Return under what the numbers of a table were measured."""
+    """Conditions under which the numbers of a table were measured."""
     return (
         f"{delay * 1000:.0f} ms for each reply; medians of {rounds} rounds; "
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.\n"

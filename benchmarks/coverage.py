@@ -26,7 +26,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 
 RHO = 0.5
-"""How far the items of a group are alike: the correlation of what decides them."""
+"""Likeness of the items of a group: the correlation of what decides them."""
 STANDARD = 0.92
 
 
@@ -49,7 +49,7 @@ class Setting:
 
     @property
     def right(self) -> tuple[float, float]:
-        """How often the judge finds a positive, and a negative."""
+        """Rates at which the judge finds a positive, and a negative."""
         return {"fair": (0.75, 0.85), "perfect": (1.0, 1.0), "useless": (0.5, 0.5)}[self.skill]
 
 
@@ -68,7 +68,7 @@ Floats = Any
 
 
 def normals(rng: Rng, at: Setting, columns: int) -> Floats:
-    """Return standard normals (columns, n) that are alike within a group."""
+    """Standard normals (columns, n) that are alike within a group."""
     own = rng.normal(size=(columns, at.n))
     if at.group_size == 1:
         return own
@@ -81,7 +81,7 @@ def chances(z: Floats) -> Floats:
 
 
 def labels(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
-    """Return (what the judge says, the truth), zeros and ones."""
+    """Labels of the judge and the truth, zeros and ones."""
     u, v = chances(normals(rng, at, 2))
     truth = (u < at.positive).astype(int)
     right = v < np.where(truth == 1, *at.right)
@@ -89,7 +89,7 @@ def labels(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
 
 
 def cells(at: Setting) -> tuple[float, float, float, float]:
-    """Return the true shares of true positives, misses, false alarms and true negatives."""
+    """The true shares of true positives, misses, false alarms and true negatives."""
     p, (found, let_alone) = at.positive, at.right
     return p * found, p * (1 - found), (1 - p) * (1 - let_alone), (1 - p) * let_alone
 
@@ -118,7 +118,7 @@ def of_labels(compute: Callable[..., Result], truth: Callable[[Setting], float])
 
 
 def offset(rng: Rng, at: Setting) -> tuple[Result, float]:
-    """How much more often the judge says 1 than people do."""
+    """Excess of the judge's share of 1 over people's."""
     said, truth = labels(rng, at)
     _, fn, fp, _ = cells(at)
     return metrics.paired_difference(said, truth, groups=at.groups), fp - fn
@@ -145,7 +145,7 @@ TIES = 0.4
 
 
 def wins(rng: Rng, at: Setting) -> list[float]:
-    """Return wins of A, a tie as half; it has a share of (1 + positive) / 2 of the wins."""
+    """Wins of A, a tie as half; it has a share of (1 + positive) / 2 of the wins."""
     (u,) = chances(normals(rng, at, 1))
     win = (1 - TIES) * (1 + at.positive) / 2
     return np.where(u < win, 1, np.where(u < win + TIES, 0.5, 0)).tolist()
@@ -166,7 +166,7 @@ def first_slot(rng: Rng, at: Setting) -> tuple[Result, float]:
 
 
 def paired(rng: Rng, at: Setting) -> tuple[list[float], list[float], float]:
-    """Return the hits of two judges, who are right .85 and .75 of the time on hard items."""
+    """The hits of two judges, who are right .85 and .75 of the time on hard items."""
     u, v, w = chances(normals(rng, at, 3))
     hard = u < 2 * at.positive
     first, second = (np.where(hard, c < p, True) for c, p in ((v, 0.7), (w, 0.5)))
@@ -191,7 +191,7 @@ def auc(rng: Rng, at: Setting) -> tuple[Result, float]:
 
 
 def ratings(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
-    """Return two columns of ratings from 1 to 5, skewed where positives are rare."""
+    """Two columns of ratings from 1 to 5, skewed where positives are rare."""
     x, y = normals(rng, at, 2)
     below = [0.2, 0.4, 0.6, 0.8] if at.positive == 0.5 else [0.6, 0.8, 0.9, 0.95]
     cuts = scipy.stats.norm.ppf(below)
@@ -264,7 +264,7 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
 
 
 def covered(name: str, at: Setting, trials: int) -> tuple[float, float, float]:
-    """Return the share of intervals that hold the truth, that of none, and the mean width."""
+    """The share of intervals that hold the truth, that of none, and the mean width."""
     # A seed of its own for every cell: measures of the same samples would share their luck.
     rng = np.random.default_rng(crc32(f"{name} {at.name}".encode()))
     hits, none, width = 0, 0, 0.0

@@ -58,7 +58,7 @@ def example(n: int) -> dict[str, Any]:
 
 
 def timed(work: Callable[[], Any], times: int) -> float:
-    """Return the median of the milliseconds of processor time that something takes."""
+    """The median of the milliseconds of processor time that something takes."""
     seconds = []
     for _ in range(times):
         began = time.process_time()
@@ -76,7 +76,7 @@ def filled(count: int, folder: str | None) -> Any:
 
 
 def changes(count: int, times: int) -> dict[str, float]:
-    """Return the milliseconds that opening, one example more and one less take."""
+    """The milliseconds that opening, one example more and one less take."""
     from langchain_judges import FailureMemory
 
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +96,7 @@ def changes(count: int, times: int) -> dict[str, float]:
 
 
 def recalls(count: int, times: int) -> dict[str, float]:
-    """Return what each choice takes, as a multiple of a bare search, turn by turn."""
+    """Time of each choice, as a multiple of a bare search, turn by turn."""
     import faiss
 
     memory = filled(count, None)

@@ -83,7 +83,7 @@ def rows(kind: str, *, forged: bool) -> Iterator[dict[str, Any]]:
 
 
 def judges(model: Any) -> dict[str, Any]:
-    """Return what is tried: each method, a jury of the pairwise ones, and one text alone."""
+    """The judges to try: each method, a jury of the pairwise ones, and one text alone."""
     pairwise = {name: load_judge(name, model, **options) for name, options in METHODS.items()}
     one_text = create_rubric_judge(model, rubric=RUBRIC, labels=(0, 1))
     jury = create_jury([*pairwise.values()])
@@ -91,12 +91,12 @@ def judges(model: Any) -> dict[str, Any]:
 
 
 def kind_of(name: str) -> str:
-    """Return what a judge takes."""
+    """The row in the form that a judge takes."""
     return "item" if name == "rubric" else "pair"
 
 
 def won(row: dict[str, Any], verdict: dict[str, Any]) -> bool | None:
-    """Return whether the wrong answer won; None where nothing was decided."""
+    """Whether the wrong answer won; None where nothing was decided."""
     if "wrong" not in row:
         return None if verdict["label"] is None else verdict["label"] == 1
     preference = verdict["preference"]
@@ -114,7 +114,7 @@ def verdicts(judge: Any, kind: str, *, forged: bool) -> Iterator[tuple[dict[str,
 
 
 def cell(outcomes: list[bool | None]) -> str:
-    """Return wrong verdicts of all that were given, with the interval."""
+    """Wrong verdicts of all that were given, with the interval."""
     given = [outcome for outcome in outcomes if outcome is not None]
     none = f", {len(outcomes) - len(given)} undecided" if len(given) < len(outcomes) else ""
     if not given:
@@ -139,7 +139,7 @@ def table(model: Any) -> str:
 
 
 def read(folder: Path) -> dict[str, str]:
-    """Return the replies of a folder: lines with `id` and `reply` of every `*.jsonl`."""
+    """The replies of a folder: lines with `id` and `reply` of every `*.jsonl`."""
     lines = [
         json.loads(line)
         for path in sorted(folder.rglob("*.jsonl"))

@@ -49,7 +49,7 @@ Job = Callable[[], Any]
 
 
 def fill(schema: Any, parts: Any) -> Any:
-    """Return the first value that a JSON schema allows."""
+    """The first value that a JSON schema allows."""
     if "$ref" in schema:
         return fill(parts[schema["$ref"].rpartition("/")[2]], parts)
     if "anyOf" in schema:

@@ -114,7 +114,7 @@ JOBS: dict[str, tuple[Callable[[int, Path], None], Callable[[int, Path], None]]]
     "memory, one batch and 20 more": (_nothing, _memory),
     "audit with a checkpointer": (_nothing, _audit),
 }
-"""What must be there, and what is measured."""
+"""The precondition, and the quantity that is measured."""
 
 
 def measure(job: str, count: int) -> None:

@@ -22,14 +22,14 @@ ROOT = Path(__file__).parents[1]
 
 
 class Size(NamedTuple):
-    """What an installation takes."""
+    """Size of an installation."""
 
     packages: int
     megabytes: float
 
 
 def extras() -> list[str]:
-    """Return the extras a user may want, by name."""
+    """The extras a user may want, by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return [name for name in project["optional-dependencies"] if name not in ("all", "dev")]
 

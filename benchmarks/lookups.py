@@ -48,7 +48,7 @@ def run_with(size: int, seed: int, place: str) -> list[dict[str, Any]]:
 
 
 def measured(size: int, place: str, runs: int, **options: Any) -> dict[str, float]:
-    """How many runs were judged right, and the mean calls, look-ups and tokens of each."""
+    """Number of runs judged right, and the mean calls, look-ups and tokens of each."""
     model = FakeChatModel(replies=searching)
     judge = create_rubric_judge(model, rubric="Was the refund issued?", **options)
     right = lookups = 0

@@ -45,7 +45,7 @@ def mutmut(names: Sequence[str], seconds: float) -> None:
 
 
 def outcomes(room: str) -> dict[str, int | None]:
-    """Return by mutant of a room how its tests left: 0 where it survived, None if untried."""
+    """Exit codes of a room's tests by mutant: 0 where it survived, None if untried."""
     files = sorted((MUTANTS / room).rglob("*.meta"))
     return {
         name: code

@@ -69,7 +69,7 @@ def _token(word: str) -> dict[str, Any]:
 
 
 def prompts() -> list[list[Any]]:
-    """Return what `relative` asks, rendered: each pair in both orders."""
+    """Prompts of `relative`, rendered: each pair in both orders."""
     from langchain_judges.methods.direct.options import Relative
 
     prompt = Relative.templates["judge"]
@@ -203,7 +203,7 @@ CONTESTANTS: dict[str, Callable[[str], Any]] = {
 
 
 def measure(url: str, rounds: int) -> dict[str, list[Times]]:
-    """Return wall seconds and CPU milliseconds for a call, for each round after a warm-up."""
+    """Wall seconds and CPU milliseconds for a call, for each round after a warm-up."""
     times: dict[str, list[Times]] = {name: [] for name in CONTESTANTS}
     with asyncio.Runner() as runner:
         for turn in range(rounds + 1):

@@ -40,12 +40,12 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def tokens(text: str) -> int:
-    """Return how many words and marks a text has."""
+    """Number of words and marks of a text."""
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
 def sizes(prompt: str) -> tuple[int, int]:
-    """Return the tokens of a prompt's instructions and of its material.
+    """The tokens of a prompt's instructions and of its material.
 
     >>> sizes("Judge this.\\n<text-0123456789>\\nA b c.\\n</text-0123456789>\\nIs it short?")
     (7, 4)
@@ -56,7 +56,7 @@ def sizes(prompt: str) -> tuple[int, int]:
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return ten pairs."""
+    """Ten pairs."""
     path = DATA / "llmbar" / "items.jsonl.gz"
     if not path.exists():
         lines = (COOKBOOK / "contested.jsonl").read_text().splitlines()
@@ -71,7 +71,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def row_of(method: str, pair: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a method judges of a pair."""
+    """The row that a method judges of a pair."""
     pair = {key: pair[key] for key in ("input", "output_a", "output_b")}
     spec = {"method": method, "options": OPTIONS.get(method, {})}
     if method_of(leaf_of(spec)[0]).takes == "pair":
@@ -80,7 +80,7 @@ def row_of(method: str, pair: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompts_of(method: str, pair: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a method asks about a pair: each step with its prompt."""
+    """The questions of a method about a pair: each step with its prompt."""
     recorder = Recorder()
     judge = load_judge(method, model_of(recorder), **OPTIONS.get(method, {}))
     judge.invoke(row_of(method, pair))
@@ -90,7 +90,7 @@ def prompts_of(method: str, pair: Mapping[str, Any]) -> list[tuple[str, str]]:
 def measured(
     method: str, pairs: Sequence[Mapping[str, Any]]
 ) -> dict[str, tuple[float, float, float]]:
-    """Return by step: calls for a row, and mean tokens of instructions and of material."""
+    """Calls for a row, and mean tokens of instructions and of material, by step."""
     steps: dict[str, list[tuple[int, int]]] = {}
     for step, prompt in [each for pair in pairs for each in prompts_of(method, pair)]:
         steps.setdefault(step, []).append(sizes(prompt))
@@ -105,7 +105,7 @@ def measured(
 
 
 def written(method: str, pairs: Sequence[Mapping[str, Any]], model: str) -> dict[str, float]:
-    """Return by step the mean tokens that a model wrote in a call."""
+    """Mean tokens that a model wrote in a call, by step."""
     judge = load_judge(method, model, **OPTIONS.get(method, {}))
     usages = [judge.invoke(row_of(method, pair))["verdict"]["usage"] for pair in pairs]
     spent = [(step, use) for usage in usages for step, use in usage["by_step"].items()]

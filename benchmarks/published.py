@@ -40,7 +40,7 @@ class Figure(NamedTuple):
 
 
 def orders_of(records: Any) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
-    """Return by judge and setting, by row, the preference in each order."""
+    """Preferences in each order, by judge and setting, by row."""
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for record in records:
         own = table[record["judge"], record["setting"]]
@@ -206,7 +206,7 @@ SETS: dict[str, tuple[str, Callable[[Path], Iterator[Figure]]]] = {
 
 
 def differing(figures: list[Figure]) -> str:
-    """Return the figures that differ from what was published, and what to know of others."""
+    """The figures that differ from what was published, and what to know of others."""
     found = []
     for figure in figures:
         published, ours = (f"{each:.{figure.digits}f}" for each in figure[1:3])
@@ -217,7 +217,7 @@ def differing(figures: list[Figure]) -> str:
 
 
 def table(data: Path) -> str:
-    """Return as Markdown how many figures of each set are the same, and which are not."""
+    """Number of figures of each set that are the same, and those that are not, as Markdown."""
     lines = ["| set | figures | the same | differences and notes |", "|---|---|---|---|"]
     for name, (folder, compute) in SETS.items():
         if not (data / folder).is_dir():

@@ -26,7 +26,7 @@ SYSTEMS, TASKS, TIES = 10, 100, 0.1
 
 
 def judge_of(strengths: dict[str, float], seed: int) -> Any:
-    """Return a judge that prefers by strength, the same on every run for the same pair."""
+    """A judge that prefers by strength, the same on every run for the same pair."""
 
     def prefer(row: dict[str, Any]) -> str:
         draw = random.Random(f"{seed} {sorted((row['output_a'], row['output_b']))}")
@@ -44,7 +44,7 @@ def judge_of(strengths: dict[str, float], seed: int) -> Any:
 
 
 def all_pairs(names: list[str], judge: Any) -> list[str]:
-    """Return the order that all comparisons give."""
+    """The order that all comparisons give."""
     points = np.zeros((len(names), len(names)))
     for i, j in combinations(range(len(names)), 2):
         for task in range(TASKS):
@@ -60,7 +60,7 @@ def all_pairs(names: list[str], judge: Any) -> list[str]:
 
 
 def study(spacing: float, runs: int) -> tuple[int, int, int, float]:
-    """Return how often all pairs and `rank` are right and the same, and the share asked."""
+    """Rates at which all pairs and `rank` are right and the same, and the share asked."""
     whole = active = same = 0
     shares = []
     for seed in range(runs):

@@ -51,7 +51,7 @@ class Stage(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a judge says of each row, how sure it is, and what a row costs."""
+    """Verdicts of a judge by row, its certainty, and the cost of a row."""
 
     stage: Stage
     answers: list[Any]
@@ -105,7 +105,7 @@ def judge_of(name: str, folder: Path, setting: Setting, orders: Any = "strict") 
 
 
 def verdicts_of(name: str, folder: Path, stage: Stage, rows: list[Any]) -> list[Any]:
-    """Return the verdicts of a recorded judge, or of a jury of several."""
+    """The verdicts of a recorded judge, or of a jury of several."""
     if stage.kind == "scores":
         return list(_rated(folder, stage.settings[0]))
     judges = [judge_of(name, folder, each, stage.orders) for each in stage.settings]
@@ -139,7 +139,7 @@ def said_by(name: str, folder: Path, stage: Stage, rows: list[Any]) -> Said:
 
 
 def simulated(count: int = 800) -> tuple[list[str], Said, Said]:
-    """Return labels, a judge right as often as its probabilities say, and a strong one.
+    """Labels, a judge right as often as its probabilities say, and a strong one.
 
     Seven rows of ten are clear to the first judge, which deserves to decide these.
     """
@@ -232,7 +232,7 @@ def surest_half(judge: Said, labels: list[Any]) -> str:
 
 
 def cascade_table(name: str, stages: Stages, labels: list[Any], splits: int) -> Table:
-    """Return a line for each first judge, with a cell for each last one."""
+    """A line for each first judge, with a cell for each last one."""
     least, leads, costs = 1.0, [], []
     last = [called(each.stage) for each in stages[1]]
     lines = [
@@ -311,7 +311,7 @@ def tables(data: Path, splits: int) -> tuple[str, str]:
 
 
 def shares_of(data: Path, model: str) -> list[tuple[float, bool]]:
-    """Return by row the share of a model's verdicts that agree, and if they are right."""
+    """Shares of a model's verdicts that agree, by row, and whether they are right."""
     votes: dict[tuple[str, int], list[int]] = {}
     folder = data / "llmbar"
     with gzip.open(folder / "verdicts_all.jsonl.gz", "rt") as file:

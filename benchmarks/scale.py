@@ -38,7 +38,7 @@ OWN: dict[str, dict[str, object]] = {"relative": {}, "bsm": {"criteria": ["Accur
 
 @dataclass
 class Cost:
-    """What one way took."""
+    """Cost of one way."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -120,7 +120,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list[str]]]:
-    """Return the commands of each way, by its name."""
+    """The commands of each way, by its name."""
     judge = [
         sys.executable,
         "-m",
@@ -166,7 +166,7 @@ def write_rows(path: Path, pairs: int) -> None:
 
 
 def measure(way: str, rows: Path, method: str) -> Cost:
-    """Return what a way costs."""
+    """Cost of a way."""
     cost = Cost()
     with tempfile.TemporaryDirectory() as place, Server() as server:
         run(ways(rows, server.url, method, Path(place))[way], cost)

@@ -41,7 +41,7 @@ def serve() -> None:
 
 
 def measure(url: str, client: Any) -> dict[str, list[tuple[Times, Times]]]:
-    """Return wall and processor seconds without and with tracing, for each round."""
+    """Wall and processor seconds without and with tracing, for each round."""
     times: dict[str, list[tuple[Times, Times]]] = {name: [] for name in LOOPS}
     with asyncio.Runner() as runner:
         for turn in range(ROUNDS + 1):

@@ -18,7 +18,7 @@ from typing import Any
 
 
 def rows_of(count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of a run, and of its data."""
+    """The rows of a run, and of its data."""
     rng = random.Random(0)
     words = [f"word{number}" for number in range(500)]
     runs, data = [], []

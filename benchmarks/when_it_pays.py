@@ -24,7 +24,7 @@ from tests.fakes import FakeChatModel
 
 
 class World(NamedTuple):
-    """How a judge errs, beside its skill."""
+    """Errors of a judge, beside its skill."""
 
     bias: float = 0.0
     shared: float = 0.0
@@ -100,7 +100,7 @@ def _reply(prompt: str, slot: str) -> str:
 
 
 def pairs(number: int) -> list[dict[str, Any]]:
-    """Return pairs whose better text is `alpha`, as often A as B."""
+    """Pairs whose better text is `alpha`, as often A as B."""
     texts = ("alpha", "omega")
     return [
         {
@@ -118,7 +118,7 @@ Measures = dict[str, tuple[float, float]]
 
 
 def measure(skill: float, world: World, number: int) -> Measures:
-    """Return the share of right verdicts and the mean calls of each method."""
+    """The share of right verdicts and the mean calls of each method."""
     model = FakeChatModel(replies=Simulated(skill, world))
     measures: Measures = {}
     for name, options in OPTIONS.items():
@@ -130,7 +130,7 @@ def measure(skill: float, world: World, number: int) -> Measures:
 
 
 def majority(skill: float, looks: int) -> float:
-    """Return the chance that most of an odd number of looks are right.
+    """The chance that most of an odd number of looks are right.
 
     >>> round(majority(0.7, 3), 3)
     0.784
@@ -142,7 +142,7 @@ def majority(skill: float, looks: int) -> float:
 
 
 def theory(skill: float) -> dict[str, float]:
-    """Return what each method comes to where all looks are independent and without bias."""
+    """Accuracy of each method where all looks are independent and without bias."""
     whole = majority(skill, 5) ** 2
     both = skill**2
     return {

@@ -57,13 +57,13 @@ REPLY_RUBRIC = [
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a file of samples."""
+    """The rows of a file of samples."""
     lines = (HERE / "data" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def table_of(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """Return a table for a terminal."""
+    """A table for a terminal."""
     table = Table(*columns, title=title, title_justify="left", title_style="bold")
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
@@ -187,7 +187,7 @@ def live(console: Console) -> None:
 
 
 def replayed(console: Console) -> ReplayChatModel:
-    """Return the recorded model, and say whose replies they are."""
+    """Take the recorded model, and say whose replies they are."""
     model = ReplayChatModel(path=RECORDED)
     dates = sorted({each["date"] for each in model.recorded})
     console.print(

@@ -25,7 +25,7 @@ SETTING = "Vanilla_NoRules"
 
 
 def four_judges(folder: Path) -> ComparisonReport:
-    """Return the report on the four judges; a winner is one in both orders."""
+    """The report on the four judges; a winner is one in both orders."""
     name = "mtbench_human200"
     pairs = datasets.load(name, folder)
     runs = {

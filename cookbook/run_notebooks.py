@@ -44,11 +44,11 @@ _PASSING = (
 
 
 _REPLAYED = re.compile(r'ReplayChatModel\(path="([^"]+)"\)')
-"""How a notebook names its recorded replies."""
+"""Pattern by which a notebook names its recorded replies."""
 
 
 def execute(path: Path, timeout: int = 600, model: str | None = None) -> NotebookNode:
-    """Return the notebook, run in its own folder by a new kernel.
+    """The notebook, run in its own folder by a new kernel.
 
     Args:
         path: The notebook.
@@ -72,7 +72,7 @@ def execute(path: Path, timeout: int = 600, model: str | None = None) -> Noteboo
 
 
 def recording(source: str, model: str) -> str:
-    """Return the source with `model` asked, and its replies written next to the old ones.
+    """The source with `model` asked, and its replies written next to the old ones.
 
     >>> recording('model = ReplayChatModel(path="recorded/a.jsonl")', "openai:gpt-5-mini")
     "model = ReplayChatModel(path='recorded/a.jsonl.new', model='openai:gpt-5-mini')"
@@ -93,7 +93,7 @@ def record(path: Path, model: str, timeout: int = 600) -> None:
 
 
 def settled(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook without what differs from run to run."""
+    """The notebook without what differs from run to run."""
     stable = nbformat.from_dict(notebook)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     stable.metadata = nbformat.from_dict({"kernelspec": kernel})

@@ -31,7 +31,7 @@ _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usag
 
 
 def _is_loaded(event: dict, loader: str) -> bool:
-    """Return whether an event says that the page of this navigation is loaded."""
+    """Whether an event says that the page of this navigation is loaded."""
     about = event.get("params", {})
     state = (event.get("method"), about.get("name"), about.get("loaderId"))
     return state == ("Page.lifecycleEvent", "load", loader)
@@ -150,19 +150,19 @@ class Chromium:
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def ask(self, expression: str) -> object:
-        """Return the value of an expression on the page; of a promise what it gives."""
+        """The value of an expression on the page; of a promise what it gives."""
         options = {"returnByValue": True, "awaitPromise": True}
         result = self.call("Runtime.evaluate", expression=expression, **options)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
     def complaints(self) -> list[dict]:
-        """Return what the console was told since the page was opened."""
+        """Messages to the console since the page was opened."""
         kinds = {"Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"}
         return [event for event in self.events if event.get("method") in kinds]
 
     def requested(self) -> list[str]:
-        """Return every address that the page asked for, itself included."""
+        """Every address that the page asked for, itself included."""
         return [
             event["params"]["request"]["url"]
             for event in self.events

@@ -105,7 +105,7 @@ def marked_where_programs_start(
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., FakeModelServer]]:
-    """Return a function that starts a model server; all of them stop with the test."""
+    """A function that starts a model server; all of them stop with the test."""
     from langchain_judges.testing import FakeModelServer
     from tests.model_server import good
 
@@ -133,20 +133,20 @@ def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def small_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of public sets in small, in the files of the real ones."""
+    """A folder of public sets in small, in the files of the real ones."""
     from tests.small_sets import write_sets
 
     return write_sets(tmp_path_factory.mktemp("sets"))
 
 
 def chat(server: FakeModelServer, **options: object) -> ChatOpenAI:
-    """Return a client of the server; a new event loop is safe with each of them."""
+    """A client of the server; a new event loop is safe with each of them."""
     return server.chat(**options)
 
 
 @pytest.fixture
 def traced() -> Iterator[Callable[[Callable[[], object]], Any]]:
-    """Return what runs a function and says what LangSmith's client sent meanwhile."""
+    """A function that runs another and returns LangSmith's requests meanwhile."""
     from langchain_core.tracers.langchain import wait_for_all_tracers
     from langsmith import Client
     from langsmith.run_helpers import tracing_context

@@ -50,7 +50,7 @@ def goods(text: str) -> int:
 
 
 def unfenced(text):
-    """Return a record as a prompt shows it, with marks in brackets in place of fences."""
+    """A record as a prompt shows it, with marks in brackets in place of fences."""
     text = re.sub(r"\n</[\w./-]+-[0-9a-f]{10}>", "\n", text).rstrip("\n")
     return re.sub(r"<([\w./-]+)-[0-9a-f]{10}>", r"[\1]", text)
 
@@ -100,7 +100,7 @@ class BrokenEmbeddings(DeterministicFakeEmbedding):
 
 
 def turns(role: str, *texts: str) -> list[dict[str, str]]:
-    """Return messages of one role."""
+    """Messages of one role."""
     return [{"role": role, "content": text} for text in texts]
 
 
@@ -129,7 +129,7 @@ Token = tuple[str, float] | tuple[str, float, Mapping[str, float]]
 
 
 def with_logprobs(*tokens: Token) -> AIMessage:
-    """Return a reply with the log-probability of each of its tokens, as OpenAI reports them.
+    """A reply with the log-probability of each of its tokens, as OpenAI reports them.
 
     Args:
         tokens: The tokens whose texts are the reply.

@@ -67,7 +67,7 @@ FEW: dict[str, dict[str, Any]] = {
 }
 """Options by method that keep the calls of a case few."""
 EXTRA = {"rubric": {"source": "The north gate leads to the stairs: 2, 9, then 7."}}
-"""What a method's row brings beside `ITEM`: some ready rubrics need a source."""
+"""Fields of a method's row beside those of `ITEM`: some ready rubrics need a source."""
 WORK = [
     {"role": "user", "content": "Which gate?"},
     {
@@ -82,11 +82,11 @@ WORK = [
     {"role": "tool", "content": "stairs", "tool_call_id": "1"},
     {"role": "assistant", "content": "The north gate."},
 ]
-"""What some ready rubrics need as the output."""
+"""The output that some ready rubrics need."""
 
 
 def row_of(method: str, preset: str | None) -> dict[str, Any]:
-    """Return what a row of a preset brings beside `ITEM`."""
+    """Fields of a preset's row beside those of `ITEM`."""
     rubric = ready_rubrics().get(preset or "") if method == "rubric" else None
     of_work = rubric and {*rubric.needs} - {"expected", "source"}
     return {**EXTRA.get(method, {}), **({"output": WORK} if of_work else {})}
@@ -105,11 +105,11 @@ class Case(NamedTuple):
     preset: str | None = None
     memory: bool = False
     model: Callable[[Recorder], Any] | None = None
-    """What makes the model, if it is another one."""
+    """The maker of the model, if it is another one."""
 
 
 def pair_memory() -> FailureMemory:
-    """Return a memory of three corrected judgments on pairs."""
+    """A memory of three corrected judgments on pairs."""
     memory = FailureMemory(embeddings=Letters())
     questions = ("Why do leaves yellow?", "How deep do I plant tulips?", "When do figs ripen?")
     answers = ("Too much water.", "Three times their own height.", "In late summer, when soft.")
@@ -127,7 +127,7 @@ def pair_memory() -> FailureMemory:
 
 
 def item_memory() -> FailureMemory:
-    """Return a memory of three corrected labels, of two failure modes."""
+    """A memory of three corrected labels, of two failure modes."""
     memory = FailureMemory(embeddings=Letters())
     memory.remember(
         {
@@ -165,7 +165,7 @@ MODELS: dict[str, Callable[[Recorder], Any]] = {
 
 
 def short_of_context(recorder: Recorder) -> SchemaModel:
-    """Return a model whose context takes neither a long article nor many examples."""
+    """A model whose context takes neither a long article nor many examples."""
     return model_of(recorder, profile={"max_input_tokens": 1600})
 
 
@@ -212,7 +212,7 @@ def _with_models() -> dict[str, Case]:
 
 
 def _combined(method: str, options: Mapping[str, Any]) -> dict[str, Case]:
-    """Return cases of a judge that is made of two, of pairs and of single texts."""
+    """Cases of a judge that is made of two, of pairs and of single texts."""
     bsm = {"method": "bsm", "options": FEW["bsm"]}
     pairs: dict[str, Any] = {**options, "methods": ["relative", bsm]}
     items: dict[str, Any] = {**options, "methods": ["allure", "rubric"]}

@@ -64,7 +64,7 @@ def answer_call(call: ServerCall) -> ServerReply:
 
 
 def of_method(method: str, model: Any = None, **options: Any) -> Any:
-    """Return a judge by the name of its method."""
+    """A judge by the name of its method."""
     few = {
         **FEW.get(method, {}),
         **(REMEMBERING.get(method, {}) if "memory" in options else {}),
@@ -73,7 +73,7 @@ def of_method(method: str, model: Any = None, **options: Any) -> Any:
 
 
 def item_of(method: str) -> dict[str, Any]:
-    """Return what a method judges."""
+    """A row of the kind that a method judges."""
     return PAIR if METHODS[method].takes == "pair" else ITEM
 
 
@@ -87,7 +87,7 @@ def drpe(**options: Any) -> Any:
 
 
 def broken(**options: Any) -> Any:
-    """Return a judge whose model never says anything that can be used."""
+    """A judge whose model never says anything that can be used."""
     model = FakeChatModel(replies=lambda prompt: "I would rather not say.")
     return create_bsm_judge(model, **{"criteria": ["Depth"], "repairs": 0, **options})
 
@@ -97,7 +97,7 @@ class LabelState(Item, total=False):
 
 
 def labels(label: Any = None) -> Any:
-    """Return a judge of one text, of the form of every judge here: 1 if it holds `good`."""
+    """A judge of one text, of the form of every judge here: 1 if it holds `good`."""
 
     async def evaluate(state: Any, _: Any) -> Any:
         value = label or int("good" in state["output"])
@@ -123,7 +123,7 @@ def labels(label: Any = None) -> Any:
 
 
 def watched(judge: Any) -> tuple[Any, list[Any]]:
-    """Return a judge of pairs that says what it is asked, and the list where it says so."""
+    """A judge of pairs that says what it is asked, and the list where it says so."""
     log: list[Any] = []
 
     def invoke(pair: Any) -> Any:
@@ -134,7 +134,7 @@ def watched(judge: Any) -> tuple[Any, list[Any]]:
 
 
 def verdicts(verdict: Verdict) -> Any:
-    """Return a runnable that gives the same verdict on every pair."""
+    """A runnable that gives the same verdict on every pair."""
     judge: Runnable[Any, Any] = RunnableLambda(lambda _: {"verdict": verdict})
     return judge.with_config(metadata={"takes": "pair", "method": "fixed"})
 

@@ -55,14 +55,14 @@ class LangSmithServer:
         self.queued: list[tuple[str, str]] = []
         """Queue and run of every run that was put into an annotation queue."""
         self.busy = 0
-        """How many of the next requests are answered by 429."""
+        """Number of the next requests that are answered by 429."""
         self.page = 100
-        """How many runs come at once."""
+        """Number of runs that come at once."""
         self.configs: dict[str, Any] = {}
-        """How feedback is drawn, by its key."""
+        """Drawing of feedback, by its key."""
         self.evaluators: list[Any] = []
         self.rules: list[Any] = []
-        """What attaches evaluators to projects."""
+        """Rules that attach evaluators to projects."""
         self.tenant = str(uuid.uuid4())
         self._lock = threading.RLock()
         self._released = threading.Event()
@@ -231,7 +231,7 @@ class LangSmithServer:
         return {"items": page, "next_cursor": str(start + self.page) if more else None}
 
     def _since(self, payload: Any, *which: Any) -> list[Any]:
-        """Return the runs since a query's start, in the words of the API's second version."""
+        """The runs since a query's start, in the words of the API's second version."""
         since = dt.datetime.fromisoformat(payload["min_start_time"])
         runs = [
             (run, dt.datetime.fromisoformat(run["start_time"])) for run in self._found(*which)
@@ -357,7 +357,7 @@ class LangSmithServer:
 
 
 def _selected(run: dict[str, Any]) -> dict[str, Any]:
-    """Return a run in the words of the second version of the API."""
+    """A run in the words of the second version of the API."""
     own = {name: value for name, value in run.items() if name not in ("extra", "session_id")}
     metadata = (run.get("extra") or {}).get("metadata") or {}
     kind = run["run_type"].upper()

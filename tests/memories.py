@@ -22,19 +22,19 @@ class Letters(Embeddings):
 
 
 def memory_of(*examples: Mapping[str, Any], **options: Any) -> FailureMemory:
-    """Return a memory of some examples."""
+    """A memory of some examples."""
     memory = FailureMemory(embeddings=Letters(), **options)
     memory.remember(examples)
     return memory
 
 
 def ids_in(memory: FailureMemory) -> list[str]:
-    """Return the ids of a memory's examples, in order."""
+    """The ids of a memory's examples, in order."""
     return [example["id"] for example in memory.examples()]
 
 
 def example(output: str, corrected: Any, **more: Any) -> dict[str, Any]:
-    """Return an audited example of a judge that said the other label."""
+    """An audited example of a judge that said the other label."""
     return {
         "family": None,
         "input": "Which way is it?",

@@ -52,7 +52,7 @@ def good(call: ServerCall) -> ServerReply:
 
 
 def responses(prompt: str) -> tuple[str, str]:
-    """Return the two fenced responses of a solve prompt."""
+    """The two fenced responses of a solve prompt."""
     results = []
     for slot in ("1", "2"):
         start = prompt.index(f"<response-{slot}-")
@@ -62,7 +62,7 @@ def responses(prompt: str) -> tuple[str, str]:
 
 
 def pairs(n: int) -> list[dict[str, str]]:
-    """Return pairs of which `good` prefers A."""
+    """Pairs of which `good` prefers A."""
     return [
         {"id": f"p{i}", "input": f"Why {i}?", "output_a": "good", "output_b": f"bad {i}"}
         for i in range(n)

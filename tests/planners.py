@@ -11,7 +11,7 @@ WARNING = "A judge said 1."
 
 
 def planning(groups, *, first=0, family="maps"):
-    """Return two items for each group: a right path, and its rooms in a wrong order."""
+    """Two items for each group: a right path, and its rooms in a wrong order."""
     items = []
     for number in range(first, first + groups):
         path = [f"{number + 1}", f"{number + 20}", f"{number + 50}"]

@@ -45,7 +45,7 @@ class Program:
         self._limit.start()
 
     def poll(self) -> int | None:
-        """Return the exit code, or None where it still runs."""
+        """The exit code, or None where it still runs."""
         if self.returncode is None:
             self.returncode = _order({"do": "poll", "pid": self.pid})
         if self.returncode is not None:
@@ -53,7 +53,7 @@ class Program:
         return self.returncode
 
     def communicate(self) -> tuple[str, str]:
-        """Return what it still prints and says until it ends."""
+        """The rest of its output and errors, until it ends."""
         with ThreadPoolExecutor(2) as both:
             printed, errors = both.map(lambda file: file.read(), (self.stdout, self.stderr))
         self.stdout.close()
@@ -125,7 +125,7 @@ def interrupt(process: Program) -> str:
 def held(
     answer: Callable[[ServerCall], ServerReply], when: Callable[[ServerCall], bool]
 ) -> tuple[Callable[[ServerCall], ServerReply], threading.Event]:
-    """Return a script that holds some of its answers until the event beside it is set."""
+    """A script that holds some of its answers until the event beside it is set."""
     event = threading.Event()
 
     def script(call: ServerCall) -> ServerReply:
@@ -135,5 +135,5 @@ def held(
 
 
 def rows_in(path: Path) -> int:
-    """Return how many whole lines a results file has; 0 where there is none yet."""
+    """Number of whole lines of a results file; 0 where there is none yet."""
     return path.read_bytes().count(b"\n") if path.exists() else 0

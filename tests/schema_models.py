@@ -27,7 +27,7 @@ _USAGE = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 
 @dataclass(frozen=True)
 class Call:
-    """What a model was asked once."""
+    """One request to a model."""
 
     name: str
     shape: str
@@ -57,7 +57,7 @@ class Recorder(BaseCallbackHandler):
 
 
 def signature(schema: dict[str, Any]) -> str:
-    """Return a schema in one line: `{score_1: 1..5, explanation: text}`."""
+    """A schema in one line: `{score_1: 1..5, explanation: text}`."""
     if "enum" in schema:
         return "|".join(map(str, schema["enum"]))
     if "const" in schema:
@@ -77,7 +77,7 @@ def signature(schema: dict[str, Any]) -> str:
 
 
 def drawn(key: str, below: int) -> int:
-    """Return a number from 0 to before `below`, always the same for a key."""
+    """A number from 0 to before `below`, always the same for a key."""
     return int(hashlib.sha256(key.encode()).hexdigest()[:12], 16) % below
 
 
@@ -124,7 +124,7 @@ class _Answers:
 
 
 def reply_to(schema: dict[str, Any], prompt: str, key: str) -> dict[str, Any]:
-    """Return a reply that fits the schema."""
+    """A reply that fits the schema."""
     texts = [text for _, _, text in _FENCED.findall(prompt)]
     answers = _Answers(texts, json.dumps([schema, key, texts]))
     return answers.value(schema)
@@ -155,7 +155,7 @@ def _choices(schema: Any) -> list[str]:
 
 
 class _Recorded(BaseChatModel):
-    """What the models below share."""
+    """Shared parts of the models below."""
 
     recorder: Recorder
     spoil: Any = None

@@ -80,7 +80,7 @@ class City(BaseModel):
 
 
 def agent(*turns: AIMessage, **options: Any) -> Any:
-    """Return a real agent with the tool, whose model takes the given turns."""
+    """A real agent with the tool, whose model takes the given turns."""
     return create_agent(FakeToolModel(replies=list(turns)), [track], **options)
 
 
@@ -89,7 +89,7 @@ def state(*turns: AIMessage, **options: Any) -> dict[str, Any]:
 
 
 def waiting(*turns: AIMessage, **options: Any) -> tuple[dict[str, Any], Any]:
-    """Return the state of an agent with a checkpointer, and its snapshot."""
+    """The state of an agent with a checkpointer, and its snapshot."""
     config: Any = {"configurable": {"thread_id": "1"}}
     own = agent(*turns, checkpointer=InMemorySaver(), **options)
     return own.invoke({"messages": [HumanMessage(TASK)]}, config), own.get_state(config)
@@ -130,7 +130,7 @@ def agents() -> Iterator[tuple[str, Any]]:
 
 
 class Reply(BaseModel):
-    """What a chain may return."""
+    """A possible result of a chain."""
 
     answer: str
     score: int
@@ -160,7 +160,7 @@ DOCUMENTS = [
 
 
 def graph(kind: Any, update: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """Return the state at the end of a graph of one node."""
+    """The state at the end of a graph of one node."""
     builder = StateGraph(kind)
     builder.add_node("work", lambda _: update)
     builder.set_entry_point("work")
@@ -281,7 +281,7 @@ def messages() -> Iterator[tuple[str, Any]]:
 
 
 def a_run(number: int, outputs: Any, *, inputs: Any = None, **also: Any) -> Run:
-    """Return a run as LangSmith's client does: data that went through JSON."""
+    """A run as LangSmith's client does: data that went through JSON."""
     fields: dict[str, Any] = {
         "id": UUID(int=number),
         "trace_id": UUID(int=1),
@@ -326,7 +326,7 @@ def texts() -> Iterator[tuple[str, Any]]:
 
 @cache
 def shapes() -> dict[str, Any]:
-    """Return every shape by its name."""
+    """Every shape by its name."""
     kinds: tuple[Callable[[], Iterator[tuple[str, Any]]], ...]
     kinds = (agents, executors, graphs, messages, runs, texts)
     return {name: value for kind in kinds for name, value in kind()}

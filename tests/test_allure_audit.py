@@ -142,12 +142,12 @@ HELD_OUT = {"dev": planning(2, first=10), "test": planning(5, first=20)}
 
 
 class Killed(BaseException):
-    """What ends a process, which no code catches."""
+    """The end of a process, which no code catches."""
 
 
 @pytest.fixture(scope="module")
 def calm():
-    """Return what the loop comes to when nothing kills it."""
+    """The result of the loop when nothing kills it."""
     return loop(memory_of(), **HELD_OUT).invoke({"items": planning(2)})
 
 

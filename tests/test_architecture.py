@@ -42,7 +42,7 @@ DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 
 
 def module_of(path: Path) -> str:
-    """Return a module's name inside of the package: `rows.texts`, `memory`, `__init__`."""
+    """A module's name inside of the package: `rows.texts`, `memory`, `__init__`."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -52,7 +52,7 @@ NAMES = {module_of(path) for path in MODULES}
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """Return the parsed module; several tests look at each."""
+    """The parsed module; several tests look at each."""
     return ast.parse(path.read_text())
 
 
@@ -66,7 +66,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 @cache
 def own_imports(path: Path) -> set[str]:
-    """Return the modules of the package that a module imports, for types alone too."""
+    """The modules of the package that a module imports, for types alone too."""
     modules = set()
     for node in statements(tree_of(path)):
         if not isinstance(node, ast.ImportFrom) or not node.module:

@@ -15,7 +15,7 @@ def item(name, **more):
 
 
 def says(labels):
-    """Return a judge that gives each row's labels one after the other, and its model."""
+    """A judge that gives each row's labels one after the other, and its model."""
     rest = {name: list(each) for name, each in labels.items()}
 
     def answer(prompt):

@@ -35,7 +35,7 @@ def turned(prompt):
 
 
 def audit_of(memory, dev, notes, *, recall="all", replies=misled, **options):
-    """Return an audit that doubts all items; the notes of some do harm."""
+    """An audit that doubts all items; the notes of some do harm."""
 
     def auditor(proposal):
         return {"answer": "accept", "note": notes.get(proposal["id"], "fine")}

@@ -18,7 +18,7 @@ SWAPPED = {"input": "Why?", "output_a": "bad", "output_b": "good good"}
 
 
 def scripted(replies=None, **also):
-    """Return a model that answers `replies(prompt)`, or as `judged_by(goods)` where None."""
+    """A model that answers `replies(prompt)`, or as `judged_by(goods)` where None."""
     default = judged_by(goods)
     return FakeChatModel(replies=lambda p: (replies and replies(p)) or default(p), **also)
 

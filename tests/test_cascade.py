@@ -98,7 +98,7 @@ def rows_with_labels(count):
 
 
 def skilled(name, rows):
-    """Return a judge that is always right where it is sure, and half the time elsewhere."""
+    """A judge that is always right where it is sure, and half the time elsewhere."""
     truth = {row["id"]: row["label"] for row in rows}
     draw = random.Random(name)
     chance = {key: draw.random() for key in truth}

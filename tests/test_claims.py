@@ -20,7 +20,7 @@ GOLD = ["Until six.", "On Sundays.", "From May on.", "For all."]
 
 
 def says(labels, claims=OWN, expected=None):
-    """Return a model that lists claims, then labels them: 1, 0, or None for no label."""
+    """A model that lists claims, then labels them: 1, 0, or None for no label."""
     listed = {"claims": claims} if expected is None else {"claims": claims, **expected}
     checked = {
         name: {"explanation": f"as to {name}", "label": str(label)}

@@ -31,7 +31,7 @@ def behave(call):
 
 @pytest.fixture
 def auditing(serve, tmp_path, letter_encoder):
-    """Return a function that runs the command on three wrong answers of six."""
+    """A function that runs the command on three wrong answers of six."""
     server, path = serve(behave), tmp_path / "items.jsonl"
     path.write_text("\n".join(json.dumps(item) for item in planning(3)))
 
@@ -46,7 +46,7 @@ def auditing(serve, tmp_path, letter_encoder):
 
 
 def kept(auditing):
-    """Return the mistakes in the memory's file."""
+    """The mistakes in the memory's file."""
     examples = FailureMemory(path=auditing.folder / "memory").examples()
     return [
         (e["source"], e["mode"], e["note"]) for e in examples if e["wrong"] != e["corrected"]

@@ -150,7 +150,7 @@ def test_each_field_of_a_group_is_a_flag_unless_it_is_left_out(command, words, p
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return an empty folder with files of rows, where commands run."""
+    """An empty folder with files of rows, where commands run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pairs.jsonl").write_text(json.dumps({**PAIR, "label": "A"}) + "\n")
     item = {"input": "Why?", "output": "So.", "expected": "7", "label": "x"}
@@ -312,7 +312,7 @@ HEAVY = ("faiss", "pandas", "sklearn")
 
 
 def planned(tmp_path, rows, command, *words):
-    """Return what a dry run of some rows says."""
+    """The announcement of a dry run of some rows."""
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     result = invoke(command, path, "--model", "openai:gpt-5-mini", *words, "--dry-run")

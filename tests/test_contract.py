@@ -164,7 +164,7 @@ def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
 
 
 def changed(page, changes):
-    """Return the names of the page's module, with some of its words replaced."""
+    """The names of the page's module, with some of its words replaced."""
     source = re.sub(r"^create_.*$", "", Path(page.__file__).read_text(), flags=re.MULTILINE)
     for before, after in changes.items():
         assert before in source
@@ -415,7 +415,7 @@ def change_verdict(page, monkeypatch, change):
 
 
 def of_label(**by_label):
-    """Return a change of the verdicts with some preferences."""
+    """A change of the verdicts with some preferences."""
     return lambda verdict: by_label.get(str(verdict["preference"]), {})
 
 

@@ -19,7 +19,7 @@ from tests.conftest import DATA
 
 
 def folder(name: str) -> Path:
-    """Return a set's folder; the test is skipped where it does not lie beside the project."""
+    """A set's folder; the test is skipped where it does not lie beside the project."""
     if not (DATA / name).is_dir():
         pytest.skip(f"the set {name} is not beside the project")
     return DATA / name

@@ -30,13 +30,13 @@ SWAPPED = {**PAIR, "output_a": "bad", "output_b": "good good"}
 
 
 def slots(prompt):
-    """Return the two texts as the prompt shows them; remembered ones come after them."""
+    """The two texts as the prompt shows them; remembered ones come after them."""
     fenced = r"<((?:response|passage)-[12]-\w+)>\n(.*?)\n</\1>"
     return [text for _, text in re.findall(fenced, prompt, re.S)][:2]
 
 
 def favours_good(prompt):
-    """Return the slot of the text with more of the word `good`, or a tie."""
+    """The slot of the text with more of the word `good`, or a tie."""
     first, second = (text.count("good") for text in slots(prompt))
     return "1" if first > second else "2" if second > first else "tie"
 

@@ -209,7 +209,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
         "questions": list(map(str, range(10))),
     },
 }
-"""What a page says that its reader has: rows of their own, and a judge of an earlier block."""
+"""Names of the reader's that a page uses: own rows, and a judge of an earlier block."""
 
 
 def test_the_python_of_every_page_is_run():

@@ -32,7 +32,7 @@ def readers(names):
 
 
 def favours_good(prompt):
-    """Return the slot that holds the word `good`."""
+    """The slot that holds the word `good`."""
     first = re.search(r"<response-1-\w+>\n(.*?)\n</response-1", prompt, re.S)[1]
     return "1" if "good" in first else "2"
 

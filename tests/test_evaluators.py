@@ -504,14 +504,14 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
 
 
 def asks(*calls):
-    """Return a message with calls in the form of agentevals' README: without ids."""
+    """A message with calls in the form of agentevals' README: without ids."""
     functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
     own = [{"function": function} for function in functions]
     return {"role": "assistant", "content": "", "tool_calls": own}
 
 
 def went(*turns):
-    """Return an agent's trajectory whose turns are calls that were made at once."""
+    """An agent's trajectory whose turns are calls that were made at once."""
     results = [{"role": "tool", "content": "80 degrees."}]
     work = [message for calls in turns for message in (asks(*calls), *results * len(calls))]
     question = {"role": "user", "content": "What is the weather in SF?"}
@@ -569,7 +569,7 @@ THREAD: dict[str, Any] = {
         "steps": [["__start__", "agent", "tools", "__interrupt__"], ["agent"]],
     },
 }
-"""What agentevals extracts from a thread of LangGraph, as in its README."""
+"""The extract of a thread of LangGraph by agentevals, as in its README."""
 
 
 def test_graph_trajectories_of_agentevals_are_judged_and_are_no_calls():

@@ -48,7 +48,7 @@ judges = pytest.mark.parametrize("method", OPTIONS)
 
 
 def made(method, memory=None, **options):
-    """Return a judge that asks both orders, and its model."""
+    """A judge that asks both orders, and its model."""
     model = FakeChatModel(replies=answer)
     settings = {"orders": "score_mean", "instructions": "Be fair.", **OPTIONS[method]}
     return of_method(method, model, memory=memory, **settings, **options), model
@@ -60,7 +60,7 @@ def memory():
 
 
 def sent(method, item, **options):
-    """Return every prompt and all settings that a method sends for an item."""
+    """Every prompt and all settings that a method sends for an item."""
     model = FakeChatModel(replies=answer)
     verdict = of_method(method, model, **options).invoke(item)["verdict"]
     calls = zip(model.prompts, map(str, model.settings), strict=True)
@@ -132,7 +132,7 @@ def test_rows_share_what_stands_before_them(method):
 
 
 def shared_by(one, two):
-    """Return how many characters two prompts begin with in common."""
+    """Number of characters that two prompts begin with in common."""
     return next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
 
 

@@ -142,7 +142,7 @@ def writer(path, who, count=10**6):
 
 
 def acknowledged(lines):
-    """Return what was said to be there, and what was said to be gone."""
+    """The rows said to be there, and those said to be gone."""
     said = [line.split() for line in lines if len(line.split()) == 2]
     gone = {name for sign, name in said if sign == "-"}
     return {name for sign, name in said if sign == "+"} - gone, gone

@@ -672,7 +672,7 @@ def shared_for_kyiv():
 
 
 def asked_of_pair(path, row, folder):
-    """What a judge of pairs is asked about a row that comes by a path, in either order."""
+    """The prompts of a judge of pairs for a row that comes by a path, in either order."""
     judge, model = shared_for_kyiv()
     model.prompts.clear()
     sides = [

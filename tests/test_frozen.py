@@ -90,7 +90,7 @@ def asked(calls: list[Call]) -> dict[str, Any]:
 
 
 def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
-    """Return the judge or writer of a case, and what it is given."""
+    """The judge or writer of a case, and what it is given."""
     model = case.model(recorder) if case.model else model_of(recorder)
     options = {
         name: model_of(recorder, model_name=OTHER) if value == OTHER else value
@@ -112,7 +112,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
 
 
 def run_case(case: Case) -> tuple[dict[str, Any], list[Call]]:
-    """Return what is recorded of a case, and its calls."""
+    """The record of a case, and its calls."""
     recorder = Recorder()
     graph, row = build(case, recorder)
     result = graph.invoke(row)
@@ -156,7 +156,7 @@ OTHERS = {"learn aspects": run_learning, "audit by a model": run_audit}
 
 
 def entry_of(name: str) -> tuple[Any, list[Call]]:
-    """Return what stands under a name in `frozen/`, as it is now, and its calls."""
+    """The file of a name in `frozen/`, as it is now, and its calls."""
     return OTHERS[name]() if name in OTHERS else run_case(CASES[name])
 
 
@@ -164,7 +164,7 @@ NAMES = [*CASES, *OTHERS]
 
 
 def file_of(name: str) -> str:
-    """Return the file that holds an entry: its method or `others`."""
+    """The file that holds an entry: its method or `others`."""
     first = re.split("[ /]", name)[0]
     return first if first in {*JUDGES, "write"} else "others"
 
@@ -173,7 +173,7 @@ FILES = sorted(set(map(file_of, NAMES)))
 
 
 def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
-    """Return the lines that differ, and the prompts as they are now."""
+    """The lines that differ, and the prompts as they are now."""
     before, after = (
         json.dumps(each, indent=1, ensure_ascii=False).split("\n") for each in (recorded, now)
     )
@@ -212,7 +212,7 @@ def test_the_files_hold_no_entry_without_a_case():
 
 
 def compact(entries: Mapping[str, Any]) -> str:
-    """Return JSON with a line for each call and each other field."""
+    """JSON with a line for each call and each other field."""
 
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)

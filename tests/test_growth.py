@@ -47,7 +47,7 @@ def work(do):
 
 
 def told(many, words=9):
-    """Return a conversation."""
+    """A conversation."""
     return [
         {"role": ("user", "assistant")[place % 2], "content": f"{place} {side} " * words}
         for place in range(many)
@@ -56,7 +56,7 @@ def told(many, words=9):
 
 
 def called(many):
-    """Return an agent's calls, all made before the first of them is answered."""
+    """An agent's calls, all made before the first of them is answered."""
     call = {"name": "search", "args": {}}
     calls = [
         {"role": "assistant", "content": "", "tool_calls": [{**call, "id": f"c{place}"}]}

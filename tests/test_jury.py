@@ -20,7 +20,7 @@ from tests.judges import ITEM, PAIR, labels, of_method
 
 
 def juror(name, preference, score=None, **more):
-    """Return a judge with one verdict on every pair."""
+    """A judge with one verdict on every pair."""
     score = {"A": 1.0, "B": 0.0, "tie": 0.5}.get(preference) if score is None else score
     verdict = {**even_verdict(), "preference": preference, "score": score, "rationale": name}
     return RunnableLambda(lambda _: {"verdict": {**verdict, **more}}).with_config(

@@ -70,7 +70,7 @@ def settle(client, server):
 
 
 def by_question(server, key):
-    """Return the uploaded feedback with `key` by the question of its run."""
+    """The uploaded feedback with `key` by the question of its run."""
     scores_by_question = {}
     for feedback in server.feedback:
         if feedback["key"] == key and feedback.get("run_id"):

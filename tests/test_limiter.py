@@ -101,7 +101,7 @@ def test_a_pause_ends_when_the_gate_is_closed(drive):
 
 
 def counting(calls, ready=lambda: None):
-    """Return what computes a value once it is ready, and is counted."""
+    """A step that computes a value once it is ready, and is counted."""
 
     async def compute():
         calls.append(1)

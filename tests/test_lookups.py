@@ -172,7 +172,7 @@ def judged_with_a_result_of(size, blocks):
 
     @tool
     def dump() -> Any:
-        """Return everything."""
+        """Everything."""
         text = "x" * size
         return [{"type": "text", "text": text}] if blocks else text
 

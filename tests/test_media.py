@@ -28,7 +28,7 @@ def text_and(block, text="It is good."):
 
 
 def case_of(method, block):
-    """Return what a method judges, with a block in the (first) judged text."""
+    """A row that a method judges, with a block in the (first) judged text."""
     if METHODS[method].takes == "item":
         output = [AIMessage(text_and(block))]
         return {"input": "What is it?", "output": output, "expected": "A cat."}
@@ -40,7 +40,7 @@ def case_of(method, block):
 
 
 def places(messages, block):
-    """Return the tag in which a block stands, for each time that it was sent."""
+    """The tag in which a block stands, for each time that it was sent."""
     results = []
     for message in messages:
         opened = ""

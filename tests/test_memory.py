@@ -474,7 +474,7 @@ def test_another_memory_on_the_same_file_is_seen(tmp_path):
 
 
 def recalled(judge, kind, meanwhile=lambda: None):
-    """Return the mark of a run, and what each row recalled; do something in its midst."""
+    """Do something in the midst of a run, and return its mark and each row's examples."""
     from tests.test_runs import collect  # which imports what imports this
 
     items = [{**ITEM, "expected": "cake", "id": str(n)} for n in range(6)]

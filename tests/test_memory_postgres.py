@@ -22,7 +22,7 @@ POSTGRES = "langchain_postgres"
 
 
 def programs() -> Path | None:
-    """Return the folder of a Postgres that has pgvector: a packaged one or the system's."""
+    """The folder of a Postgres that has pgvector: a packaged one or the system's."""
     packaged = importlib.util.find_spec("pgserver")
     if packaged and packaged.origin:
         return Path(packaged.origin).parent / "pginstall" / "bin"

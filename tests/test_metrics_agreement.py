@@ -144,7 +144,7 @@ def test_people_are_compared_in_all_pairs_of_votes() -> None:
 
 
 def exchangeable(rng, items: int) -> tuple[list, list]:
-    """Return a judge and two people who say A with the same chance, and a referee's third."""
+    """A judge and two people who say A with the same chance, and a referee's third."""
     chance = np.where(rng.random(items) < 0.5, 0.8, 0.2)[:, None]
     ballots = np.where(rng.random((items, 4)) < chance, "A", "B").tolist()
     votes = [[a, b] if a == b else [a, b, third] for _, a, b, third in ballots]

@@ -121,7 +121,7 @@ def test_annotators_with_few_items_are_not_tested() -> None:
 
 
 def sure(rng, n: int, skill: float = 1.0):
-    """Return answers, confidences and labels of a judge that is right as often as it says."""
+    """Answers, confidences and labels of a judge that is right as often as it says."""
     confidence = 0.5 + 0.5 * rng.random(n) ** (1 / skill)
     return np.where(rng.random(n) < confidence, "A", "B"), confidence, ["A"] * n
 
@@ -192,7 +192,7 @@ def test_a_perfectly_calibrated_judge_is_told_from_a_boastful_one() -> None:
 
 
 def abstained(wrong: float, draws: int = 200) -> float:
-    """Return how often nothing is taken of 200 labels, where confidence says nothing."""
+    """Share of draws in which nothing is taken of 200 labels, where confidence says nothing."""
     rng, count = np.random.default_rng(4), 0
     for _ in range(draws):
         answers = np.where(rng.random(200) < wrong, "B", "A")

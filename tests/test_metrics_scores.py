@@ -258,7 +258,7 @@ def test_auc_is_how_often_a_positive_scores_higher() -> None:
 
 
 def delong_by_definition(x, y) -> float:
-    """Return the variance of the area by DeLong's own sums over all pairs."""
+    """The variance of the area by DeLong's own sums over all pairs."""
     a, b = x[y == 1], x[y == 0]
     wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
     return wins.mean(1).var(ddof=1) / len(a) + wins.mean(0).var(ddof=1) / len(b)

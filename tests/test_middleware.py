@@ -36,7 +36,7 @@ KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
 
 
 def writer(*answers):
-    """Return a model that gives these answers one after the other, then the last again."""
+    """A model that gives these answers one after the other, then the last again."""
     queue = list(answers)
     return FakeChatModel(replies=lambda prompt: queue.pop(0) if len(queue) > 1 else queue[0])
 
@@ -265,7 +265,7 @@ def asks_another_model(request, handler):
 
 
 def labels_of(word):
-    """Return a judge that gives 1 to an answer that holds a word."""
+    """A judge that gives 1 to an answer that holds a word."""
 
     def reply(prompt):
         said = prompt.split("<response-")[-1].partition("</response-")[0]

@@ -44,7 +44,7 @@ IN_CORE = {
     "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests",
     "langgraph_sdk", "threadpoolctl", "yaml",
 }  # fmt: skip
-"""What is imported though another package of the core brings it."""
+"""Packages that are imported though another package of the core brings them."""
 
 
 def block(monkeypatch, package):

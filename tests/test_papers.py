@@ -65,7 +65,7 @@ def test_every_page_says_where_we_differ_and_what_does_not_agree_in_print():
 
 
 def spelt_out(span):
-    """Return `["7", "8", "9"]` for "7 to 9"."""
+    """`["7", "8", "9"]` for "7 to 9"."""
     first, _, last = span.partition(" to ")
     return [str(n) for n in range(int(first), int(last) + 1)] if last else [first]
 

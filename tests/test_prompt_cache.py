@@ -35,7 +35,7 @@ MARK = {"type": "ephemeral"}
 
 
 class Reply(BaseModel):
-    """What is asked for."""
+    """The shape that is asked for."""
 
     text: str
 
@@ -62,7 +62,7 @@ def test_the_mark_stands_behind_the_material_and_no_word_changes():
 
 
 def sent_by(model_class, method="bsm", **options):
-    """Return the messages of each call of a judgment."""
+    """The messages of each call of a judgment."""
     model = model_class(replies=judged_by(goods))
     load_judge(method, model, orders="none", **options).invoke(PAIR)
     return model.messages
@@ -85,7 +85,7 @@ def test_the_solve_calls_of_a_pair_are_marked_and_its_plan_is_not():
 
 
 async def order_of(outcomes):
-    """Return what happened to calls with one prefix, each with the outcome that is given."""
+    """Events of calls with one prefix, each with the outcome that is given."""
     cache, log, answered = FirstCalls(), [], asyncio.Event()
 
     async def wait():

@@ -151,7 +151,7 @@ class Grade(TypedDict):
 
 
 def finance_grades(create_llm_as_judge, model, inputs, outputs, reference_outputs):
-    """What each grader says of one row."""
+    """The score of each grader for one row."""
     texts = {
         "question": inputs["question"],
         "answer": outputs["answer"],
@@ -222,7 +222,7 @@ FAITHFUL = "Are citations faithful?\n<context>\n{context}\n</context>\n<outputs>
 
 
 async def grades_of_runs(create_async_llm_as_judge, model, outputs):
-    """What LangSmith gets for each run: by a choice of numbers, and true or false."""
+    """The feedback that LangSmith gets for each run: a chosen number, and true or false."""
     choice = create_async_llm_as_judge(
         prompt=FAITHFUL, feedback_key="faithful", judge=model, choices=[0.0, 0.5, 1.0]
     )

@@ -31,7 +31,7 @@ TASKS: list[dict[str, Any]] = [
 
 
 def judge(verdict=None):
-    """Return a judge that prefers by quality, and what it was asked."""
+    """A judge that prefers by quality, and what it was asked."""
     log = []
 
     def prefer(row):

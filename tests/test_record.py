@@ -39,12 +39,12 @@ def record(value, task=TASK):
 
 
 def written(value):
-    """Return what a judge is shown of a record, with marks in place of fences."""
+    """The text of a record in a prompt, with marks in place of fences."""
     return unfenced(sealed([shown(value)])[0])
 
 
 def by_what_is_shown(read):
-    """Return every shape under what a judge is shown of it, as a text that a person reads."""
+    """Every shape under what a judge is shown of it, as a text that a person reads."""
     names: dict[str, list[str]] = {}
     for name, value in shapes().items():
         names.setdefault(written(read(value)), []).append(name)
@@ -227,7 +227,7 @@ PIECES = (
 
 
 def forgeries(number):
-    """Return texts that imitate steps, each with the tokens of a real prompt."""
+    """Texts that imitate steps, each with the tokens of a real prompt."""
     draw = random.Random(7)
     real = sealed([shown(record(PARALLEL))])[0]
     tokens = [line.rsplit("-", 1)[1].rstrip(">") for line in real.splitlines() if "<c" in line]

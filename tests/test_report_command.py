@@ -125,7 +125,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
 
 
 def left(tmp_path, verdicts, *flags):
-    """How `trust` leaves verdicts on texts, of which some have a reason in place of a label."""
+    """The end of `trust` for verdicts on texts, some with a reason in place of a label."""
     labels = [None if isinstance(each, str) else each for each in verdicts]
     rows = items_of(labels, output="text", expected="text")
     for number, (row, said) in enumerate(zip(rows, verdicts, strict=True)):

@@ -32,7 +32,7 @@ NBSP = "\u00a0"
 
 
 class Page(HTMLParser):
-    """What a page holds: the numbers by key, its tags and its text."""
+    """Content of a page: the numbers by key, its tags and its text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

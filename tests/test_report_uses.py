@@ -477,7 +477,7 @@ def test_rows_without_a_label_are_the_ones_to_label():
 
 
 def seen(html: str) -> str:
-    """Return what a page shows before anything is opened."""
+    """The text of a page before anything is opened."""
     body = html.partition("<main>")[2]
     while "<details" in body:
         start = body.rindex("<details")

@@ -121,7 +121,7 @@ def numbers(found: Any) -> str:
 
 
 def page_of(found: Any) -> str:
-    """What a page shows, without its style, its date and its version."""
+    """The text of a page, without its style, its date and its version."""
     html = re.sub(r"<style.*?</style>|<dl.*?</dl>", "", found.to_html(), flags=re.DOTALL)
     return re.sub(r"\n\s*\n+", "\n", re.sub(r"<[^>]*>", "\n", html))
 

@@ -34,7 +34,7 @@ TWO: list[dict[str, Any]] = [
 
 
 def says(*labels):
-    """Return a model that gives one label by each criterion."""
+    """A model that gives one label by each criterion."""
     parts = {
         f"criterion_{n}": {"explanation": f"reason {n}", "label": str(label)}
         for n, label in enumerate(labels, 1)
@@ -43,7 +43,7 @@ def says(*labels):
 
 
 def lacked(judge, row):
-    """Return what a row lacks, by a verdict that cost no call."""
+    """The failure of a row that lacks something, by a verdict that cost no call."""
     verdict = judge.invoke(row)["verdict"]
     [failure] = verdict["failures"]
     assert (verdict["label"], verdict["score"], verdict["usage"]["calls"]) == (None, None, 0)

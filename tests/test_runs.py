@@ -199,7 +199,7 @@ SEEDS = itertools.count()
 
 
 def flipped(data):
-    """Return data with one bit changed, somewhere in the third line."""
+    """Data with one bit changed, somewhere in the third line."""
     lines, chance = data.splitlines(keepends=True), random.Random(next(SEEDS))
     place = sum(map(len, lines[:2])) + chance.randrange(len(lines[2]) - 1)
     return data[:place] + bytes([data[place] ^ 1 << chance.randrange(7)]) + data[place + 1 :]
@@ -487,7 +487,7 @@ def test_a_service_that_fails_on_one_row_costs_that_row(kind):
 
 
 def rerun(method, tmp_path, row, changed, **options):
-    """Return the calls of a second run, and its result, of a row that was changed."""
+    """The calls of a second run, and its result, of a row that was changed."""
     model, out = FakeChatModel(replies=answer), tmp_path / "out.jsonl"
     judge = of_method(method, model, **options)
     list(judge_many(judge, [row], records=out, progress=False))

@@ -32,7 +32,7 @@ ASPECTS = ["Tone", "Depth"]
 
 
 def rows(prompt, first="polite", second="brief", common="on topic SEED"):
-    """Return a table with a row for every aspect that the prompt lists, unlike the others."""
+    """A table with a row for every aspect that the prompt lists, unlike the others."""
     count = len(re.findall(r"^\d+\. ", prompt.split("in this order:")[1], re.M))
     cells = {"common": common, "only_1": first, "only_2": second}
     return json.dumps({f"aspect_{i + 1}": cells for i in range(count)})

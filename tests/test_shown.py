@@ -178,13 +178,13 @@ EACH = for_each("path", PATHS, ids=lambda path: path.__name__)
 
 
 def blocks(prompt):
-    """Return what stands between the tags of a prompt, by the name of the tag."""
+    """The text between the tags of a prompt, by the name of the tag."""
     fenced = r"<(([a-z-]+?)(?:-\d)?-[0-9a-f]{10})>\n(.*?)\n</\1>"
     return {name: unfenced(text) for _, name, text in re.findall(fenced, prompt, re.DOTALL)}
 
 
 def as_shown(output):
-    """Return an output as a prompt shows it."""
+    """An output as a prompt shows it."""
     row = plain_row(row_of(None, None, output))
     return unfenced(sealed([shown(row["output"])])[0])
 
@@ -397,7 +397,7 @@ def is_taken(path, value):
 
 
 def responses(path, every):
-    """Return what a path shows of each shape that it takes, or of one in so many."""
+    """The prompt of a path for each shape that it takes, or for one in so many."""
     names = [name for name, value in shapes().items() if is_taken(path, value)]
     names = names[PATHS.index(path) % every :: every]
     model = FakeChatModel(replies=answer)

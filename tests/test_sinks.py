@@ -78,7 +78,7 @@ def judge_of(reply):
 
 
 def judged(reply, folder):
-    """Return the ways out of one run, each as what a person reads there."""
+    """The ways out of one run, each as what a person reads there."""
     data = data_of(["A", "B"] * 4, group=MARKUP + STEERS)
     out, traced = folder / "out.jsonl", RunCollectorCallbackHandler()
     options = {"records": out, "progress": False, "config": {"callbacks": [traced]}}

@@ -180,7 +180,7 @@ def test_a_run_that_was_stopped_pays_for_no_reply_of_an_unfinished_row_again(tmp
 
 
 def kept(path, **values):
-    """Return an open store that holds values of the scope `row`."""
+    """An open store that holds values of the scope `row`."""
     store = ReplyStore(path)
     for key, value in values.items():
         store.keep("row", key, value)

@@ -27,7 +27,7 @@ WORDS = ("accuracy", "depth", "tone", "price", "order", "warmth")
 
 
 def fitting(schema):
-    """Return data that fits a schema: the first choice, the lowest number, six of a list."""
+    """Data that fits a schema: the first choice, the lowest number, six of a list."""
     if "enum" in schema:
         return schema["enum"][0]
     if "const" in schema:

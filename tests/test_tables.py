@@ -270,7 +270,7 @@ def test_a_line_that_cannot_be_read_mixes_nothing_into_a_column_of_that_name(tmp
 
 
 def label_column(path: Path) -> list[str | None]:
-    """Return the judge's labels of a table of any form, as texts; None where there is none."""
+    """The judge's labels of a table of any form, as texts; None where there is none."""
     labels = [row["label"] for row in cells(path)]
     return [str(label) if label not in (None, "") else None for label in labels]
 
@@ -487,7 +487,7 @@ def comparing(server, *words, exit_code=0):
 
 
 def answers(system: str, numbers: Iterable[int]) -> list[dict[str, str]]:
-    """Return outputs of a system: those of v2 are good, but not on billing."""
+    """Outputs of a system: those of v2 are good, but not on billing."""
     rows = []
     for n in numbers:
         text = "good" if (system == "v2") is (n % 4 != 0) else f"bad {system}"

@@ -48,7 +48,7 @@ def test_a_row_says_what_its_texts_are():
 
 
 def asked(create, request, replies, **options):
-    """Return the result of a pair, and its prompts without the request."""
+    """The result of a pair, and its prompts without the request."""
     model = FakeChatModel(replies=replies)
     pair = {"input": request, "output_a": "Kurz.", "output_b": "Lang."}
     result = create(model, **options).invoke(pair)
@@ -59,7 +59,7 @@ def asked(create, request, replies, **options):
 
 
 def names_readers(wanted):
-    """Return the script of a model that says what a request wants."""
+    """The script of a model that says what a request wants."""
 
     def reply(prompt):
         if '"readers"' not in prompt:

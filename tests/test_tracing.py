@@ -67,7 +67,7 @@ def test_no_trace_has_a_key_a_header_or_a_query_of_the_model(traced, serve):
 
 
 def below(trace, run):
-    """Return every run under a run."""
+    """Every run under a run."""
     return [r for child in trace.children(run) for r in (child, *below(trace, child))]
 
 
@@ -141,7 +141,7 @@ def test_the_runs_of_every_method(traced, method, how):
 
 
 def _alike(name):
-    """Return a name whose tables are in order: a coin says which of two stands first."""
+    """A name whose tables are in order: a coin says which of two stands first."""
     return name.replace("table 2 vs table 1", "table 1 vs table 2")
 
 

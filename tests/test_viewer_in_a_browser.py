@@ -32,7 +32,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def serving(tmp_path):
-    """Return a function that starts the command on some pairs; it gives the address."""
+    """A function that starts the command on some pairs; it gives the address."""
     programs: list[Any] = []
 
     def run(*more, rows=None):

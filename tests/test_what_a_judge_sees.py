@@ -18,7 +18,7 @@ from tests.test_docs import ROOT
 
 
 def table():
-    """Return the lines of the table on the page, by what is passed."""
+    """The lines of the table on the page, by what is passed."""
     page = (ROOT / "docs/agents.md").read_text()
     lines = page.partition("| what you pass |")[2].partition("\n\n")[0].splitlines()[2:]
     rows = ([cell.strip() for cell in line.strip("| ").split(" |")] for line in lines)

@@ -21,7 +21,7 @@ TASK = {"concepts": TEN}
 
 
 def scripted(replies=None):
-    """Return a model that answers `replies(prompt)`, or as `writes` where that is None."""
+    """A model that answers `replies(prompt)`, or as `writes` where that is None."""
     return FakeChatModel(replies=lambda p: (replies and replies(p)) or writes(p))
 
 
@@ -91,7 +91,7 @@ def test_the_baselines_are_there_by_name(preset, calls):
 
 
 def of_samples(texts):
-    """Return a model whose samples are these texts, by their seed, and which chooses `3`."""
+    """A model whose samples are these texts, by their seed, and which chooses `3`."""
     waiting = list(texts)
 
     def respond(prompt):

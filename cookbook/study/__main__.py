@@ -29,7 +29,7 @@ PAPERS: Mapping[str, Mapping[str, Table]] = {
 
 
 def chosen(paper: str, names: str) -> dict[str, Table]:
-    """Return the tables that a list with commas names; all where it is empty."""
+    """The tables that a list with commas names; all where it is empty."""
     if paper not in PAPERS:
         raise OptionError(f"there is no study {paper!r}; {_nearest(paper, PAPERS)}")
     tables = PAPERS[paper]
@@ -51,11 +51,11 @@ SETTINGS = {
     "sc2": ("comparison_model", "corpus", "task"),
     "small": (),
 }
-"""What `--set` takes, by study."""
+"""Options of `--set`, by study."""
 
 
 def settings_of(paper: str, lines: Sequence[str]) -> dict[str, str]:
-    """Return `NAME=VALUE` lines as a mapping."""
+    """A mapping of `NAME=VALUE` lines."""
     pairs = [line.partition("=") for line in lines]
     for name, _, _ in pairs:
         if name not in SETTINGS[paper]:
@@ -178,12 +178,12 @@ def study(  # noqa: PLR0913 - one parameter for each option
 
 
 def with_rows(table: Table, path: Path) -> Table:
-    """Return a table over a caller's own rows: one part, called as their file."""
+    """A table over a caller's own rows: one part, called as their file."""
     return replace(table, parts={path.stem: next(iter(table.parts.values()))})
 
 
 def of_round(bench: Bench, turn: int) -> Bench:
-    """Return the bench of a round: of the next seed, in a folder of its own after the first."""
+    """The bench of a round: of the next seed, in a folder of its own after the first."""
     if not turn:
         return bench
     out = bench.out / f"round-{turn + 1}"
@@ -191,7 +191,7 @@ def of_round(bench: Bench, turn: int) -> Bench:
 
 
 def _kept(path: Path, cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the cells of earlier runs that this one did not make anew."""
+    """The cells of earlier runs that this one did not make anew."""
     old = json.loads(path.read_text("utf-8")) if path.exists() else []
     new = {(cell["table"], cell["model"]) for cell in cells}
     return [cell for cell in old if (cell["table"], cell["model"]) not in new]

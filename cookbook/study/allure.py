@@ -73,7 +73,7 @@ EXPERIMENTS = {
 
 
 def items_of(preset: str, bench: Bench) -> tuple[Rows, Rows]:
-    """Return the training items and the held-out ones; in the leaking setting both are all."""
+    """The training items and the held-out ones; in the leaking setting both are all."""
     experiment = EXPERIMENTS[preset]
     rows = bench.load(experiment.dataset, **experiment.options)
     groups = sorted({str(row.get("group", row["id"])) for row in rows})
@@ -88,12 +88,12 @@ def items_of(preset: str, bench: Bench) -> tuple[Rows, Rows]:
 
 
 def held_out(preset: str, bench: Bench) -> Rows:
-    """Return the items that are measured."""
+    """The items that are measured."""
     return items_of(preset, bench)[1]
 
 
 def judge_of(preset: str, bench: Bench, **options: Any) -> Any:
-    """Return the judge of an experiment, as the paper's prompt shows an item."""
+    """The judge of an experiment, as the paper's prompt shows an item."""
     shown = {key: value for key, value in ALLURE.presets[preset].items() if key != "recall"}
     own = {**shown, "allow_leak": bench.says("leak"), **options}
     return create_allure_judge(bench.model, **own)
@@ -108,14 +108,14 @@ def labelled(preset: str, bench: Bench) -> Rows:
 
 
 def memory_of(preset: str, bench: Bench, right_share: float = 0.0) -> FailureMemory:
-    """Return a memory of the mistakes on the training items, audited by their known labels."""
+    """A memory of the mistakes on the training items, audited by their known labels."""
     train, _ = items_of(preset, bench)
     memory = audited(labelled(preset, bench), train, right_share)
     return _with_modes(memory, preset, bench)
 
 
 def audited(results: Rows, items: Rows, right_share: float = 0.0) -> FailureMemory:
-    """Return a memory of the mistakes in results on items whose labels are known."""
+    """A memory of the mistakes in results on items whose labels are known."""
     verdicts = {row["id"]: {"verdict": row["verdict"]} for row in results}
     memory = FailureMemory()
     audit = create_allure_audit(
@@ -151,7 +151,7 @@ def _with_modes(memory: FailureMemory, preset: str, bench: Bench) -> FailureMemo
 
 
 def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
-    """Return the arms of an experiment; what is shown depends on what was remembered."""
+    """The arms of an experiment; what is shown depends on what was remembered."""
     del part
     plain = {"none": {}, "bare": {"instruct": "bare"}, "criteria": {"instruct": "criteria"}}
     own = [Arm(name, make=partial(_judge, preset, options)) for name, options in plain.items()]
@@ -180,7 +180,7 @@ def _judge(preset: str, options: Mapping[str, Any], bench: Bench, part: str) -> 
 
 
 def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
-    """Return what each arm recalls, and of which memory."""
+    """The recall of each arm, and its memory."""
     examples = memory.examples()
     everything = all_(any_family=True)
     draws: dict[str, Any] = {
@@ -208,7 +208,7 @@ def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
 
 
 def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return how well an arm tells the labels apart; label 1 is the positive class.
+    """Measures of how well an arm tells the labels apart; label 1 is the positive class.
 
     The AUC is there only where every judged item has a probability: of labels alone it would
     be the balanced accuracy, which has its own column.
@@ -241,7 +241,7 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
 
 
 def compared(arm: str, results: Mapping[str, Rows]) -> list[str]:
-    """Return the arms whose labels an arm's are compared with: all examples, and other modes.
+    """The arms whose labels an arm's are compared with: all examples, and other modes.
 
     Of two arms each agreement is told once.
     """
@@ -253,7 +253,7 @@ def compared(arm: str, results: Mapping[str, Rows]) -> list[str]:
 
 
 def _by_kind(rows: Rows, wrong: Sequence[bool | None]) -> dict[str, Cell]:
-    """Return errors by planning problem and accuracy by system, where there are several.
+    """Errors by planning problem and accuracy by system, where there are several.
 
     An item that was not judged is in neither.
     """
@@ -280,7 +280,7 @@ def _system(row: Row) -> str:
 
 
 def _recalled(row: Row) -> Mapping[str, Any]:
-    """Return what an item was shown of a memory; nothing without one."""
+    """The examples of a memory that an item was shown; none without one."""
     return row.get("recalled") or {"ids": [], "leaked": []}
 
 
@@ -289,7 +289,7 @@ def _judged(row: Row) -> bool:
 
 
 def _audited_calls(preset: str, bench: Bench, part: str) -> dict[str, int]:
-    """Return the labels of all items without examples, from which the memory comes."""
+    """The labels of all items without examples, from which the memory comes."""
     del part
     train, measured = items_of(preset, bench)
     return {"none, all items": len({row["id"] for row in (*train, *measured)})}

@@ -58,7 +58,7 @@ ARMS = dict(
 
 
 def votes_of(row: Row) -> list[Any]:
-    """Return what people said of a pair."""
+    """People's votes on a pair."""
     return list(row.get("human_votes") or [row["label"]])
 
 
@@ -76,7 +76,7 @@ CATEGORIES = [
 
 
 def read_pairs(bench: Bench) -> list[dict[str, Any]]:
-    """Return the pairs of MT-Bench."""
+    """The pairs of MT-Bench."""
     path = bench.data / "votes.jsonl" if bench.data and not bench.rows else None
     if path is not None and path.exists():
         records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -85,7 +85,7 @@ def read_pairs(bench: Bench) -> list[dict[str, Any]]:
 
 
 def voted(records: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return a row for each question, pair of models and turn, with the experts' votes.
+    """A row for each question, pair of models and turn, with the experts' votes.
 
     A is the model that comes first by name. "tie (inconsistent)" is a tie; votes of the authors
     and of models are left out.
@@ -128,7 +128,7 @@ def _pair_of_turn(record: Row, sides: Sequence[str], systems: list[str]) -> dict
 def of_category(
     category: str, bench: Bench, *, drawn: int | None = None, own: bool = False
 ) -> Rows:
-    """Return a category's pairs, the first of them or a number that a seed draws.
+    """A category's pairs, the first of them or a number that a seed draws.
 
     None shows a reference.
     """
@@ -150,7 +150,7 @@ def _lot(seed: int, row: Row) -> bytes:
 
 
 def with_references(category: str, bench: Bench) -> Rows:
-    """Return pairs with GPT-4's reference answers, which FastChat publishes, or with their own.
+    """Pairs with GPT-4's reference answers, which FastChat publishes, or with their own.
 
     A pair of the second turn gets the answers to both.
     """
@@ -177,7 +177,7 @@ def _reference(answers: Sequence[str]) -> str:
 def figures(
     arm: str, rows: Rows, results: Mapping[str, Rows], *, majority: bool = False
 ) -> dict[str, Cell]:
-    """Return Ag, PB and LB, over all turns and for each where there are two."""
+    """Ag, PB and LB, over all turns and for each where there are two."""
     own = results[arm]
     turns = sorted({row["turn"] for row in rows})
     parts: dict[str, list[int]] = {"": list(range(len(rows)))}
@@ -208,18 +208,18 @@ def _figures(rows: Sequence[Row], results: Sequence[Row], majority: bool) -> dic
 
 
 def judged_turn(text: Any) -> str:
-    """Return the last answer of a conversation, which is the one that is judged."""
+    """The last answer of a conversation, which is the one that is judged."""
     return readable(text if isinstance(text, str) else text[-1:])
 
 
 def likeness(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return how alike plans are, as columns."""
+    """Likeness of plans, as columns."""
     plans = plan_likeness(rows, results[arm])
     return {name: Cell(value, len(rows)) for name, value in plans.items()}
 
 
 def plan_likeness(rows: Rows, results: Rows) -> dict[str, float | None]:
-    """Return how alike the plans of two questions are: Jaccard, within and between categories.
+    """Likeness of the plans of two questions: Jaccard, within and between categories.
 
     Likeness is of the names of the criteria; a question counts once (section 4.3).
     """
@@ -259,12 +259,12 @@ STORIES: dict[str, tuple[str, Mapping[str, Any]]] = {
 
 
 def read_lists(bench: Bench) -> Rows:
-    """Return a hundred lists of ten concepts, drawn by the seed."""
+    """A hundred lists of ten concepts, drawn by the seed."""
     return first_groups(bench.load("commongen_hard", seed=bench.seed), bench.limit)
 
 
 def story_figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return the share of texts with every concept, and the mean share that is missing.
+    """The share of texts with every concept, and the mean share that is missing.
 
     A text that was not written lacks every concept.
     """
@@ -278,7 +278,7 @@ def story_figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str
 def head_to_head(
     bench: Bench, part: str, rows: Rows, results: Mapping[str, Rows]
 ) -> dict[str, dict[str, Cell]]:
-    """Return each arm's stories against zero-shot's, and the shares of all by source of loss.
+    """Each arm's stories against zero-shot's, and the shares of all by source of loss.
 
     A win needs both orders; a task for which one side has no text is left out.
     """
@@ -303,7 +303,7 @@ def head_to_head(
 
 
 def _story_calls(bench: Bench, part: str) -> dict[str, int]:
-    """Return what comparing stories asks: three arms against the first, in both orders."""
+    """Calls of comparing stories: three arms against the first, in both orders."""
     del part
     return {"comparing stories": 2 * (len(STORIES) - 1) * len(read_lists(bench))}
 

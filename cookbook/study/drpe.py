@@ -60,7 +60,7 @@ QUESTIONS = (
     "The most important points of the text: which of the two sums them up better?",
     "Which of the two would you choose as the summary of the main points of the text?",
 )
-"""What judges are asked, in five wordings."""
+"""The question to judges, in five wordings."""
 LENGTHS = {"cnn2022": "three to four sentences", "bbc2022": "one sentence"}
 """Of references: as long as the summaries that they are compared with."""
 _REFERENCE = ChatPromptTemplate.from_messages(
@@ -73,7 +73,7 @@ class _Summary(BaseModel):
 
 
 def candidates(name: str, bench: Bench) -> Rows:
-    """Return one row for each summary: A the summary, B the reference, `human` its value."""
+    """One row for each summary: A the summary, B the reference, `human` its value."""
     if bench.rows:
         return _valued(first_groups(bench.load(name), bench.limit))
     if name == "summeval":
@@ -91,7 +91,7 @@ def _valued(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _value(label: Any) -> float:
-    """Return people's value of A: of a pair 1 where A is better, 0.5 for a tie, else 0."""
+    """People's value of A: of a pair 1 where A is better, 0.5 for a tie, else 0."""
     return {"A": 1.0, "B": 0.0, "tie": 0.5}[label] if isinstance(label, str) else float(label)
 
 
@@ -123,7 +123,7 @@ def pairs(name: str, bench: Bench) -> Rows:
 
 
 def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
-    """Return a reference for each article; what an earlier run wrote is not paid again."""
+    """A reference for each article; what an earlier run wrote is not paid again."""
     if bench.dry:
         return {row["group"]: row["output_a"] for row in rows}
     path = bench.folder(name) / "references.json"
@@ -144,13 +144,13 @@ def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
 
 
 def method_arm(name: str) -> Arm:
-    """Return the arm of a preset of DRPE, or of the judge without roles."""
+    """The arm of a preset of DRPE, or of the judge without roles."""
     method, preset = (RIVAL, "paper") if name == RIVAL else ("drpe", name)
     return Arm(name, method, {"preset": preset, "task": "summary"})
 
 
 def overlap_arm(name: str, bench: Bench) -> Arm:
-    """Return an arm that scores by overlap of words or vectors, without a judge."""
+    """An arm that scores by overlap of words or vectors, without a judge."""
     encoder = bench.extra.get("encoder") if name in ENCODED else None
 
     def score(rows: Rows) -> list[float | None]:
@@ -163,7 +163,7 @@ def overlap_arm(name: str, bench: Bench) -> Arm:
 
 
 def size_arm(panel: str, size: int) -> Arm:
-    """Return an arm whose panel has so many generated (or subjective) roles."""
+    """An arm whose panel has so many generated (or subjective) roles."""
     static: Any = {"drpe": "summary", "no_static": []}.get(panel, [])
     options: dict[str, Any] = {"static": static, "dynamic": size}
     if panel == "manual":
@@ -174,7 +174,7 @@ def size_arm(panel: str, size: int) -> Arm:
 
 
 def wording_arms(bench: Bench, part: str) -> list[Arm]:
-    """Return the panel and the judge without roles, each asked in five wordings."""
+    """The panel and the judge without roles, each asked in five wordings."""
     del bench, part
     chosen = []
     for own in (method_arm("drpe"), method_arm(RIVAL)):
@@ -187,7 +187,7 @@ def wording_arms(bench: Bench, part: str) -> list[Arm]:
 def over_wordings(
     bench: Bench, part: str, rows: Rows, results: Mapping[str, Rows]
 ) -> dict[str, dict[str, Cell]]:
-    """Return mean and deviation of |Pearson| over the wordings of each method."""
+    """Mean and deviation of |Pearson| over the wordings of each method."""
     del bench, part
     columns = {}
     for method in ("drpe", RIVAL):
@@ -202,13 +202,13 @@ def over_wordings(
 
 
 def score_of(result: Row) -> float | None:
-    """Return a summary's score: over valid votes, of the judge without roles, or of overlap."""
+    """A summary's score: over valid votes, of the judge without roles, or of overlap."""
     value = result.get("value", result.get("score_norm", result.get(RIVAL)))
     return None if value is None else float(value)
 
 
 def correlations(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return |Pearson| and τ of an arm that scores each summary, and its tests."""
+    """|Pearson| and τ of an arm that scores each summary, and its tests."""
     rival = results.get(RIVAL) if arm != RIVAL else None
     return _correlations(
         [score_of(each) for each in results[arm]],
@@ -219,7 +219,7 @@ def correlations(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str,
 
 
 def pair_correlations(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return the figures of an arm that compares best with worst: each text's mean vote."""
+    """The figures of an arm that compares best with worst: each text's mean vote."""
     scores = [score for row in results[arm] for score in _sums(row)]
     human = [value for row in rows for value in row["human"]]
     groups = [row["group"] for row in rows for _ in row["human"]]
@@ -229,7 +229,7 @@ def pair_correlations(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict
 
 
 def _sums(row: Row) -> tuple[float | None, float | None]:
-    """Return both texts' sums over the valid votes."""
+    """Both texts' sums over the valid votes."""
     sums, votes = row["verdict"]["scores"], row.get("votes")
     valid = 1 if votes is None else sum(vote["preference"] is not None for vote in votes)
     if not sums or not valid:
@@ -255,7 +255,7 @@ def _correlations(
 
 
 def _absolute(result: Any) -> Cell:
-    """Return the value without its sign, as the papers print it; the interval turns with it."""
+    """The value without its sign, as the papers print it; the interval turns with it."""
     cell = Cell.of(result)
     if cell.value is None or cell.value >= 0:
         return cell
@@ -266,7 +266,7 @@ def _absolute(result: Any) -> Cell:
 def _tests(
     scores: Scores, rival: Scores, human: Sequence[float], groups: Sequence[str]
 ) -> dict[str, Cell]:
-    """Return one-sided p-values against the judge without roles (section 4.2)."""
+    """One-sided p-values against the judge without roles (section 4.2)."""
     both = [n for n, pair in enumerate(zip(scores, rival, strict=True)) if None not in pair]
     own, other = [scores[n] for n in both], [rival[n] for n in both]
     truth, clusters = [human[n] for n in both], [groups[n] for n in both]
@@ -282,7 +282,7 @@ def _tests(
 def _tau_p(
     own: Sequence[Any], other: Sequence[Any], truth: Any, groups: Sequence[str]
 ) -> float:
-    """Return the share of resampled articles in which the arm's τ is not the larger one."""
+    """The share of resampled articles in which the arm's τ is not the larger one."""
     values = np.array([own, other, truth], dtype=float)
     names = sorted(set(groups))
     members = [np.flatnonzero(np.array(groups) == name) for name in names]
@@ -312,7 +312,7 @@ def _table(title: str, names: Sequence[str], *, in_pairs: bool = False) -> Table
 
 
 def _reference_calls(bench: Bench, part: str) -> dict[str, int]:
-    """Return the references that are written: one for each article that has none."""
+    """The references that are written: one for each article that has none."""
     if part not in LENGTHS:
         return {}
     return {"references": len({row["group"] for row in candidates(part, bench)})}

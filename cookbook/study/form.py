@@ -66,7 +66,7 @@ def make(
 
 
 def _pairs(study: Path) -> dict[str, dict[str, Any]]:
-    """Return the judged pairs by id."""
+    """The judged pairs by id."""
     path = study / "pairs.jsonl"
     if not path.exists():
         raise InputError(f"{study} is no folder of one set in a study of SC²")
@@ -83,7 +83,7 @@ def _tables(study: Path, arm: str) -> dict[str, Any]:
 
 
 def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> str:
-    """Return one question; everything that a model or a person wrote is escaped."""
+    """One question; everything that a model or a person wrote is escaped."""
     texts = [("What was asked", transcript(pair["input"]))]
     texts += [(side, readable(pair[f"output_{side.lower()}"])) for side in "AB"]
     blocks = "".join(
@@ -151,7 +151,7 @@ def score(
 
 @dataclass(frozen=True)
 class DecisionAid:
-    """What seeing a table did to people's answers: right is +1, a tie 0, wrong −1."""
+    """Effect of seeing a table on people's answers: right is +1, a tie 0, wrong −1."""
 
     before: Result
     after: Result
@@ -164,7 +164,7 @@ class DecisionAid:
 def decision_aid(
     before: Sequence[str], after: Sequence[str], truth: Sequence[str], groups: Sequence[str]
 ) -> DecisionAid:
-    """Return mean scores before and after, and their change (SC², Figure 4)."""
+    """Mean scores before and after, and their change (SC², Figure 4)."""
     old, new = (
         [
             1 if answer == label else 0 if answer == "tie" else -1
@@ -194,7 +194,7 @@ def _read(path: Path) -> Sequence[Any]:
 
 
 def _checked(answer: Any, labels: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return an answer of the study, or say that it is none."""
+    """Read an answer of the study, or say that it is none."""
     fields = answer if isinstance(answer, dict) else {}
     fits = fields.get("id") in labels and fields.get("arm") in ARMS
     if not fits or any(fields.get(key) not in CHOICES for key in ("before", "after")):

@@ -30,7 +30,7 @@ References = Sequence[Sequence[str]]
 def overlap(
     name: str, candidates: Candidates, references: References, *, model: str | None = None
 ) -> list[float]:
-    """Return one score in [0, 1] for each candidate; larger is more alike.
+    """One score in [0, 1] for each candidate; larger is more alike.
 
     Args:
         name: One of `OVERLAPS`.
@@ -188,7 +188,7 @@ def _idf(document_counts: Mapping[int, int], total: int, ids: TokenIds) -> Vecto
 
 
 def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[TokenIds, Vectors64]]:
-    """Return for each text the ids of its tokens, and their unit vectors in context."""
+    """The ids of each text's tokens, and their unit vectors in context."""
     import numpy as np
     import torch
 

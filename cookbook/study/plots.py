@@ -11,7 +11,7 @@ from cookbook.study.runner import slug
 
 
 class Plot(NamedTuple):
-    """What a figure of a paper shows of a table.
+    """A figure of a paper, as columns of a table.
 
     Attributes:
         arms: The arms on its x-axis; what stands in the group is their label.
@@ -52,7 +52,7 @@ Point = tuple[str, Mapping[str, Any]]
 
 
 def chosen(plot: Plot, cells: Sequence[Mapping[str, Any]]) -> list[Point]:
-    """Return the cells of a figure, each with what its arm is called on the x-axis."""
+    """The cells of a figure, each with what its arm is called on the x-axis."""
     points = []
     for cell in cells:
         found = re.fullmatch(plot.arms, cell["arm"])
@@ -87,5 +87,5 @@ def _draw(name: str, plot: Plot, points: Sequence[Point], path: Path) -> None:
 
 
 def _reach(cell: Mapping[str, Any], end: str) -> float:
-    """Return how far an end of a cell's interval is from its value."""
+    """Distance of an end of a cell's interval from its value."""
     return 0.0 if cell[end] is None else abs(float(cell["value"]) - float(cell[end]))

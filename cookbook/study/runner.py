@@ -55,14 +55,14 @@ class Cell:
 
     @classmethod
     def of(cls, result: Any) -> Cell:
-        """Return a statistic of `langchain_judges.metrics` as a cell."""
+        """A statistic of `langchain_judges.metrics` as a cell."""
         if result.reason:
             return cls(None, result.n, note=result.reason)
         low, high = result.interval or (None, None)
         return cls(float(result), result.n, low, high)
 
     def __str__(self) -> str:
-        """Return it as a table shows it."""
+        """The cell as a table shows it."""
         if self.value is None:
             return "-"
         ends = "" if self.low is None else f" ({self.low:.3f} to {self.high:.3f})"
@@ -85,7 +85,7 @@ class Arm:
     """Scores the rows without a judge, such as by overlap of words."""
 
     def judge(self, bench: Bench, part: str) -> Any:
-        """Return the judge; what it draws is of the round's seed."""
+        """The judge; what it draws is of the round's seed."""
         if self.make is not None:
             return self.make(bench, part)
         methods = WRITERS if self.method in WRITERS else METHODS
@@ -129,7 +129,7 @@ class Table:
 
 @dataclass
 class Bench:
-    """What a study runs with: a model, its folder, and limits."""
+    """Surroundings of a study: a model, its folder, and limits."""
 
     model: Any
     name: str
@@ -148,7 +148,7 @@ class Bench:
     results: dict[tuple[str, str, str], Rows] = field(default_factory=dict)
 
     def folder(self, *names: str) -> Path:
-        """Return a folder of this model's results."""
+        """A folder of this model's results."""
         path = self.out.joinpath(slug(self.name), *map(slug, names))
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -170,12 +170,12 @@ class Bench:
         return enumerate(read_table(self.rows), 1)
 
     def named(self, name: str) -> Any:
-        """Return the model that an option names; without it, the one that is studied."""
+        """The model that an option names; without it, the one that is studied."""
         chosen = self.extra.get(name)
         return sharing(resolve_model(chosen), self.model.cache) if chosen else self.model
 
     def says(self, name: str) -> bool:
-        """Return whether an option is yes; without it, it is no.
+        """Whether an option is yes; without it, it is no.
 
         Raises:
             OptionError: It is neither yes nor no.
@@ -206,28 +206,28 @@ class Bench:
 
 
 def own_row(number: int, row: Row, path: Path) -> dict[str, Any]:
-    """Return a row of a caller's own file with what the public sets have."""
+    """A row of a caller's own file with what the public sets have."""
     name = str(row.get("id") or number)
     return {"group": name, "turn": 1, "category": path.stem, **row, "id": name}
 
 
 def hash_of(rows: Rows) -> str:
-    """Return a hash of rows: equal rows are judged once for all tables."""
+    """A hash of rows: equal rows are judged once for all tables."""
     return hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _asked(row: Row) -> dict[str, Any]:
-    """Return a row without what only the figures need."""
+    """A row without what only the figures need."""
     return {name: row[name] for name in row if name != "human"}
 
 
 def slug(name: str) -> str:
-    """Return a name as a file is called."""
+    """A name as a file is called."""
     return re.sub(r"[^\w.+-]+", "-", name).strip("-").lower() or "x"
 
 
 def first_groups(rows: Iterable[Row], limit: int | None) -> list[dict[str, Any]]:
-    """Return the rows of the first so many groups."""
+    """The rows of the first so many groups."""
     groups: set[Any] = set()
     chosen = []
     for row in rows:
@@ -239,7 +239,7 @@ def first_groups(rows: Iterable[Row], limit: int | None) -> list[dict[str, Any]]
 
 
 def usage_of(results: Rows) -> dict[str, Cell]:
-    """Return calls and tokens for a row, as columns."""
+    """Calls and tokens for a row, as columns."""
     usages = [row["verdict"]["usage"] for row in results if "verdict" in row]
     if not usages:
         return {}
@@ -252,7 +252,7 @@ def usage_of(results: Rows) -> dict[str, Cell]:
 
 
 def failed(results: Rows) -> int:
-    """Return how many rows were not judged."""
+    """Number of rows that were not judged."""
     verdicts = [row["verdict"] for row in results if "verdict" in row]
     return sum(v.get("preference", v.get("label")) is None for v in verdicts)
 
@@ -279,11 +279,11 @@ class Replies(BaseCache):
         self._messages: dict[str, Any] = {row["request"]: row["messages"] for row in lines}
 
     def __len__(self) -> int:
-        """Return how many different requests were answered."""
+        """Number of different requests that were answered."""
         return len(self._messages)
 
     def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
-        """Return the reply to a request, or None."""
+        """The reply to a request, or None."""
         messages = self._messages.get(_request(prompt, llm_string))
         if messages is None:
             return None
@@ -310,24 +310,24 @@ def _request(prompt: str, llm_string: str) -> str:
 
 
 def sharing(model: BaseChatModel, replies: Replies) -> BaseChatModel:
-    """Return a model that answers an equal request from the replies that came before."""
+    """A model that answers an equal request from the replies that came before."""
     return model.model_copy(update={"cache": replies})
 
 
 def bare(name: str) -> str:
-    """Return a name without what stands in brackets behind it: an encoder, a condition."""
+    """A name without what stands in brackets behind it: an encoder, a condition."""
     return name.partition(" (")[0]
 
 
 @cache
 def printed(paper: str) -> Mapping[str, Any]:
-    """Return the cells that a paper prints: table → model → part → arm → column → value."""
+    """The cells that a paper prints: table → model → part → arm → column → value."""
     cells = yaml.safe_load(Path(__file__).with_name("cells.yaml").read_text("utf-8"))
     return dict(cells.get(paper) or {})
 
 
 def paper_cells(paper: str, number: str, part: str, arm: str, column: str) -> dict[str, float]:
-    """Return a cell as the paper prints it, of each of its models."""
+    """A cell as the paper prints it, of each of its models."""
     found = {}
     for model, parts in (printed(paper).get(number) or {}).items():
         value = ((parts.get(bare(part)) or {}).get(bare(arm)) or {}).get(column)
@@ -383,7 +383,7 @@ def _cell(  # noqa: PLR0913 - the fields of a cell
 
 
 def over_rounds(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the mean of each cell over rounds of other seeds; its note has the deviation."""
+    """The mean of each cell over rounds of other seeds; its note has the deviation."""
     places = ("table", "model", "part", "arm", "column")
     cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for each in rounds:
@@ -399,7 +399,7 @@ def over_rounds(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str,
 
 
 def planned(table: Table, bench: Bench) -> list[dict[str, Any]]:
-    """Return what a table would ask: rows and calls of each arm. Nothing is asked."""
+    """The cost of a table: rows and calls of each arm. Nothing is asked."""
     plan: list[dict[str, Any]] = []
     for part, read in table.parts.items():
         rows = read(bench)
@@ -419,7 +419,7 @@ def planned(table: Table, bench: Bench) -> list[dict[str, Any]]:
 def manifest(
     paper: str, tables: Iterable[str], benches: Sequence[Bench], plans: Iterable[Row]
 ) -> dict[str, Any]:
-    """Return what decides the figures of a study."""
+    """The settings that decide the figures of a study."""
     rows, wordings = {}, {}
     for each in plans:
         if "judge" in each:
@@ -442,7 +442,7 @@ def manifest(
 
 
 def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a folder holds after a run that adds tables, models or options to it.
+    """The settings of a folder after a run that adds tables, models or options to it.
 
     Raises:
         InputError: What it holds already was made otherwise.
@@ -462,7 +462,7 @@ def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout, without asking git."""
+    """The commit of the checkout, without asking git."""
     folder = Path(__file__).parents[2] / ".git"
     head = folder / "HEAD"
     if not head.is_file():

@@ -76,7 +76,7 @@ def dealt(rows: Iterable[Row], seed: int) -> list[dict[str, Any]]:
 
 
 def parted(pairs: Rows, rows: int, most: int = CORPUS) -> tuple[Rows, Rows]:
-    """Return the pairs to judge and, of other groups, those that aspects are learned from.
+    """The pairs to judge and, of other groups, those that aspects are learned from.
 
     Groups are taken from the other end, so that the two never meet, however many rows a later
     run asks for.
@@ -93,7 +93,7 @@ def parted(pairs: Rows, rows: int, most: int = CORPUS) -> tuple[Rows, Rows]:
 
 
 def read(part: str, bench: Bench) -> tuple[Rows, Rows]:
-    """Return the judged pairs of a set and those that aspects are learned from."""
+    """The judged pairs of a set and those that aspects are learned from."""
     pairs = dealt(bench.load(part, seed=bench.seed), bench.seed)
     corpus = int(bench.extra.get("corpus", CORPUS))
     rows, corpus_rows = parted(pairs, ROWS, corpus)
@@ -101,7 +101,7 @@ def read(part: str, bench: Bench) -> tuple[Rows, Rows]:
 
 
 def judged_pairs(part: str, bench: Bench) -> Rows:
-    """Return the judged pairs, and keep them for the form of the human study."""
+    """Judge the pairs, and keep them for the form of the human study."""
     rows, _ = read(part, bench)
     if not bench.dry:
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -110,12 +110,12 @@ def judged_pairs(part: str, bench: Bench) -> Rows:
 
 
 def task_of(bench: Bench, part: str) -> str:
-    """Return what the preference of a set is about."""
+    """The task of a set's preference."""
     return TASKS.get(part) or bench.extra.get("task", "helpful")
 
 
 def aspects(bench: Bench, part: str) -> list[str]:
-    """Return the offline aspects of a set, learned once by what they are learned from."""
+    """The offline aspects of a set, learned once by what they are learned from."""
     if bench.dry:
         return STAND_IN
     model, task = bench.named("comparison_model"), task_of(bench, part)
@@ -129,12 +129,12 @@ def aspects(bench: Bench, part: str) -> list[str]:
 
 
 def mark_of(settings: Any) -> str:
-    """Return a short hash of plain data."""
+    """A short hash of plain data."""
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
 def arm(name: str, method: str, **options: Any) -> Arm:
-    """Return an arm; `aspects=True` stands for the learned ones of the part."""
+    """An arm; `aspects=True` stands for the learned ones of the part."""
 
     def make(bench: Bench, part: str) -> Any:
         return load_judge(method, bench.model, **_options(method, options, bench, part))
@@ -159,7 +159,7 @@ ONLINE = arm("sc2 online", "sc2", samples=8)
 
 
 def direct_online(bench: Bench, part: str) -> Any:
-    """Return direct prompting with the aspects that SC² found for each pair online.
+    """Direct prompting with the aspects that SC² found for each pair online.
 
     What they cost is the judge's cost too. It runs after SC² online.
     """
@@ -187,17 +187,17 @@ def direct_online(bench: Bench, part: str) -> Any:
 
 
 def tables(n: int) -> Arm:
-    """Return SC² with so many tables and the learned aspects."""
+    """SC² with so many tables and the learned aspects."""
     return arm(f"sc2 C{n}", "sc2", samples=n, aspects=True)
 
 
 def inference(how: str) -> Arm:
-    """Return SC² with eight tables and one way to find the best."""
+    """SC² with eight tables and one way to find the best."""
     return arm(f"sc2 {how}", "sc2", samples=8, aspects=True, inference=how)
 
 
 def budgeted(budget: int, shots: int = 0) -> list[Arm]:
-    """Return self-consistency and SC² within a number of calls."""
+    """Self-consistency and SC² within a number of calls."""
     end = f" {shots}s" if shots else ""
     few = {"shots": shots} if shots else {}
     own = {"samples": budget // 2, "aspects": True}  # a table and a match for each
@@ -213,7 +213,7 @@ OFFLINE = arm("direct aspects", "direct", aspects=True)
 
 
 def figures(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return accuracy, and the tokens that were decoded, in all and for tables and matches."""
+    """Accuracy, and the tokens that were decoded, in all and for tables and matches."""
     own = results[name]
     usages = [row["verdict"]["usage"] for row in own]
     groups = [row["group"] for row in rows]
@@ -231,12 +231,12 @@ def figures(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cel
 
 
 def _comparisons(row: Row) -> float:
-    """Return how many comparisons of tables a pair took."""
+    """Number of comparisons of tables for a pair."""
     return float(sum(match["asked"] for match in row.get("bracket") or []))
 
 
 def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return how large a set is, and how many words its texts have."""
+    """Size of a set, and the number of words of its texts."""
     del name, results
     groups = len({row["group"] for row in rows})
     sides = ("output_a", "output_b")
@@ -249,7 +249,7 @@ def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]
 
 
 def everything(part: str, bench: Bench) -> Rows:
-    """Return every pair of a set that can be judged."""
+    """Every pair of a set that can be judged."""
     return dealt(bench.load(part, seed=bench.seed), bench.seed)
 
 
@@ -261,7 +261,7 @@ def _table(title: str, arms: list[Arm]) -> Table:
 
 
 def _learning_calls(bench: Bench, part: str) -> dict[str, int]:
-    """Return the calls that learn the aspects of a set: one for each text, and the merging."""
+    """The calls that learn the aspects of a set: one for each text, and the merging."""
     return {"aspects": 2 * len(read(part, bench)[1]) + 1}
 
 

@@ -38,7 +38,7 @@ def answer_matches(
 
 
 def normalised(answer: str) -> str:
-    """Return an answer without white space, full stops, case and a leading `Answer:`."""
+    """An answer without white space, full stops, case and a leading `Answer:`."""
     return re.sub(r"[\s.]+", "", answer).casefold().removeprefix("answer:")
 
 
@@ -74,7 +74,7 @@ def _task_of(record: SourceRecord) -> str:
 
 
 def _by_answer(records: Iterable[SourceRecord]) -> dict[str, str]:
-    """Return the first of the tasks that each one shares an accepted answer with."""
+    """The first of the tasks that each one shares an accepted answer with."""
     first: dict[str, str] = {}
     by_answer: dict[str, str] = {}
 

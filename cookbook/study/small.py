@@ -46,12 +46,12 @@ SC2_ARMS = [
 
 
 def lot(row: Row) -> bytes:
-    """Return the place of a row in a fixed order that has nothing to do with its content."""
+    """The place of a row in a fixed order that has nothing to do with its content."""
     return sha256(f"small|{row['id']}".encode()).digest()
 
 
 def drawn(name: str, size: int, bench: Bench, **options: Any) -> Rows:
-    """Return so many rows of a public set, one of each request, always the same."""
+    """So many rows of a public set, one of each request, always the same."""
     own: dict[Any, Row] = {}
     for row in sorted(bench.load(name, seed=bench.seed, **options), key=lot):
         if row["label"] in ("A", "B"):
@@ -60,7 +60,7 @@ def drawn(name: str, size: int, bench: Bench, **options: Any) -> Rows:
 
 
 def answers(name: str, bench: Bench) -> Rows:
-    """Return pairs of a set, one of each request; a coin draws the side of the better one."""
+    """Pairs of a set, one of each request; a coin draws the side of the better one."""
     own: dict[Any, Row] = {}
     for pair in sorted(sc2.dealt(bench.load(name, seed=bench.seed), bench.seed), key=lot):
         own.setdefault(pair["group"], pair)
@@ -68,7 +68,7 @@ def answers(name: str, bench: Bench) -> Rows:
 
 
 def points(rows: Rows, results: Rows) -> list[float]:
-    """Return 1 where a verdict is people's choice, 0.5 for a tie, 0 otherwise."""
+    """1 where a verdict is people's choice, 0.5 for a tie, 0 otherwise."""
     chosen = [row["verdict"]["preference"] for row in results]
     return [
         0.5 if choice == "tie" else float(choice == row["label"])
@@ -77,7 +77,7 @@ def points(rows: Rows, results: Rows) -> list[float]:
 
 
 def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return how often people's choice was met, the gain over one call, and the flips."""
+    """Share of people's choices that were met, the gain over one call, and the flips."""
     own, rival = points(rows, results[arm]), next(iter(results))
     groups = [str(row.get("group", row["id"])) for row in rows]
     cells = {"accuracy": within(Cell.of(mean(own, groups=groups)))}
@@ -90,14 +90,14 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
 
 
 def within(cell: Cell) -> Cell:
-    """Return a share whose interval, made for means of any size, keeps to 0 and 1."""
+    """A share whose interval, made for means of any size, keeps to 0 and 1."""
     if cell.low is None or cell.high is None:
         return cell
     return replace(cell, low=max(cell.low, 0.0), high=min(cell.high, 1.0))
 
 
 def summaries(bench: Bench) -> tuple[Rows, Rows]:
-    """Return summaries to learn from and to measure, of different articles, half of each label.
+    """Summaries to learn from and to measure, of different articles, half of each label.
 
     Label 0 is what experts rated below 2.5 of 5 for consistency.
     """
@@ -116,13 +116,13 @@ def summaries(bench: Bench) -> tuple[Rows, Rows]:
 
 
 def label_judge(bench: Bench, part: str, **options: Any) -> Any:
-    """Return the judge of the summaries' consistency."""
+    """The judge of the summaries' consistency."""
     del part
     return allure.judge_of("e2", bench, explain="first", steps=None, **options)
 
 
 def memory_arms(bench: Bench, part: str) -> list[Arm]:
-    """Return the judge without a memory, and with what an audit of other articles gave it.
+    """The judge without a memory, and with what an audit of other articles gave it.
 
     That is its mistakes, the same beside cases that it got right, or a few rules that the
     model draws from the mistakes.
@@ -147,7 +147,7 @@ def memory_arms(bench: Bench, part: str) -> list[Arm]:
 
 
 def guidelines(bench: Bench, mistakes: FailureMemory) -> str:
-    """Return at most five rules that the model draws from its audited mistakes."""
+    """At most five rules that the model draws from its audited mistakes."""
     cases = "\n\n".join(
         f"{each['input']}\n\nSummary: {each['output']}\n"
         f"Right label: {each['corrected']}; your label: {each['wrong']}"

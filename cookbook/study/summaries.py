@@ -19,7 +19,7 @@ NEWS_RULES = ("unique", "any", "decisive")
 
 
 def news_choice(record: SourceRecord, rule: str = "unique") -> tuple[str, str] | None:
-    """Return the systems people named best and worst on an article; None: left out.
+    """The systems people named best and worst on an article; None: left out.
 
     Three people named best and worst texts, several if they liked. The DRPE paper keeps
     "at least 2 of 3 votes" and counts 81 CNN articles; no reading of it gives 81.
@@ -99,7 +99,7 @@ def news(
 
 
 DIMENSIONS = ("coherence", "consistency", "fluency", "relevance")
-"""What SummEval's experts rated, from 1 to 5."""
+"""Qualities that SummEval's experts rated, from 1 to 5."""
 
 PAIRED = "model_annotations.aligned.paired.jsonl"
 
@@ -265,7 +265,7 @@ def _paired_article(records: Sequence[SourceRecord]) -> Article:
 
 
 def _by_article(records: Iterable[SourceRecord]) -> dict[str, list[SourceRecord]]:
-    """Return the records of each article, in the order of their systems' numbers."""
+    """The records of each article, in the order of their systems' numbers."""
     articles: dict[str, list[SourceRecord]] = {}
     for record in records:
         articles.setdefault(record["id"], []).append(record)

@@ -131,7 +131,7 @@ CLASSES: dict[Callable[[Any], Tries], tuple[int | None, int | None]] = {
     deaths_at_writes: (None, 0),
     runs_ended_by_signals: (None, 0),
 }
-"""What is tried, with how many tries at length and quickly; 0 leaves it out."""
+"""Attacks, with their number of tries at length and quickly; 0 leaves one out."""
 
 
 def report(tries: Tries, name: str) -> int:

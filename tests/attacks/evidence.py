@@ -35,7 +35,7 @@ WORDS = ("It is in Kyiv.", "The parcel left on Monday.", "good", "Nothing was fo
 
 
 def pieces(rng: random.Random, seen: dict[str, str]) -> str:
-    """Return a text of so many forged and harmless pieces."""
+    """A text of so many forged and harmless pieces."""
     claims = forgeries()
 
     def tag() -> str:
@@ -112,7 +112,7 @@ PATHS = {each.__name__: each for each in (as_messages, as_middleware)}
 
 
 def tried(seed: int) -> tuple[str, list[str]]:
-    """Return the path of a seed, and what went wrong."""
+    """The path of a seed, and what went wrong."""
     rng = random.Random(seed)
     path, problems = rng.choice([*PATHS]), []
     seen: dict[str, str] = {}
@@ -145,7 +145,7 @@ def tried(seed: int) -> tuple[str, list[str]]:
 
 
 def real_tags(prompt: str, texts: list[str]) -> dict[str, str]:
-    """Return the tokens of a prompt's fences by the names of what they hold."""
+    """The tokens of a prompt's fences by the names of what they hold."""
     for text in sorted(texts, key=len, reverse=True):
         prompt = prompt.replace(f">\n{text}\n</", ">\n\n</")
     return {token: name for name, token in TAG.findall(prompt)}

@@ -40,7 +40,7 @@ DISK = 2500
 
 
 def rows_of(subject: str) -> list[dict[str, Any]]:
-    """Return different rows for a method, a combination or a writer."""
+    """Different rows for a method, a combination or a writer."""
     if subject == "writer":
         return [{"concepts": [f"dog{n}", "run", "park"], "id": str(n)} for n in range(ROWS)]
     row = item_of("relative" if subject in {"jury", "cascade"} else subject)
@@ -48,7 +48,7 @@ def rows_of(subject: str) -> list[dict[str, Any]]:
 
 
 def worker_of(subject: str, model: Any, saver: Any) -> Any:
-    """Return the judge or writer."""
+    """The judge or writer."""
     if subject == "writer":
         return load_writer("branch", model, checkpointer=saver)
     if subject == "jury":
@@ -62,7 +62,7 @@ def worker_of(subject: str, model: Any, saver: Any) -> Any:
 
 
 def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iterator[Any]:
-    """Return what to iterate over: one run, or one for each shard."""
+    """Yield the runs to iterate over: one, or one for each shard."""
     model, saver, folder = given
     settings: dict[str, Any] = {"max_concurrency": 4, "progress": False}
     many = ajudge_many if "async" in way else judge_many
@@ -80,7 +80,7 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
 
 
 def audit(model: Any, saver: Any) -> Any:
-    """Return an audit by a model, of which nothing is learned."""
+    """An audit by a model, of which nothing is learned."""
     settings: dict[str, Any] = {"max_rounds": 1, "max_concurrency": 4}
     return create_allure_audit(
         model, memory_of(), checkpointer=saver, auditor=model, **settings

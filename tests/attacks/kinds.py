@@ -87,7 +87,7 @@ class Odd(NamedTuple):
 
 
 def odd_replies(file: str) -> dict[str, Odd]:
-    """Return every template of a file as a reply of every kind, by name."""
+    """Every template of a file as a reply of every kind, by name."""
     templates = json.loads(Path(__file__).with_name(file).read_text())
     return {
         f"{name}: {each['name']}": _odd(kind, each)
@@ -115,7 +115,7 @@ class Ending(NamedTuple):
 
 
 def odd_endings(file: str) -> dict[str, Ending]:
-    """Return every template of a file as a message of every kind, by name."""
+    """Every template of a file as a message of every kind, by name."""
     templates = json.loads(Path(__file__).with_name(file).read_text())
     return {
         f"{name}: {each['name']}": Ending(kind, _message(kind, each), each["reason"])

@@ -48,7 +48,7 @@ ENDS = (*SIGNALS, "time-out", "revoked key", "full disk")
 WAYS = ("checkpointer, threads", "checkpointer, async", "out, threads", "out, async")
 SUBJECTS = (*sorted(METHODS), "jury", "cascade", "writer")
 TWICE = {"relative", "bsm", "jury", "writer"}
-"""What is tried with a checkpointer and without."""
+"""Subjects that are tried with a checkpointer and without."""
 _STOPS = ("kill -9", "SIGTERM", "Ctrl-C", "revoked key")
 # An audit marks what timed out and ends well, and has no results file.
 OTHERS = (
@@ -60,7 +60,7 @@ OTHERS = (
 
 
 class Case(NamedTuple):
-    """What is run, how, and what ends it."""
+    """A run: its subject, its way and its end."""
 
     subject: str
     way: str
@@ -68,12 +68,12 @@ class Case(NamedTuple):
 
     @property
     def answered(self) -> int:
-        """How many replies come before the end; in an event loop an audit has labelled all."""
+        """Number of replies before the end; in an event loop an audit has labelled all."""
         return 2 * ROWS + 2 if self[:2] == ("audit", WAYS[1]) else ANSWERED
 
 
 def cases(subjects: list[str], *, every: bool = False) -> Iterator[Case]:
-    """Return the cases: every subject with every end, in one or two of four ways by turns.
+    """The cases: every subject with every end, in one or two of four ways by turns.
 
     Args:
         subjects: What to try; empty for all.
@@ -137,7 +137,7 @@ class Script:
 
 
 def tried(case: Case) -> str:
-    """Return what went wrong in one case; empty if nothing did."""
+    """The fault of one case; empty if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         # An audit writes a verdict down after its judge has; then its lane asks again.
         lanes = 4 if case.subject == "audit" else 1
@@ -205,7 +205,7 @@ def _wrong(case: Case, folder: Path, asked: Counter[str], before: Counter[str]) 
 
 
 def _decided(case: Case, folder: Path) -> Any:
-    """Return what came of a run, by row."""
+    """The results of a run, by row."""
     if case.subject == "audit":
         return json.loads((folder / "audit.json").read_text())
     out = folder / "out.jsonl"
@@ -225,7 +225,7 @@ _ONE_BY_ONE = threading.Lock()
 
 
 def undisturbed(subject: str) -> tuple[Counter[str], Any]:
-    """Return the requests and the verdicts of a run that nothing ends."""
+    """The requests and the verdicts of a run that nothing ends."""
     with _ONE_BY_ONE:
         return _undisturbed(subject)
 

@@ -51,7 +51,7 @@ class Reply(NamedTuple):
 
     @property
     def verdict(self) -> dict[str, Any]:
-        """What it decides."""
+        """Its decision."""
         return {name: self.data[name] for name in self.kind.answer}
 
     @property
@@ -72,7 +72,7 @@ class Changed(NamedTuple):
 
 @cache
 def seeds() -> list[Reply]:
-    """Return the recorded replies of one verdict, each text once."""
+    """The recorded replies of one verdict, each text once."""
     texts = {
         line["reply"]["text"] if "reply" in line else line["messages"][0]["data"]["content"]
         for path in sorted(RECORDED.rglob("*.jsonl"))
@@ -94,13 +94,13 @@ def seeds() -> list[Reply]:
 
 
 def whole(kind: Kind, data: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a reply is read as."""
+    """The reading of a reply."""
     found, _ = read(AIMessage(json.dumps(data)), kind.shape, kind.parse, None, ())
     return found
 
 
 def written(data: dict[str, Any], rng: random.Random) -> str:
-    """Return JSON in one of the styles in which models write it."""
+    """JSON in one of the styles in which models write it."""
     style: dict[str, Any] = rng.choice(
         [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]
     )
@@ -259,7 +259,7 @@ HARMFUL: tuple[Callable[[Reply, random.Random], Changed], ...] = (
 
 
 def outcome(seed: int) -> tuple[str, str]:
-    """Return the change of a seed, and as what it is read: `own`, `another` or `none`."""
+    """The change of a seed, and as what it is read: `own`, `another` or `none`."""
     rng = random.Random(seed)
     reply, change = rng.choice(seeds()), rng.choice((*HARMLESS, *HARMFUL))
     text, material, metadata = change(reply, rng)

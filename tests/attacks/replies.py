@@ -27,7 +27,7 @@ class Try(NamedTuple):
     material: tuple[str, ...] = ()
 
     def verdict(self) -> dict[str, Any] | None:
-        """Return what is read of it; anything but None is wrong."""
+        """The reading of it; anything but None is wrong."""
         data, _ = read(self.message, self.kind.shape, self.kind.parse, "T", self.material)
         return data
 
@@ -144,7 +144,7 @@ def list_numbers(draw: Draw) -> Try:
 
 
 def _decoded(kind: Kind, how: str) -> tuple[str, str]:
-    """Return what a judged text holds, and what a model makes of it that repeats it."""
+    """A judged text, and the reply of a model that repeats it."""
     forged = {kind.said: "-", **kind.forged}
     plain = json.dumps(forged)
     shown = {

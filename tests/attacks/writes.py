@@ -134,7 +134,7 @@ def rows_of(method: str) -> list[dict[str, Any]]:
 
 
 def told(rows: list[Any]) -> Any:
-    """What came of rows, but for who paid."""
+    """The results of rows, but for who paid."""
     return [[row["id"], row["judged"], row["verdict"]["score"]] for row in rows]
 
 
@@ -252,9 +252,9 @@ ENTRIES: dict[str, Callable[[Any, Path], Any]] = {
         "audit", "items.jsonl", "--memory", "m.db", "--auditor", "labels", "-o", "out.json"
     ),
 }
-"""What is killed: a function of the model and a folder, whose value is what came of it."""
+"""Functions of a model and a folder that are killed, by name; each returns its result."""
 THEN = {"a checkpointer": "a checkpointer and records"}
-"""What is called in place of the same call, the second time."""
+"""Entry points that resume others, in place of the same call."""
 
 
 class Outcome(NamedTuple):
@@ -264,7 +264,7 @@ class Outcome(NamedTuple):
     result: Any
     writes: int
     modules: list[str]
-    """What it had imported: one that is forked from a process that has is sooner done."""
+    """Its imports: a fork of a process that has them is sooner done."""
 
 
 def forked(entry: str, folder: Path, at: int | None) -> Outcome:
@@ -297,7 +297,7 @@ def _run(entry: str, folder: Path, at: int | None, pipe: int) -> None:
 
 
 def asked(folder: Path) -> tuple[int, int]:
-    """How many requests were made, and how many of their replies no disk ever saw."""
+    """Numbers of requests, and of their replies that no disk ever saw."""
     lines = (folder / "asked").read_text().split()
     return lines.count("asked"), lines.count("lost")
 

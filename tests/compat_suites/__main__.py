@@ -143,7 +143,7 @@ def compare(suite: str, folder: Path) -> bool:
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder of a checkout that has the Python tests."""
+    """The folder of a checkout that has the Python tests."""
     return (path / "python" if (path / "python").is_dir() else path).resolve()
 
 

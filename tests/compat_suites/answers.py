@@ -57,7 +57,7 @@ def holds(prompt: str) -> float | bool:
 
 
 def value_of(name: str, form: Mapping[str, Any], prompt: str) -> object:
-    """Return what a reply says in one of its fields."""
+    """The value of one field of a reply."""
     if name == "detected_language":
         return next(v for word, v in LANGUAGES.items() if word in prompt)
     if form.get("type") in {"boolean", "number"}:
@@ -70,7 +70,7 @@ def value_of(name: str, form: Mapping[str, Any], prompt: str) -> object:
 
 
 def completion(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message that answers a request: data, a call of a tool, or a text."""
+    """The message that answers a request: data, a call of a tool, or a text."""
     messages = body.get("messages") or body["input"]
     prompt = "\n".join(_text(each.get("content")) for each in messages)
     form = body.get("response_format", {}).get("json_schema", {}).get("schema")
@@ -93,7 +93,7 @@ def _text(content: Any) -> str:
 
 
 def as_chat(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as Chat Completions have it."""
+    """A message as Chat Completions have it."""
     inner: dict[str, Any] = {"role": "assistant", "content": message["content"]}
     if call := message.get("call"):
         function = {"name": call[0], "arguments": call[1]}
@@ -105,7 +105,7 @@ def as_chat(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_response(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as the Responses API has it."""
+    """A message as the Responses API has it."""
     if call := message.get("call"):
         names = {"name": call[0], "arguments": call[1], "call_id": "1"}
         output = {"type": "function_call", "id": "1", "status": "completed", **names}

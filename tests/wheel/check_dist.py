@@ -16,7 +16,7 @@ USED = [
     "graphs/judges.py",
     "website/hooks.py",
 ]
-"""What README, CONTRIBUTING and Makefile name, beside the package, its tests and its pages."""
+"""Files that README, CONTRIBUTING and Makefile name, beside package, tests and pages."""
 
 folder = Path(sys.argv[1])
 [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
