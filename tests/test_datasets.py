@@ -212,12 +212,24 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
         list(sets.rows(path, labels={"x": "A"}))
 
 
+def test_chosen_and_rejected_that_begin_with_the_prompt_have_it_as_input(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "t.jsonl"
+    asked = {"role": "user", "content": "Name a city."}
+    sides = [[asked, {"role": "assistant", "content": each}] for each in ("Kyiv", "Cat")]
+    path.write_text(json.dumps(dict(zip(("chosen", "rejected"), sides, strict=True))) + "\n")
+    for row in (*sets.rows(path), *sets.rows(path, labels={1: "A"})):
+        assert row["input"] == [asked]
+        assert row[f"output_{row['label'].lower()}"] == "Kyiv"
+
+
 def test_chosen_and_rejected_may_be_messages_but_not_missing(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     messages = [{"role": "assistant", "content": "yes"}]
     path.write_text(json.dumps({"input": "Q", "chosen": messages, "rejected": "no"}) + "\n")
     (row,) = sets.rows(path)
-    assert row[f"output_{row['label'].lower()}"] == messages
+    assert row[f"output_{row['label'].lower()}"] == "yes"
     path.write_text('{"input": "Q", "chosen": "yes", "rejected": null}\n')
     with pytest.raises(InputError, match="row 1: `chosen`"):
         list(sets.rows(path))

@@ -119,11 +119,14 @@ class TableForm:
         Raises:
             InputError: A column is missing, or a label is none of `labels`.
         """
-        row = _labels_as_one(plain_row(lookup.mapped(record, self.columns or {})))
-        if row.get("id") in (None, ""):
-            row.pop("id", None)
+        given = dict(lookup.mapped(record, self.columns or {}))
+        if (own := plain_data(given.get("id"))) in (None, ""):
+            given.pop("id", None)
         else:
-            row["id"] = str(row["id"])
+            given["id"] = str(own)
+        sides = self._sides(given, number)
+        label = sides.pop("label", None)
+        row = _labels_as_one(plain_row(given | sides))
         if isinstance(own := row.get("systems"), str) and checks.kind_in(row) == "pair":
             with suppress(ValueError):  # a cell of CSV holds them as JSON
                 row["systems"] = json.loads(own)
@@ -135,13 +138,20 @@ class TableForm:
                 row[field] = checks.read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
-        is_pair = self.takes != "item" and checks.kind_in(row) != "pair"
-        if "chosen" in row and "rejected" in row and is_pair:
-            better, worse = row.pop("chosen"), row.pop("rejected")
-            if better is None or worse is None:
-                raise InputError("`chosen` or `rejected` is missing")
-            row |= by_coin(self.seed, row.get("id", str(number)), better, worse)
-        return row
+        return row | ({"label": label} if label else {})
+
+    def _sides(self, row: dict[str, Any], number: int) -> dict[str, Any]:
+        """The sides and the label of a row with a better text, which are taken out of it."""
+        if (
+            not {"chosen", "rejected"} <= row.keys()
+            or self.takes == "item"
+            or checks.kind_in(row) == "pair"
+        ):
+            return {}
+        better, worse = plain_data(row.pop("chosen")), plain_data(row.pop("rejected"))
+        if better is None or worse is None:
+            raise InputError("`chosen` or `rejected` is missing")
+        return by_coin(self.seed, row.get("id", str(number)), better, worse)
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
