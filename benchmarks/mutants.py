@@ -36,10 +36,13 @@ EQUIVALENT = {
 
 
 def mutmut(names: Sequence[str], seconds: float) -> None:
-    """Try mutants for so long; what was tried is stored as it goes."""
+    """Try mutants for so long; what was tried is stored as it goes.
+
+    It stops with an error where a test fails without any mutant.
+    """
     command = [sys.executable, "-m", "mutmut", "run", *names]
     try:
-        subprocess.run(command, check=False, timeout=seconds)
+        subprocess.run(command, check=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         print("The time is over.")
 

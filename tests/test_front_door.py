@@ -655,7 +655,7 @@ def test_annotations_that_cannot_be_used_are_told_by_one_rule(path, wrong, caplo
     results = list(judge_many(create_relative_judge(for_kyiv()), table))
     assert [each["verdict"]["preference"] for each in results] == ["A", "A"]
     [told] = [each.getMessage() for each in caplog.records]
-    assert re.search(f"Row 0 .*`{next(iter(wrong))}`", told)
+    assert re.search(f"Row 1 .*`{next(iter(wrong))}`", told)
 
 
 # ---- pairs: one table of fields and types on every path

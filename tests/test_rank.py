@@ -105,7 +105,7 @@ def test_a_limit_of_calls_bounds_the_comparisons_and_a_file_resumes_them(tmp_pat
 @for_each(
     ("rows", "message"),
     [
-        ([{"input": "x", "output": "y"}], "row 0 needs `input` and `outputs` by system"),
+        ([{"input": "x", "output": "y"}], "row 1 needs `input` and `outputs` by system"),
         ([{"input": "x", "outputs": {"a": "y"}}], "two systems or more, got"),
     ],
 )

@@ -311,7 +311,7 @@ def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
         ("v.jsonl", None, "`verdicts` must be rows, got 'v.jsonl'; `read_verdicts`"),
         (run_of(["A"])[0], None, '`verdicts` must be rows, got "{'),
         (run_of(["A"]), "d.jsonl", "`data` must be rows, got 'd.jsonl'"),
-        (run_of(["A"]), data_of(["A"], group={"a": 1}), "row 0: `group` must be a text"),
+        (run_of(["A"]), data_of(["A"], group={"a": 1}), "row r0: `group` must be a text"),
     ],
 )
 def test_what_cannot_be_reported_on_is_one_sentence(rows, data, message):

@@ -92,7 +92,7 @@ def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     assert report["agreement.mean_of_orders.wrong"] == pytest.approx((2 + 1 + 1 + 1) / 8)
     both: Any = trust_columns(rows, [("ab", "ba"), "ab"], "ann", order_rule=rule)
     assert {each.name for each in both.reports} == {
-        "ab (text A first) and ba (text B first)",
+        "the judge of ab (A first) and ba (B first)",
         "ab",
     }
 

@@ -272,17 +272,19 @@ def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge)
         (["ann", "bob"], "agreement.people", 60 / 64),
     ],
 )
-@for_each("names", ["question,answer", "input,output"])
+@for_each("names", ["question,answer", "input,output", "frage,output"])
 def test_a_row_labelled_again_counts_once(tmp_path, monkeypatch, names, people, key, value):
     monkeypatch.chdir(tmp_path)
+    texts = ["input=frage"] * names.startswith("frage")
     cells = [f"q{n},x,{','.join([str(n % 2)] * (1 + len(people)))}" for n in range(60)]
     Path("rows.csv").write_text("\n".join([f"{names},gpt,{','.join(people)}", *cells]))
     Path("labels.jsonl").unlink(missing_ok=True)
     labels = LabelFile(Path("labels.jsonl"))
-    for row in list(known_rows(Path("rows.csv"), check_known_of, RowFlags()))[52:54]:
+    for row in list(known_rows(Path("rows.csv"), check_known_of, RowFlags(texts)))[52:54]:
         labels.say(row, "dee", WHOLE_ROW, 1 - int(str(row["gpt"])))
     labels.close()
-    columns = [word for name in people for word in ("--column", f"label={name}")]
+    named = [*texts, *(f"label={name}" for name in people)]
+    columns = [word for name in named for word in ("--column", name)]
     command = ("trust", "rows.csv", "labels.jsonl", "--judge", "gpt", *columns, "-o", "r.json")
     said = invoke(*command)
     assert (said.exit_code, "not in the table" in said.stderr) == (0, False)

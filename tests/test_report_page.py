@@ -169,7 +169,7 @@ def test_a_judge_that_takes_one_position_is_told_so_first():
     found = report.trust(run, data_of(["A", "B"] * 10))
     said = f"It takes the text shown first in 97.5{NBSP}% of answers, so 95{NBSP}% of pairs are"
     assert next_step(found).sentence.startswith(
-        f"{said} ties. Try a stronger model and criteria, until flips are rare."
+        f"{said} ties. Try a stronger model and criteria, until at most 20{NBSP}% of pairs"
     )
     always = report.trust(run_of([("B", "A")] * 20), data_of(["A", "B"] * 10))
     said = f"it takes the text shown last in 100{NBSP}% of answers, so every pair ends as a tie"

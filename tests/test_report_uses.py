@@ -425,6 +425,20 @@ def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
         assert (" Not clear: " in answer.text) == (word == "not yet")
 
 
+# Each system wins half against each; of six, five steps are open, and three are named.
+@for_each("names, more", [("abcd", ""), ("abcdef", " and 2 more")])
+def test_a_list_of_open_steps_says_how_many_it_does_not_name(names, more):
+    rows = [
+        {"judge": side, "label": side, "systems": pair}
+        for pair in combinations(names, 2)
+        for side in "AB" * 5
+    ]
+    found: Any = report.trust_columns(rows, "judge", "label")
+    answer = found.uses["ordering"]
+    assert answer.missing.count(" before ") == 3
+    assert answer.missing.endswith(f"unclear by the judge){more}")
+
+
 # ---- a second annotator
 
 

@@ -420,8 +420,8 @@ def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
 @for_each(
     ("rows", "message"),
     [
-        ([5], "row 0: a row must be an object, got int"),
-        ([{**pairs(1)[0], "label": object()}], "row 0: a field cannot be written"),
+        ([5], "row 1: a row must be an object, got int"),
+        ([{**pairs(1)[0], "label": object()}], "row 1: a field cannot be written"),
     ],
 )
 def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(rows, message):

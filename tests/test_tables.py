@@ -299,9 +299,9 @@ def test_a_list_whose_first_rows_are_bad_is_judged_unless_all_are():
         *[("item", False)] * 3,
         ("item", True),
     ]
-    with pytest.raises(InputError, match="row 0: "):
+    with pytest.raises(InputError, match="row 1: "):
         list(judge_many(polite(), [5, "x"], progress=False))
-    with pytest.raises(InputError, match="row 0: "):
+    with pytest.raises(InputError, match="row 1: "):
         list(judge_many(polite(), [5] * 10 + rows, progress=False))
 
 

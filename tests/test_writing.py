@@ -73,9 +73,9 @@ def test_failed_judgments_are_no_wins():
 @for_each(
     ("rows", "others", "message"),
     [
-        ([{"text": "Snow."}], None, "row 0: `concepts` must be a list"),
-        ([text("x")], [{"concepts": ["ski"], "text": "x"}], "row 0 of `against` is of other"),
-        ([text("Snow.", ["Snow."])], None, "row 0: `groups` must be lists of concepts"),
+        ([{"text": "Snow."}], None, "row 1: `concepts` must be a list"),
+        ([text("x")], [{"concepts": ["ski"], "text": "x"}], "row 1 of `against` is of other"),
+        ([text("Snow.", ["Snow."])], None, "row 1: `groups` must be lists of concepts"),
     ],
 )
 def test_rows_of_another_form_are_refused(rows, others, message):

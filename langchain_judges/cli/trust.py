@@ -32,6 +32,7 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     judge_rows,
     known_rows,
+    named_columns,
     with_method,
 )
 from langchain_judges.errors import InputError, OptionError
@@ -40,7 +41,9 @@ from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.report.report import written
 from langchain_judges.rows.files import read_table, writing
+from langchain_judges.rows.lookup import mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
+from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
 
 if TYPE_CHECKING:
@@ -167,18 +170,20 @@ def trust(
 
     results, paths = judge.verdicts or [], [Path(each) for each in data or ()]
     path, labels = (paths[0] if paths else None), paths[1:]
-    _check_use(judge, table, has_rows=path is not None, dry_run=run.dry_run)
+    _check_use(judge, has_rows=path is not None, dry_run=run.dry_run)
     report.check_paths([*paths, *results])
     options = _options(report, path, len(judge.judge or results))
     rows: list[dict[str, Any]] | None = None
     runs, spent = _read_runs(results), False
     if path and judge.judge:
-        cells = list(islice(read_table(path), table.max_rows))
+        texts = [each for each in table.column or () if not _people([each])]
+        fields = TableForm(named_columns(texts)).columns or {}
+        cells = [mapped(each, fields) for each in islice(read_table(path), table.max_rows)]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]
         if labels:
-            cells = _relabelled(cells, paths, replace(table, column=None), people)
+            cells = _relabelled(cells, paths, replace(table, column=texts), people)
         answer = trust_columns(cells, columns, people, **options)
     else:
         if path and results:
@@ -244,10 +249,16 @@ def _read_rows(
     paths: Sequence[Path], flags: RowFlags, reader: Callable[[Path, RowFlags], RowFile]
 ) -> list[dict[str, Any]]:
     """The rows of a table, and those that `label` wrote, whose fields have their own names."""
-    plain = replace(flags, column=None)
-    files = [reader(path, plain if place else flags) for place, path in enumerate(paths)]
+    files = _row_files(paths, flags, reader)
     rows, *labels = (list(checked_rows(file, "row")) for file in files)
     return _with_labels(rows, list(chain(*labels)))
+
+
+def _row_files(
+    paths: Sequence[Path], flags: RowFlags, reader: Callable[[Path, RowFlags], RowFile]
+) -> list[RowFile]:
+    plain = replace(flags, column=None)
+    return [reader(path, plain if place else flags) for place, path in enumerate(paths)]
 
 
 def _relabelled(cells: _Rows, paths: list[Path], flags: RowFlags, people: list[str]) -> _Rows:
@@ -255,7 +266,7 @@ def _relabelled(cells: _Rows, paths: list[Path], flags: RowFlags, people: list[s
 
     Of one column a label takes the place of its cell; beside several it is one more person's.
     """
-    table, *labels = (known_rows(path, check_known_of, flags) for path in paths)
+    table, *labels = _row_files(paths, flags, lambda p, t: known_rows(p, check_known_of, t))
     known = table.at(range(len(cells)))
     rows = [known.get(place, {}) for place in range(len(cells))]
     if several := len(people) > 1:
@@ -281,10 +292,8 @@ def _with_labels(rows: _Rows, labels: _Rows) -> _Rows:
     return [*known, *labelled.values()]
 
 
-def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
+def _check_use(judge: VerdictFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
-    if judge.judge and len(_people(table.column)) < len(table.column or []):
-        raise OptionError("--column names people's answers beside --judge: label=COLUMN")
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
             "name either --model, to judge, or --verdicts of a finished run, or a column by "

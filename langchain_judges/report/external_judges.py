@@ -53,7 +53,7 @@ def trust_columns(
     judges = {
         spec
         if isinstance(spec, str)
-        else f"{spec[0]} (text A first) and {spec[1]} (text B first)": spec
+        else f"the judge of {spec[0]} (A first) and {spec[1]} (B first)": spec
         for spec in specs
     }
     people = [label] if isinstance(label, str) else list(label)

@@ -322,11 +322,12 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
 
 
 def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedRow:
+    judged = JudgedRow(row, facts, place)
     try:
         check_countable(facts)
     except InputError as exc:
-        raise InputError(f"row {place}: {exc}") from exc
-    return JudgedRow(row, facts, place)
+        raise InputError(f"row {judged.name}: {exc}") from exc
+    return judged
 
 
 def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:

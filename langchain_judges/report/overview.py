@@ -399,7 +399,9 @@ def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
     why = ", ".join(use.title.lower() for use in bad)
     text = f"Try {what}{own}; this one is not good enough: {why}."
     if slot := slot_text(report.numbers):
-        text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, until flips are rare."
+        # A flipped pair is a tie, and where people prefer a text that is wrong.
+        until = f"until at most {percent_text(report.policy.max_wrong)} of pairs flip"
+        text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, {until}."
     return NextStep(text, command, names)
 
 

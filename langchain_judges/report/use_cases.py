@@ -174,10 +174,8 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     reason = _means(sample, whole, used, margin)
     brief, own = difference_text(whole, sample.whom), tuple(parts)
     if apart:
-        names = ", ".join(
-            f"{part.title} ({plus(part)}{value_text(part)})" for part in apart[:3]
-        )
-        off = f"clearly too far off for {names}"
+        names = [f"{part.title} ({plus(part)}{value_text(part)})" for part in apart]
+        off = f"clearly too far off for {_first_of(names)}"
         reason += f". Part by part: {off}; clearly near enough for {len(near)} of {len(parts)}"
         brief = brief if decided(whole.result, limit) == "no" else off
     basis = sample.basis(used)
@@ -324,11 +322,11 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
         f"{of_all[False]} swapped, {of_all[None]} not clear"
     )
     if turned:
-        reason += f": swapped are {', '.join(_systems_in(pair) for pair in turned[:3])}"
+        reason += f": swapped are {_first_of([_systems_in(pair) for pair in turned])}"
     missing = ""
     if word == "not yet":
-        names = ", ".join(f"{_systems_in(p)} ({_open_by(p)})" for p in open_steps[:3])
-        missing = f"Not clear: {names}"
+        names = [f"{_systems_in(pair)} ({_open_by(pair)})" for pair in open_steps]
+        missing = f"Not clear: {_first_of(names)}"
     return UseAnswer(
         "ordering",
         word,
@@ -341,6 +339,11 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
             for p in order.pairs
         ),
     )
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if names[3:] else ""
+    return ", ".join(names[:3]) + more
 
 
 def _systems_in(pair: SystemPair) -> str:

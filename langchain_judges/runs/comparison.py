@@ -180,7 +180,7 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         InputError: A row has no `input` or `outputs`.
     """
     tasks: dict[str, RankedTask] = {}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, 1):
         outputs = row.get("outputs")
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             raise InputError(

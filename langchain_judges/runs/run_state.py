@@ -322,7 +322,7 @@ class RunState:
         """The outcome of a bad row; rows that are no table may be of another kind."""
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
-            self._first_rows.raised(errors.InputError(f"row {row.index}: {row.problem}"))
+            self._first_rows.raised(errors.InputError(f"row {row.index + 1}: {row.problem}"))
         return run_row.failed_outcome(row, "invalid_input", row.problem)
 
     async def _outcome(self, row: run_row.RunRow, row_cost: RowCost) -> Mapping[str, object]:

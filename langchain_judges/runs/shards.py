@@ -190,7 +190,7 @@ def _row_places(
                 row = _parse(line, part, line_number)
                 if wanted in (None, row["judge"]["mark"]):
                     if row["key"] in keys:
-                        raise OutputError(f"{part}: row {row['index']} occurs twice.")
+                        raise OutputError(f"{part}: row {row['index'] + 1} occurs twice.")
                     keys.add(row["key"])
                     marks.add(row["judge"]["mark"])
                     places.append((int(row["index"]), number, offset, len(line)))

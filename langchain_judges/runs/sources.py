@@ -88,7 +88,7 @@ class TableForm:
                 raise InputError(f"{path}, row {number + 1}: {exc}") from exc
 
     def cell_row(self, record: SourceRecord, number: int) -> dict[str, Any]:
-        """Read a record of a table: with texts and without an id it is named by its number.
+        """Read a record of a table: with texts and no id it is named by its number, from 1.
 
         The label of a single text is a number where its cell spells one, for cells of CSV have
         no types and judges' labels do.
@@ -100,7 +100,7 @@ class TableForm:
         if "input" in row:
             # Labels alone must not meet, by a number that is nobody's, the verdicts on other
             # rows.
-            row.setdefault("id", str(number))
+            row.setdefault("id", str(number + 1))
         if checks.kind_in(row) == "item":
             row["label"] = checks.number_in(row.get("label"))
             row["labels"] = {
@@ -561,7 +561,7 @@ class RowReader:
         except InputError as exc:
             if not self._warned:
                 told = "Row %s is judged, but its annotations cannot be used: %s"
-                _LOGGER.warning(told, index, exc)
+                _LOGGER.warning(told, index + 1, exc)
             self._warned = True
 
     def _key(self, content: Mapping[str, object]) -> str:

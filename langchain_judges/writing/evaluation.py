@@ -121,7 +121,7 @@ def evaluate_writing(
 def _measurable_rows(results: Iterable[Mapping[str, object]], side: str = "") -> list[TextRow]:
     """Rows that can be measured; a blank text is none."""
     rows: list[TextRow] = []
-    for number, result in enumerate(results):
+    for number, result in enumerate(results, 1):
         row: Any = dict(result) if isinstance(result, Mapping) else result
         try:
             check_task(row)
@@ -166,7 +166,7 @@ def _pairs(
             f"`against` must have a row for each of {len(rows)}, got {len(others)}"
         )
     pairs: list[Pair] = []
-    for number, (row, other) in enumerate(zip(rows, others, strict=True)):
+    for number, (row, other) in enumerate(zip(rows, others, strict=True), 1):
         concepts = distinct(row["concepts"])
         if distinct(other["concepts"]) != concepts:
             raise InputError(f"row {number} of `against` is of other concepts")
