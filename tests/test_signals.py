@@ -251,6 +251,9 @@ def test_a_reply_that_never_comes_keeps_no_command_alive(serve, tmp_path, monkey
     [
         Case("bsm", "out, threads", "kill -9"),
         Case("relative", "out, async", "Ctrl-C"),
+        Case("relative", "out, async", "kill -9"),
+        Case("relative", "checkpointer, threads", "kill -9"),
+        Case("relative", "checkpointer, async", "kill -9"),
         Case("writer", "checkpointer, async", "cancellation"),
         Case("jury", "checkpointer, threads", "SIGTERM"),
         Case("bsm", "checkpointer alone, threads", "kill -9"),

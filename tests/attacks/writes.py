@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,26 +139,26 @@ def told(rows: list[Any]) -> Any:
     return [[row["id"], row["judged"], row["verdict"]["score"]] for row in rows]
 
 
-def many(model: Any, folder: Path, **options: Any) -> Any:
+def bsm(store: str, model: Any, folder: Path, saver: Any) -> tuple[Any, Any]:
+    """A judge and the settings of its run, by where replies and results are kept."""
+    kept = saver if "checkpointer" in store else None
+    files = {name: folder / file for name, file in STORES[store].items()}
+    judge = load_judge("bsm", model, **FEW["bsm"], checkpointer=kept)
+    return judge, {**files, "max_concurrency": 1, "progress": False}
+
+
+def in_threads(store: str, model: Any, folder: Path) -> Any:
     """Judge in threads."""
-    judge = load_judge("bsm", model, **FEW["bsm"], checkpointer=options.pop("saver", None))
-    return told(
-        list(judge_many(judge, rows_of("bsm"), max_concurrency=1, progress=False, **options))
-    )
+    with SqliteSaver.from_conn_string(str(folder / "s")) as saver:
+        judge, settings = bsm(store, model, folder, saver)
+        return told(list(judge_many(judge, rows_of("bsm"), **settings)))
 
 
-async def amany(model: Any, folder: Path, *, saved: bool, **options: Any) -> Any:
+async def in_loop(store: str, model: Any, folder: Path) -> Any:
     """Judge in an event loop."""
     async with AsyncSqliteSaver.from_conn_string(str(folder / "s")) as saver:
-        judge = load_judge("bsm", model, **FEW["bsm"], checkpointer=saver if saved else None)
-        run = ajudge_many(judge, rows_of("bsm"), max_concurrency=1, progress=False, **options)
-        return told([row async for row in run])
-
-
-def with_saver(model: Any, folder: Path, **options: Any) -> Any:
-    """Judge in threads with a checkpointer."""
-    with SqliteSaver.from_conn_string(str(folder / "s")) as saver:
-        return many(model, folder, saver=saver, **options)
+        judge, settings = bsm(store, model, folder, saver)
+        return told([row async for row in ajudge_many(judge, rows_of("bsm"), **settings)])
 
 
 def audited(model: Any, folder: Path) -> Any:
@@ -225,19 +226,19 @@ def command(*arguments: str) -> Callable[[Any, Path], Any]:
     return run
 
 
+STORES: dict[str, dict[str, str]] = {
+    "records": {"records": "r.jsonl"},
+    "a table": {"out": "out.csv"},
+    "a checkpointer": {},
+    "a checkpointer and records": {"records": "r.jsonl"},
+}
+"""Files in which runs keep replies and results, by option."""
 ENTRIES: dict[str, Callable[[Any, Path], Any]] = {
-    "records": lambda model, folder: many(model, folder, records=folder / "r.jsonl"),
-    "a table": lambda model, folder: many(model, folder, out=folder / "out.csv"),
-    "records, async": lambda model, folder: asyncio.run(
-        amany(model, folder, saved=False, records=folder / "r.jsonl")
-    ),
-    "a checkpointer": with_saver,
-    "a checkpointer, async": lambda model, folder: asyncio.run(
-        amany(model, folder, saved=True)
-    ),
-    "a checkpointer and records": lambda model, folder: with_saver(
-        model, folder, records=folder / "r.jsonl"
-    ),
+    **{store: partial(in_threads, store) for store in STORES},
+    **{
+        f"{store}, async": lambda *given, store=store: asyncio.run(in_loop(store, *given))
+        for store in STORES
+    },
     "an audit": audited,
     "look-ups": looking_up,
     "judge -o": command("judge", "pairs.jsonl", "--method", "bsm", "-o", "out.csv"),
