@@ -17,9 +17,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_judges import ajudge_many, create_bsm_judge, create_relative_judge, judge_many
+from langchain_judges.asking import reply_log
 from langchain_judges.asking.reply_log import _STORES, ReplyStore
 from langchain_judges.errors import ModelAccessError, OutputError
+from langchain_judges.runs import results
 from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
@@ -198,6 +200,33 @@ def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
             each.result()
     assert writes.count("COMMIT") == 1
     assert len(dict(store.entries("row"))) == 8
+
+
+@KINDS
+def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(
+    tmp_path, monkeypatch, kind
+):
+    done, connected, write = Counter[str](), reply_log._connected, results.write_whole
+
+    def traced(*path, **how):
+        file = connected(*path, **how)
+        file.set_trace_callback(lambda statement: done.update([statement[:11]]))
+        return file
+
+    def written(file, line):
+        done["line"] += 1
+        write(file, line)
+
+    monkeypatch.setattr(reply_log, "_connected", traced)
+    monkeypatch.setattr(results, "write_whole", written)
+    judge = create_relative_judge(FakeChatModel(replies=judged_by(goods)))
+    for options in ({"records": tmp_path / "o.jsonl"}, {"out": tmp_path / "o.csv"}):
+        done.clear()
+        collect(judge, pairs(5), kind, **options)
+        # Each row: one look at what a killed run has left, two replies, one result. In the end
+        # what rows share is forgotten too.
+        kinds = {"SELECT key,": 5, "INSERT OR R": 10, "DELETE FROM": 5 + 1, "line": 5}
+        assert {name: done[name] for name in kinds} == kinds, options
 
 
 def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):

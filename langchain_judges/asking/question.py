@@ -92,6 +92,24 @@ class Question:
     is_shared: bool = False
     log: ReplyLog = field(default_factory=ReplyLog)
     tools: Sequence[dict[str, Any]] = ()
+    _decisive: dict[int | None, str] = field(default_factory=dict, init=False, compare=False)
+
+    def decisive(self, seed: int | None) -> str:
+        """What decides a reply of a seed beside its prompt, as JSON that is made once."""
+        if seed not in self._decisive:
+            call = {
+                "model": self.adapter.identity,
+                # What the model refuses is learnt anew by each process.
+                "sampling": self.adapter.wanted_sampling(self.sampled, seed),
+                "seed": seed,
+                "reply": reading.json_schema(self.reply_schema),
+                # A reply kept without log-probabilities is no answer where they are wanted.
+                "measured": [self.logprobs, self.measured_as],
+            }
+            if self.tools:
+                call["tools"] = self.tools
+            self._decisive[seed] = json.dumps(call, sort_keys=True, default=str)
+        return self._decisive[seed]
 
 
 @dataclass
@@ -165,21 +183,9 @@ class Asking:
     @cached_property
     def key(self) -> tuple[str, str]:
         """The two strings by which the log and a LangChain cache know a call."""
-        question = self.question
         messages = [_message_key(message) for message in self.prompt]
         prompt = json.dumps(messages, ensure_ascii=False)
-        call = {
-            "model": question.adapter.identity,
-            # What the model refuses is learnt anew by each process.
-            "sampling": question.adapter.wanted_sampling(question.sampled, self.seed),
-            "seed": self.seed,
-            "reply": reading.json_schema(question.reply_schema),
-            # A reply kept without log-probabilities is no answer where they are wanted.
-            "measured": [question.logprobs, question.measured_as],
-        }
-        if question.tools:
-            call["tools"] = question.tools
-        return prompt, json.dumps(call, sort_keys=True, default=str)
+        return prompt, self.question.decisive(self.seed)
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """The reply with what it cost."""
@@ -286,6 +292,6 @@ def _filled_part(part: Any, variables: Mapping[str, object]) -> list[BaseMessage
 
 def _message_key(message: BaseMessage) -> list[Any]:
     """Key of a message: two histories may differ in their tool calls alone."""
-    fields = ("tool_calls", "invalid_tool_calls", "tool_call_id")
-    of_tools = {name: found for name in fields if (found := getattr(message, name, None))}
+    fields, known = ("tool_calls", "invalid_tool_calls", "tool_call_id"), vars(message)
+    of_tools = {name: found for name in fields if (found := known.get(name))}
     return [message.type, message.content, *([of_tools] if of_tools else [])]

@@ -241,9 +241,12 @@ def _entry_checksum(*parts: str) -> int:
 
 
 def key_of(*parts: object) -> str:
-    """Hash JSON-able parts into a key of 32 characters."""
-    data = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    """Hash texts and JSON-able parts into a key of 32 characters."""
+    texts = (
+        p if isinstance(p, str) else json.dumps(p, sort_keys=True, default=str) for p in parts
+    )
+    data = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 class ScopeReplies:
@@ -252,6 +255,8 @@ class ScopeReplies:
     def __init__(self, store: ReplyStore, scope: str) -> None:
         """Begin with what earlier runs have left."""
         self.store, self.scope = store, scope
+        # Who shares replies looks for each: others keep some in the meantime.
+        self._kept = {key for key, _ in store.entries(scope)} if scope != SHARING else set()
         self._times: dict[str, Iterator[int]] = {}
 
     def numbered(self, key: str) -> str:
@@ -260,6 +265,8 @@ class ScopeReplies:
 
     def find(self, key: str) -> Any:
         """The value of a key; None without one."""
+        if key not in self._kept and self.scope != SHARING:
+            return None
         return next((value for _, value in self.store.entries(self.scope, key)), None)
 
     def keep(self, key: str, value: object) -> None:
@@ -269,6 +276,7 @@ class ScopeReplies:
             OutputError: The file cannot take it.
         """
         self.store.keep(self.scope, key, value)
+        self._kept.add(key)
 
     def keep_request(self, unit: str, messages: list[list[str]]) -> None:
         """Write a request with its reply down, if people want to read them.
