@@ -94,6 +94,23 @@ def test_a_book_of_a_run_without_failures_has_no_sheet_of_them(tmp_path):
     assert list(book(tmp_path / "s.xlsx")) == ["rows", "summary"]
 
 
+def test_the_numbers_of_a_column_have_as_many_decimals(judged):
+    lines = openpyxl.load_workbook(judged)["summary"].iter_rows(min_row=2)
+    forms = {cell[3].number_format for cell in lines if cell[1].value == "mean score"}
+    assert forms == {"0.00"}
+
+
+@for_each("name, is_there", [("s.csv", False), ("s.xlsx", False), ("s.jsonl", True)])
+def test_a_total_of_criteria_stands_in_one_column_that_people_read(tmp_path, name, is_there):
+    judge = create_rubric_judge(
+        FakeChatModel(replies=lambda _: json.dumps({"label": 1, "explanation": "So."})),
+        rubric=RUBRIC, each=True,
+    )  # fmt: skip
+    list(judge_many(judge, ROWS, out=tmp_path / name, progress=False))
+    (first, *_) = read_table(tmp_path / name)
+    assert ("label" in first, float(first["score"])) == (is_there, 1)
+
+
 def test_a_book_is_laid_out_to_be_read(judged):
     sheet = openpyxl.load_workbook(judged)["rows"]
     tone = [cell.value for cell in sheet[1]].index("Tone")

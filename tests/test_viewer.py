@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import Counter
 from contextlib import closing
 
 import pytest
@@ -17,9 +18,11 @@ from langchain_judges.cli import app as cli
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.orders import naming_sides
 from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
+from langchain_judges.rows.files import read_table
+from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
-from langchain_judges.viewer import View, view
+from langchain_judges.viewer import View, items, render, view
 from langchain_judges.viewer.app import Page, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read_collection
@@ -88,6 +91,26 @@ def test_every_row_is_found_by_what_is_doubtful_or_disputed_about_it():
         {"people differ"},
     ]
     assert "judge: B" in found.tags(3)
+
+
+def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, monkeypatch):
+    done = Counter()
+
+    def counting(path, *args, **kwargs):
+        return (done.update(["read"]) or each for each in read_table(path, *args, **kwargs))
+
+    def counted(own):
+        return lambda *args, **kwargs: done.update([own.__name__]) or own(*args, **kwargs)
+
+    for owner in (items, sources):
+        monkeypatch.setattr(owner, "read_table", counting)
+    for owner, name in ((sources.Records, "row"), (render, "texts"), (render, "verdicts")):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+    file = written(tmp_path / "rows.jsonl", data_of(["A"] * 300))
+    assert '"r299"' in client_of(Page(read_collection([file]))).get("/?t=secret").text
+    # A first record also says what the table is, and of what kind.
+    assert done.pop("read") <= 300 + 3
+    assert done == {"row": 300}
 
 
 def test_single_texts_are_found_by_criterion_and_label():

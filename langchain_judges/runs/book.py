@@ -28,6 +28,14 @@ SheetRows = Callable[[], Iterable[Sequence[object]]]
 class Percent(float):
     """A share, which a sheet shows as a percentage."""
 
+    form = "0.0%"
+
+
+class Spelt(float):
+    """A number that a sheet shows with as many decimals as it was spelt with."""
+
+    form = "0.00"
+
 
 def _excel_cell(cell: object) -> object:
     """A cell as Excel holds it: a number, or a text that is no formula."""
@@ -100,8 +108,8 @@ class Book:
     ) -> Any:
         styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
         cell = self._cell(sheet, value if is_raw else _excel_cell(value))
-        if isinstance(value, Percent):
-            cell.number_format = "0.0%"
+        if isinstance(value, Percent | Spelt):
+            cell.number_format = value.form
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
         if bold:
             cell.font = styles.Font(bold=True)
@@ -130,7 +138,11 @@ def _number_spelt(text: str) -> float | str:
     number = float(text.removesuffix(" %").replace(",", ""))
     if found[3]:
         return Percent(number / 100)
-    return number if found[2] else int(number)
+    if not found[2]:
+        return int(number)
+    spelt = Spelt(number)
+    spelt.form = re.sub(r"\d", "0", f"0{found[2]}")
+    return spelt
 
 
 def _in_cells(line: Sequence[str]) -> list[float | str]:

@@ -137,6 +137,9 @@ class TableFile:
     ) -> None:
         """Take a row: the user's own cells, and the judge's of a result of `judge_many`."""
         judged = named_cells((), judged_cells(result, systems))
+        is_total = judged.get("label") == judged.get("score") and _by_criterion(result)
+        if is_total and self._form in _SPREADSHEETS:
+            del judged["label"]  # people need it once
         row = {f"{_OWN}{name}": self._own_cell(cell) for name, cell in own.items()}
         row |= {f"{_JUDGE}{name}": cell for name, cell in judged.items()}
         self._columns |= dict.fromkeys(row)
