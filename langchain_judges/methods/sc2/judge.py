@@ -13,11 +13,9 @@ from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of
-from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2 import replies, tally
-from langchain_judges.methods.sc2 import tables as cells
-from langchain_judges.methods.sc2.aspects import by_frequency, distinct_phrases
 from langchain_judges.methods.sc2.options import SC2
+from langchain_judges.methods.sc2.prompts import WORDS
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
 from langchain_judges.rows.fences import digest, fence
@@ -41,7 +39,7 @@ class SC2Steps(PairSteps):
         numbers = range(1, self.options.proposals + 1)
         steps = [self._proposed(pair_of(state), n, account.part()) for n in numbers]
         proposals = [each for each in await gather(steps) if each]
-        named = by_frequency([proposal["aspects"] for proposal in proposals])
+        named = replies.by_frequency([proposal["aspects"] for proposal in proposals])
         aspects = list(self.options.phrases) or named[: self.options.n_aspects]
         emit_each("aspect", "aspects", aspects)
         return {"proposals": proposals, "aspects": aspects}
@@ -65,7 +63,7 @@ class SC2Steps(PairSteps):
         reply = await ask(question, variables, account, unit=unit, seed=seed)
         if not reply.data:
             return None
-        if aspects := distinct_phrases(reply.data["aspects"], options.n_aspects):
+        if aspects := replies.distinct_phrases(reply.data["aspects"], options.n_aspects):
             proposal = replies.AspectProposal(sample=number, aspects=aspects)
             emit("proposal", "aspects", proposal)
             return proposal
@@ -172,7 +170,7 @@ class SC2Steps(PairSteps):
         account: Account,
     ) -> tuple[int, replies.DecidedBy, str]:
         """The winner that the comparator names, or a coin, and why."""
-        first, second = (cells.in_prompt(table["rows"]) for table in tables)
+        first, second = (replies.in_prompt(table["rows"]) for table in tables)
         one, other = (table["number"] for table in tables)
         variables = {
             **self._material(pair, "AB"),
@@ -213,11 +211,9 @@ class SC2Steps(PairSteps):
         account: Account,
     ) -> replies.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
-        rows = cells.in_prompt(table["rows"], order) if table else ""
-        note = texts.WORDS["table_notes"][self.options.wording]
-        shown = texts.WORDS["table_material"].format(
-            table_fence=fence(rows), table=rows, note=note
-        )
+        rows = replies.in_prompt(table["rows"], order) if table else ""
+        note = WORDS["table_notes"][self.options.wording]
+        shown = WORDS["table_material"].format(table_fence=fence(rows), table=rows, note=note)
         variables = {
             **self._material(pair, order, prefers=True),
             "table": shown if rows else "",
@@ -265,7 +261,7 @@ class SC2Steps(PairSteps):
         """Render the worked examples, with their tables or without."""
         shots = []
         for example in self.options.worked:
-            table = f"{cells.in_prompt(example['rows'])}\n" if tables else ""
+            table = f"{replies.in_prompt(example['rows'])}\n" if tables else ""
             reply = {"comparison": example["comparison"], "preferred": example["preferred"]}
             shots.append((example, table, reply))
         return shown_examples(shots)
@@ -275,10 +271,10 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
     """The table of a reply, in whose failures stands what it lacks."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}
-    rows, cut = cells.within(cells.read_rows(reply.data, aspects))
-    empty, problems = cells.silent_rows(rows), list[Problem]()
+    rows, cut = replies.within(replies.read_rows(reply.data, aspects))
+    empty, problems = replies.silent_rows(rows), list[Problem]()
     if cut:
-        detail = f"cells on {', '.join(cut)} were cut at {cells.CELL_SIZE} characters"
+        detail = f"cells on {', '.join(cut)} were cut at {replies.CELL_SIZE} characters"
         problems.append(Problem("input_cut", detail))
     valid = 2 * len(empty) < len(rows)
     if reply.problem:

@@ -23,9 +23,14 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions
 from langchain_judges.methods.pairs import instructions_block
-from langchain_judges.methods.sc2 import aspects
-from langchain_judges.methods.sc2 import prompts as texts_of
-from langchain_judges.methods.sc2.replies import Extracted, merged_shape
+from langchain_judges.methods.sc2.aspects import AspectSet, check_savable
+from langchain_judges.methods.sc2.prompts import LEARN_PROMPTS, WORDS
+from langchain_judges.methods.sc2.replies import (
+    Extracted,
+    by_frequency,
+    distinct_phrases,
+    merged_shape,
+)
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows.checks import check_pair, check_text
@@ -122,7 +127,7 @@ class LearnOptions(AskingOptions):
 @with_options(LearnOptions)
 def learn_aspects(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
-) -> aspects.AspectSet:
+) -> AspectSet:
     """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
 
     One call for every text names its aspects; then one call merges them to exactly n. The
@@ -150,7 +155,7 @@ def learn_aspects(
 @with_options(LearnOptions)
 async def alearn_aspects(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
-) -> aspects.AspectSet:
+) -> AspectSet:
     """Learn aspects in the running event loop; takes and raises what `learn_aspects` does.
 
     Args:
@@ -163,9 +168,9 @@ async def alearn_aspects(
 
 async def _learn(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
-) -> aspects.AspectSet:
+) -> AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
-    prompts, version = prompt_set(texts_of.LEARN_PROMPTS, options.prompts)
+    prompts, version = prompt_set(LEARN_PROMPTS, options.prompts)
     extract = Question(
         method="sc2",
         step="extract",
@@ -179,7 +184,7 @@ async def _learn(
     corpus = read_corpus(texts)
     if options.path is not None:
         # What cannot be kept must not be paid for.
-        aspects.check_savable(options.path)
+        check_savable(options.path)
     replies, phrases, failures = await _named(extract, corpus, options)
     consolidate = replace(
         extract,
@@ -189,8 +194,8 @@ async def _learn(
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
     named = [*(merged.data or {}).values(), *phrases]
-    learned: aspects.AspectSet = {
-        "aspects": aspects.distinct_phrases(named, options.n),
+    learned: AspectSet = {
+        "aspects": distinct_phrases(named, options.n),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
@@ -215,9 +220,9 @@ async def _named(
     failures += [
         Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(replies, 1)
-        if reply.data and not aspects.distinct_phrases(reply.data["aspects"])
+        if reply.data and not distinct_phrases(reply.data["aspects"])
     ]
-    phrases = aspects.by_frequency([reply.data["aspects"] for reply in replies if reply.data])
+    phrases = by_frequency([reply.data["aspects"] for reply in replies if reply.data])
     if len(phrases) < options.n:
         raise OptionError(
             f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
@@ -230,7 +235,7 @@ async def _read(question: Question, number: int, part: Passage, options: LearnOp
     """Ask for the aspects of one text."""
     request, text = part
     token = fence(request, text)
-    context = texts_of.WORDS["context"].format(fence=token, request=request) if request else ""
+    context = WORDS["context"].format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
     account = Account(run=run_of(options.config))
     return await ask(question, variables, account, unit=f"text {number}")
@@ -245,7 +250,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
     """The failure of merging to fewer aspects; the most frequent fill up."""
-    found = len(aspects.distinct_phrases((merged.data or {}).values()))
+    found = len(distinct_phrases((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"

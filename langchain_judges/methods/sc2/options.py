@@ -12,8 +12,8 @@ from langchain_judges.asking.models import ModelLike
 from langchain_judges.methods.declaration import OtherModel, Seed
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.pairs import Worded
-from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.prompts import PROMPTS
 from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, worded
 from langchain_judges.options import Owner
@@ -89,7 +89,7 @@ class SC2(FewShot, Worded):
         "table": "The table that won",
         "bracket": "How the table was chosen",
     }
-    templates = texts.PROMPTS
+    templates = PROMPTS
     examples_in = ("preference",)
     describes = ("table", "match")
     results = ("aspects", "proposals", "tables", "bracket", "table", "choices")

@@ -1,17 +1,28 @@
-"""The state of SC², and the shapes in which its models reply."""
+"""The state of SC², the shapes in which its models reply, and what is read of their replies.
+
+Online aspects (section 4 of the paper: "self-consistency to select the most agreeable
+aspect"). It gives neither the number of samples nor the rule. Ours: phrases of one normal form
+are one aspect; those that most samples name are kept, of equals those named earlier.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import lax_shape, shape_of
+from langchain_judges.errors import InputError
+from langchain_judges.escaping import clean
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.replies import ChoiceFields
-from langchain_judges.orders import Order, Slot, SlotOrTie
+from langchain_judges.orders import Order, Slot, SlotOrTie, in_slots, naming_ab, naming_slots
 from langchain_judges.verdict import Preference
 
 # Strings of full length for which a table has room, where a model's replies are cut soon.
@@ -20,6 +31,15 @@ _STRINGS = 3
 _SHORTEST = 24
 # Aspects of one text that a reply may name.
 MOST_ASPECTS = 8
+# What a cell holds that has nothing to say.
+NOTHING = "none"
+# Characters of a cell that later prompts show; entries are meant to be short.
+CELL_SIZE = 800
+# The cells of a row, by slot and by identity.
+_SLOTS = ("common", "only_1", "only_2")
+_CELLS = ("common", "only_a", "only_b")
+_EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
+_ARTICLES = {"the", "a", "an"}
 
 
 # How the best table is found; `create_sc2_judge` explains each.
@@ -168,7 +188,7 @@ def table_shapes(
         {"maxLength": max(_SHORTEST, _STRINGS * text_limit // (3 * n))} if text_limit else None
     )
     cell = Annotated[str, Field(json_schema_extra=extra)]
-    row = shape_of("Row", dict.fromkeys(("common", "only_1", "only_2"), cell))
+    row = shape_of("Row", dict.fromkeys(_SLOTS, cell))
     names = aspect_names(n)
     return shape_of("Table", dict.fromkeys(names, row)), lax_shape(tuple(names))
 
@@ -182,3 +202,141 @@ def merged_shape(n: int) -> type[BaseModel]:
 # What names the preferred text, and the better table.
 PREFERRED = ChoiceFields("comparison", "preferred")
 DECISION = ChoiceFields("justification", "more_consistent")
+
+
+def normal_form(phrase: str) -> str:
+    """A phrase in lower case, without articles and punctuation, in the singular.
+
+    >>> normal_form("The main Arguments.")
+    'main argument'
+    """
+    text = unicodedata.normalize("NFC", phrase.casefold())
+    # The number sign tells C# from C; letters of some scripts are joined by marks.
+    parted = [
+        " " if unicodedata.category(char)[0] == "P" and char != "#" else char for char in text
+    ]
+    words = "".join(parted).split()
+    return " ".join(map(_singular, [word for word in words if word not in _ARTICLES] or words))
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def distinct_phrases(phrases: Iterable[str], most: int | None = None) -> list[str]:
+    """The phrases on one line each, the first of every normal form.
+
+    Numbers and bullets before a phrase are dropped; what is longer than eighty characters
+    is no phrase, and is cut.
+    """
+    by_form: dict[str, str] = {}
+    for phrase in phrases:
+        bare = re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", "", phrase)
+        line = " ".join(bare.split()).strip(" .:;,*_\"'`")[:80]
+        if normal_form(line):
+            by_form.setdefault(normal_form(line), line)
+    return list(by_form.values())[:most]
+
+
+def by_frequency(lists: Iterable[Sequence[str]]) -> list[str]:
+    """Every phrase once: those of most lists first, of equals those named earlier.
+
+    Args:
+        lists: Phrases, in each list the best first.
+    """
+    distinct_lists = [distinct_phrases(each) for each in lists]
+    names = {normal_form(name): name for each in reversed(distinct_lists) for name in each}
+    ranks: dict[str, list[int]] = {}
+    for phrases in distinct_lists:
+        for rank, phrase in enumerate(phrases):
+            ranks.setdefault(normal_form(phrase), []).append(rank)
+    forms = sorted(ranks, key=lambda form: (-len(ranks[form]), fmean(ranks[form])))
+    return [names[form] for form in forms]
+
+
+def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableRow]:
+    """One row for each aspect, in their order; cells that are missing say nothing.
+
+    Tables are asked with A in the first slot, so slots and identities agree here.
+    """
+    rows: list[TableRow] = []
+    for name, aspect in zip(aspect_names(len(aspects)), aspects, strict=True):
+        value = data.get(name)
+        row = value if isinstance(value, Mapping) else {}
+        common, only_a, only_b = (_table_cell(row.get(slot)) for slot in _SLOTS)
+        rows.append({"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b})
+    return rows
+
+
+def silent_rows(rows: Sequence[TableRow]) -> list[str]:
+    """The aspects whose row says nothing at all."""
+    said = [(row["aspect"], {row["common"], row["only_a"], row["only_b"]}) for row in rows]
+    return [aspect for aspect, cells in said if cells == {NOTHING}]
+
+
+def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
+    """Rows with cells of at most `CELL_SIZE` characters, and the aspects of which some was cut.
+
+    Every match and preference shows whole tables: one cell must not crowd out the others.
+    """
+    cut: Any = [{key: _up_to_most(str(cell)) for key, cell in row.items()} for row in rows]
+    return cut, [row["aspect"] for row, other in zip(rows, cut, strict=True) if row != other]
+
+
+def _up_to_most(cell: str) -> str:
+    return cell if len(cell) <= CELL_SIZE else f"{cell[: CELL_SIZE - 1]}…"
+
+
+def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
+    """Render rows for a prompt, by slots of the order in which the texts are shown."""
+    rows_by_slot: list[dict[str, str]] = []
+    for row in rows:
+        first, second = in_slots(order, row["only_a"], row["only_b"])
+        rows_by_slot.append(
+            {
+                "aspect": row["aspect"],
+                "common": naming_slots(row["common"], order),
+                "only_a": naming_slots(first, order),
+                "only_b": naming_slots(second, order),
+            }
+        )
+    return as_table(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
+
+
+def _table_cell(value: object) -> str:
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    empty = text.strip(" .").casefold() in _EMPTY
+    return NOTHING if empty else naming_ab(text, "AB")
+
+
+def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A", "B")) -> str:
+    """Render a comparison table in Markdown, with its aspects as rows.
+
+    Args:
+        table: A table of `create_sc2_judge`.
+        names: What the two texts are called in the head.
+
+    Raises:
+        InputError: There is no table.
+    """
+    if table is None:
+        raise InputError("there is no table: SC² compared the texts without one")
+    heads = ("Aspect", "In both", *(f"Only in {clean(name)}" for name in names))
+    rows = [{key: clean(cell) for key, cell in row.items()} for row in table["rows"]]
+    return as_table(rows, heads)
+
+
+def as_table(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
+    """The rows as a Markdown table; no cell can break out of its place."""
+    cells = [[row[name] or NOTHING for name in ("aspect", *_CELLS)] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join("| " + " | ".join(map(_in_a_cell, line)) + " |" for line in lines)
+
+
+def _in_a_cell(text: str) -> str:
+    # A backslash before a bar would undo the bar's own: every bar gets an odd number.
+    return " ".join(re.sub(r"(\\*)\|", r"\1\1\\|", text).split())
