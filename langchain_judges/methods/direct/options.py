@@ -12,10 +12,9 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration
-from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded, prompts_in
-from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
+from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask, FewShot, WorkedExample
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 

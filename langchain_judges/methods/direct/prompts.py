@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_judges.methods.few_shot import WorkedExample, shown_examples
+from langchain_judges.methods.tasks import WorkedExample, shown_examples
 
 # Put behind the material, where the caller names criteria.
 CRITERIA = "\n\nOnly these criteria count:\n{criteria}"

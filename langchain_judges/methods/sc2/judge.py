@@ -11,11 +11,11 @@ from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of
 from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.prompts import WORDS
+from langchain_judges.methods.tasks import shown_examples
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
 from langchain_judges.rows.fences import digest, fence

@@ -10,12 +10,11 @@ from pydantic import PlainValidator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.methods.declaration import OtherModel, Seed
-from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.prompts import PROMPTS
 from langchain_judges.methods.sc2.replies import Inference
-from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, worded
+from langchain_judges.methods.tasks import ASPECTS, AboutTask, FewShot, Task, read_task, worded
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 
