@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -21,18 +22,23 @@ from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
-from langchain_judges.methods.drpe.roles import (
-    dbscan_medoids,
-    distinct_roles,
-    first_of_each_kind,
-    kmeans_medoids,
-)
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Failure, Pair, Role
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+# Held during a fit: scikit-learn lowers the threads of the whole process and sets them back,
+# and two fits at a time would leave them low.
+_FITS = threading.Lock()
 
 
 def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
@@ -191,3 +197,85 @@ class RoleSteps(PairSteps):
         if self.panel.clustering == "kmeans":
             return kmeans_medoids(vectors, seats, self.options.seed)
         return dbscan_medoids(vectors)
+
+
+def distinct_roles(roles: Sequence[Role]) -> list[Role]:
+    """The roles that have a type and a description, the first of each type."""
+    by_name: dict[str, Role] = {}
+    for role in roles:
+        name = " ".join(role["type"].split())[:60].strip(" .:*-")
+        description = " ".join(role["description"].split())[:300]
+        if name and description:
+            whole: Role = {"type": name, "description": description, "kind": role["kind"]}
+            by_name.setdefault(name.casefold(), whole)
+    return list(by_name.values())
+
+
+def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
+    """The roles without those of a kind behind its first `most`."""
+    kinds = [role["kind"] for role in roles]
+    return [role for i, role in enumerate(roles) if kinds[:i].count(role["kind"]) < most]
+
+
+def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:
+    """The indices of the members nearest to the k centres, in their own order.
+
+    Args:
+        vectors: One row for each role, of unit length.
+        k: Clusters wanted; all members are kept where there are no more than that.
+        seed: Of the starts.
+    """
+    if k >= len(vectors):
+        return list(range(len(vectors)))
+    if k <= 0:
+        return []
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    points = np.asarray(vectors, dtype=float)
+    # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
+    distinct = len(np.unique(points.round(9), axis=0))
+    # For a dozen points threads mostly wait for each other.
+    with _FITS, threadpool_limits(limits=1, user_api="openmp"):
+        fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
+    medoids = [
+        _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
+        for label, centre in enumerate(fit.cluster_centers_)
+    ]
+    rest = [i for i in range(len(points)) if i not in medoids]
+    return sorted([*medoids, *rest[: k - len(medoids)]])
+
+
+def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> list[int]:
+    """The member nearest to the mean of each dense cluster, and every noise member.
+
+    Those of larger clusters come first, noise last.
+
+    Args:
+        vectors: One row for each role.
+        eps: Largest cosine distance between neighbours.
+    """
+    if not len(vectors):
+        return []
+    import numpy as np
+    from sklearn.cluster import DBSCAN
+
+    points = np.asarray(vectors, dtype=float)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    points = points / np.where(lengths > 0, lengths, 1.0)
+    labels = DBSCAN(eps=eps, min_samples=2, metric="cosine").fit(points).labels_
+    groups: list[Indices] = [
+        np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
+    ]
+    groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
+    groups.sort(key=lambda group: (-len(group), int(group[0])))
+    return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]
+
+
+def _nearest(points: Vectors, members: Indices, centre: Vectors) -> int:
+    """The member nearest to a centre; of equals the first."""
+    import numpy as np
+
+    distances = np.linalg.norm(points[members] - centre, axis=1).round(9)
+    return int(members[int(np.argmin(distances))])
