@@ -95,7 +95,7 @@ class Question:
     _decisive: dict[int | None, str] = field(default_factory=dict, init=False, compare=False)
 
     def decisive(self, seed: int | None) -> str:
-        """What decides a reply of a seed beside its prompt, as JSON that is made once."""
+        """JSON of all that decides a reply of a seed beside its prompt, made once."""
         if seed not in self._decisive:
             call = {
                 "model": self.adapter.identity,
