@@ -153,8 +153,11 @@ def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server
     client.create_annotation_queue(name="corrected")
     server.queued.append(("corrected", run))
     says(server, run, "polite", 1, who="model", correction={"value": 0})
+    says(server, run, "mine", "kind")
     [row] = feedback_rows(client, queue="corrected")
     assert (row["polite"], row["polite.people"]) == (1, 0)
+    # Of what no judge said the key is people's own.
+    assert (row["mine"], "mine.people" in row) == ("kind", False)
 
 
 def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, letter_encoder):

@@ -547,6 +547,15 @@ def test_trajectories_of_agentevals_have_its_scores(order, options, made, wanted
         assert result["score"] == score, result["comment"]
 
 
+# What stands beside the messages is no trajectory, and messages without a call are none.
+@for_each("outputs, score", [(went([LOOKS]), 1), (went(), 0)])
+@for_each("beside", [{}, {"steps": ["pay"]}, {"trajectory": ["pay"]}])
+def test_the_calls_of_a_state_are_those_of_its_messages(outputs, score, beside):
+    state = {"messages": outputs, **beside}
+    wanted = {"messages": went([LOOKS])}
+    assert trajectory_evaluator()(outputs=state, reference_outputs=wanted)["score"] == score
+
+
 def test_arguments_in_common_are_matched_wherever_a_matching_exists():
     city, day = ("w", {"city": "SF"}), ("w", {"city": "SF", "day": 2})
     evaluator = trajectory_evaluator("any", arguments="subset")

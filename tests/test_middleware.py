@@ -3,7 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
 from langchain_judges.testing.schema_replies import fitting_reply
+from langchain_judges.verdict import comment_of
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, FakeToolModel, unfenced
@@ -215,6 +216,13 @@ def test_each_run_on_a_thread_has_its_own_revisions():
 def test_options_that_cannot_be_are_refused(options, says):
     with pytest.raises(OptionError, match=says):
         JudgeMiddleware(bsm(), **options)
+
+
+def test_a_state_without_messages_has_no_answer():
+    assert (
+        JudgeMiddleware(bsm()).after_agent(cast("Any", {"messages": []}), cast("Any", None))
+        is None
+    )
 
 
 # ---- an agent's whole work
@@ -438,7 +446,9 @@ async def test_a_judge_is_a_tool(kind):
     tool = judge_tool(bsm())
     call = {"name": tool.name, "args": PAIR, "id": "1", "type": "tool_call"}
     message = tool.invoke(call) if kind == "sync" else await tool.ainvoke(call)
-    assert json.loads(message.content)["preference"] == "A"
+    said = json.loads(message.content)
+    assert said.keys() == {"preference", "score", "rationale"}
+    assert (said["preference"], said["rationale"]) == ("A", comment_of(message.artifact))
     assert message.artifact["score"] == 0.75
     assert set(tool.args) == {"input", "output_a", "output_b"}
     assert "empty" in tool.invoke({**call, "args": {**PAIR, "output_a": " "}}).content
@@ -499,6 +509,15 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
     best_of(3, bsm(), chat(server), seed=4).invoke("Why?")
     assert not {call.body["seed"] for call in server.calls} & {0, 1, 2}
     assert {call.body["temperature"] for call in server.calls} == {0.7}
+    server.calls.clear()
+    best_of(2, bsm(), chat(server, temperature=0.2)).invoke("Why?")
+    assert {call.body["temperature"] for call in server.calls} == {0.2}
+
+
+@for_each("options", [{"n": 0}, {"seed": -1}, {"answer": 4}])
+def test_an_option_of_the_best_of_n_is_refused_by_its_name(options):
+    with pytest.raises(OptionError, match=f"`{next(iter(options))}` must be"):
+        best_of(**{"n": 2, "judge": bsm(), **options})
 
 
 # ---- in an application

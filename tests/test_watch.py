@@ -261,6 +261,7 @@ def test_the_labels_of_the_judge_are_offered_to_people_as_categories(client, ser
     categories = server.configs["tone.people"]["categories"]
     assert [each["label"] for each in categories] == ["rude", "fine", "kind"]
     assert [each["value"] for each in categories] == [0, 1, 2]
+    assert server.configs["tone.people"]["type"] == "categorical"
     [queue] = server.queues.values()
     assert queue["rubric_items"] == [{"feedback_key": "tone.people"}]
 
@@ -270,6 +271,27 @@ def test_options_that_cannot_be_are_refused(client):
         watch_project(client, bsm(), PROJECT)
     with pytest.raises(OptionError, match="max_call"):
         watch_project(client, labels(), PROJECT, max_call=3)
+
+
+@for_each(
+    "name, value", [("sample", 2), ("doubtful", -1), ("key", ""), ("queue", ""), ("filter", "")]
+)
+def test_an_option_is_refused_by_its_name(client, name, value):
+    options: dict[str, Any] = {name: value}
+    with pytest.raises(OptionError, match=f"`{name}` must be"):
+        watch_project(client, labels(), PROJECT, **options)
+
+
+# One of four votes is another: the confidence is 0.75.
+@for_each("doubtful, queued", [(0.75, 0), (0.76, 1)])
+def test_a_verdict_below_the_confidence_is_doubtful_and_one_at_it_is_not(
+    client, server, doubtful, queued
+):
+    production(server, "good")
+    judge = labels() | (lambda state: {"verdict": {**state["verdict"], "confidence": 0.75}})
+    judge = judge.with_config(metadata={"method": "labels", "model": {}, "takes": "item"})
+    watch = watch_project(client, judge, PROJECT, queue="doubtful", doubtful=doubtful)
+    assert (watch.judged, watch.queued) == (1, queued)
 
 
 # ---- from the command line

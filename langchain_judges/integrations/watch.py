@@ -330,7 +330,6 @@ class _Look:
         entry: Any = {"item_type": "RUN", "run_id": str(run.id), **place}
         add: Any = self.client.annotation_queues.items.create
         self.patiently(waited_for, add, str(self.queue_id), items=[entry])
-        self.in_queue.add(str(run.id))
         self.watch.queued += 1
 
 
