@@ -81,6 +81,28 @@ def test_a_row_that_is_skipped_comes_last_and_the_next_one_is_shown(tmp_path):
     assert "\n[0] · [1] · [x] cannot say" in said
 
 
+@for_each(
+    "texts, titles",
+    [
+        ({"output": "x"}, ["task", "text"]),
+        (
+            {"output": "x", "expected": "y", "source": "z"},
+            ["task", "expected", "source", "text"],
+        ),
+        ({"output_a": "x", "output_b": "y", "reference": "z"}, ["task", "reference", "1", "2"]),
+    ],
+)
+def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(
+    tmp_path, texts, titles
+):
+    data, out = written(tmp_path / "d.jsonl", [{"input": "q", **texts}]), tmp_path / "l.jsonl"
+    out.unlink(missing_ok=True)
+    screens = label(data, "-o", out, "--name", "Ana", keys="nOdd.\nq").split("1 of 1")[:2]
+    shown = [re.findall("╭─ (.*?) ─", screen) for screen in screens]
+    assert shown == [titles, [*titles, "note"]]
+    assert "│ Odd. " in screens[1]
+
+
 def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path):
     out = tmp_path / "l.jsonl"
     file = LabelFile(out)

@@ -24,6 +24,7 @@ from langchain_judges.escaping import inert_cell
 from langchain_judges.report.terminal import criteria_table
 from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.book import Book, Percent
 from langchain_judges.runs.sheets import judged_cells
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -98,6 +99,15 @@ def test_the_numbers_of_a_column_have_as_many_decimals(judged):
     lines = openpyxl.load_workbook(judged)["summary"].iter_rows(min_row=2)
     forms = {cell[3].number_format for cell in lines if cell[1].value == "mean score"}
     assert forms == {"0.00"}
+
+
+def test_a_share_is_as_wide_as_it_is_shown(tmp_path):
+    made = Book()
+    made.add("shares", ["to"], lambda: [[Percent(1)], [Percent(0.9)]])
+    made.save(tmp_path / "b.xlsx")
+    column = openpyxl.load_workbook(tmp_path / "b.xlsx")["shares"]
+    assert column.column_dimensions["A"].width >= len("100.0%")
+    assert [cell.value for (cell,) in column.iter_rows(min_row=2)] == [1, 0.9]
 
 
 @for_each("name, is_there", [("s.csv", False), ("s.xlsx", False), ("s.jsonl", True)])

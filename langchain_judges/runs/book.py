@@ -26,9 +26,12 @@ SheetRows = Callable[[], Iterable[Sequence[object]]]
 
 
 class Percent(float):
-    """A share, which a sheet shows as a percentage."""
+    """A share, which a sheet shows as a percentage, and as wide as one."""
 
     form = "0.0%"
+
+    def __str__(self) -> str:
+        return f"{self:.1%}"
 
 
 class Spelt(float):
