@@ -439,6 +439,16 @@ def test_a_wrong_verdict_is_refused(page, message, change):
         refused(page, message)
 
 
+def test_a_rationale_that_names_slots_is_refused(page):
+    field = {"    preference: methods": "    why: str\n    preference: methods"}
+    bare = changed(page, field | {'data[f"merit_{slot}"]': 'data["why"]'})
+    message = r"calls texts A and B \(`naming_ab`\), not \['response [12]'\]"
+    refused(page, message, bare["MeritsOptions"], bare["MeritsSteps"].build)
+    turned = 'methods.naming_ab(reply.data["why"], order)'
+    named = changed(page, field | {'reply.data[f"merit_{slot}"]': turned})
+    check_method(named["MeritsOptions"], named["MeritsSteps"].build)
+
+
 def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
     monkeypatch.setattr(
         page.methods, "preferred_slot", lambda _, slot: {"1": "A", "2": "B"}.get(slot, slot)

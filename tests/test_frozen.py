@@ -16,8 +16,8 @@ them:
     python -m tests.test_frozen --update               # records everything anew
     python -m tests.test_frozen --update bsm others     # records these files anew
 
-A failing test shows the lines that differ and the prompts as they are now. A change on purpose
-is recorded with `--update`, in the same commit; any other change of these files is a bug.
+A failing test shows the lines that differ, and the new prompt of each step once. A change on
+purpose is recorded with `--update`, in the same commit; any other change of these files is a bug.
 """
 
 from __future__ import annotations
@@ -172,32 +172,35 @@ def file_of(name: str) -> str:
 FILES = sorted(set(map(file_of, NAMES)))
 
 
-def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
-    """The lines that differ, and the prompts as they are now."""
+def difference(recorded: Any, now: Any) -> str:
+    """The lines that differ."""
     before, after = (
         json.dumps(each, indent=1, ensure_ascii=False).split("\n") for each in (recorded, now)
     )
-    lines = [*difflib.unified_diff(before, after, n=0, lineterm="")][2:]
+    return "\n".join([*difflib.unified_diff(before, after, n=0, lineterm="")][2:])
+
+
+def changed_prompts(recorded: Any, calls: list[Call]) -> dict[str, str]:
+    """A call and its prompt, by each step that asks what it did not ask before."""
     asked_before = set((recorded or {}).get("asked", ()))
-    headings: dict[str, list[str]] = {}
-    for line, prompt in sorted((line_of(call), call.prompt) for call in calls):
-        if line not in asked_before:
-            headings.setdefault(prompt, []).append(f"=== {line}")
-    prompts = ["\n".join([*own, prompt]) for prompt, own in headings.items()]
-    return "\n".join([*lines, *prompts])
+    lines = sorted((line_of(call), call.prompt) for call in calls)
+    new = [(line, prompt) for line, prompt in lines if line not in asked_before]
+    return {re.split("[: ]", line)[0]: f"=== {line}\n{prompt}" for line, prompt in new[::-1]}
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_what_is_asked_and_answered_is_as_recorded(file):
-    changes = []
+    changes, prompts = list[str](), dict[str, str]()
     for name in NAMES:
         if file_of(name) == file:
             now, calls = entry_of(name)
             recorded = RECORDED.get(name)
             if now != recorded:
-                changes.append(f"{name} has changed:\n{difference(recorded, now, calls)}")
+                changes.append(f"{name} has changed:\n{difference(recorded, now)}")
+                prompts = {**changed_prompts(recorded, calls), **prompts}
     if changes:
-        pytest.fail("\n\n".join(changes), pytrace=False)
+        how = f"On purpose? python -m tests.test_frozen --update {file}"
+        pytest.fail("\n\n".join([*changes, *prompts.values(), how]), pytrace=False)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(" unusable")])

@@ -39,7 +39,12 @@ def test_the_instructions_of_a_step_keep_within_their_budget(method):
         step: instructions for step, (_, instructions, _) in measured(method, [PAIR]).items()
     }
     assert sizes.keys() == BUDGETS[method].keys()
-    assert {step: size for step, size in sizes.items() if size > BUDGETS[method][step]} == {}
+    over = {
+        step: f"{size:g} tokens, {BUDGETS[method][step]} at most"
+        for step, size in sizes.items()
+        if size > BUDGETS[method][step]
+    }
+    assert not over, f"say it in fewer words: {over}"
 
 
 @for_each("method", BUDGETS)

@@ -24,6 +24,7 @@ from langchain_judges.orders import OrderRule as OrderRule
 from langchain_judges.orders import Slot as Slot
 from langchain_judges.orders import SlotOrTie as SlotOrTie
 from langchain_judges.orders import by_identity as by_identity
+from langchain_judges.orders import naming_ab as naming_ab
 from langchain_judges.orders import preferred_slot as preferred_slot
 from langchain_judges.rows.fences import fence as fence
 from langchain_judges.verdict import Preference as Preference

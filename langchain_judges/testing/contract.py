@@ -64,7 +64,8 @@ def check_method(kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGrap
     - It makes at most the calls that it announces and not many fewer, with small options too,
       and counts each; it asks nothing twice; sync and async agree.
     - Its verdict is about texts and not about slots: who always prefers one text gets it in
-      every order, who always prefers slot 1 gets no winner where both orders are asked.
+      every order, who always prefers slot 1 gets no winner where both orders are asked; its
+      rationale names A and B.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and neither a verdict, a vote nor an empty
       reply; what is left out because of it is reported. Fewer than half of the replies of a
@@ -228,6 +229,8 @@ class _Contract(SentPrompts):
                 "or as fields ending in _1 and _2",
             )
             expect(not verdict["flipped"], "`flipped` is false where both orders agree")
+            slots = re.findall(r"point \d+ of (\w+ [12])", verdict["rationale"])
+            expect(not slots, f"`rationale` calls texts A and B (`naming_ab`), not {slots!r}")
             _check_verdict(verdict)
 
     def mixed(self) -> None:

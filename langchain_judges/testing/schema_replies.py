@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ class Leaning(NamedTuple):
 
     Attributes:
         words: What is said of the first and of the second slot, where a reply describes them.
-        about: Put behind a remark that describes no slot.
+        about: Put behind a remark that is of no slot by its name.
         full: Whether lists are as long as they may be, and not of two parts.
     """
 
@@ -56,7 +57,8 @@ def drawn(salt: int, *, full: bool = False) -> Script:
 def prefers(text: str, other: str) -> Script:
     """A script that prefers a text, in whatever slot of a prompt it stands, or alone.
 
-    What is said of a text alone, or of a slot, ends in the words of the text in capitals.
+    What is said of a text alone, or of a slot, ends in the words of the text in capitals; all
+    else that is said of both names the preferred slot.
 
     Args:
         text: Words of the preferred text that no other text has.
@@ -71,7 +73,9 @@ def prefers(text: str, other: str) -> Script:
         is_first = prompt.index(text) < prompt.index(other)
         first, second = (f"{each} {each.upper()}" for each in (text, other))
         words = (first, second) if is_first else (second, first)
-        return _reply(prompt, prompt, Leaning("1" if is_first else "2", words))
+        slot, noun = "1" if is_first else "2", re.findall(r"<(\w+)-1-", prompt)[:1]
+        about = "".join(f" of {called} {slot}" for called in noun)
+        return _reply(prompt, prompt, Leaning(slot, words, about=about))
 
     return reply
 
