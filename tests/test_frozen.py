@@ -16,8 +16,8 @@ them:
     python -m tests.test_frozen --update               # records everything anew
     python -m tests.test_frozen --update bsm others     # records these files anew
 
-A failing test shows the lines that differ, and the new prompt of each step once. A change on
-purpose is recorded with `--update`, in the same commit; any other change of these files is a bug.
+A failing test shows the lines that differ, and the new prompt of each step once. A change
+on purpose is recorded with `--update`, in the same commit; any other change is a bug.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import argparse
 import difflib
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -252,6 +253,7 @@ def main() -> None:
     for name in list(os.environ):
         if name.startswith(("LANGSMITH", "LANGCHAIN", "OPENAI", "ANTHROPIC")):
             del os.environ[name]
+    logging.disable()  # what cases are warned of, each time they run
     if args.show:
         show(args.show)
     if args.update is not None:

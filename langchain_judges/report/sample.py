@@ -280,7 +280,7 @@ class Sample:
         lost = sum(answer is None and there for answer, there in both)
         wrong = f"; {lost:,} not judged, counted as wrong" if lost else ""
         if all(used):
-            return f"all {counted(len(used), 'row')}{wrong}"
+            return f"{'all ' if len(used) > 1 else ''}{counted(len(used), 'row')}{wrong}"
         reasons = Counter(
             "without a label"
             if not own
