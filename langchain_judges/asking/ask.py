@@ -76,9 +76,8 @@ async def ask(
     run = account.run
     try:
         reply = await _logged(asking)
-        # The same list: what a step finds wrong with the reply is booked beside it.
         booking.failures, booking.usage = reply.failures, reply.usage
-        event = {"failures": list(reply.failures), "usage": reply.usage}
+        event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:

@@ -346,7 +346,7 @@ async def _gathered(
         shown = {"tools": described, "findings": findings(lookups), "left": left}
         reply = await ask(question, {**material, **shown}, account, unit=f"round {number}")
         calls = _wanted(reply.data or {}, lookups)[:left]
-        asked = [_looked_up(question.log, tools, call, limits, account) for call in calls]
+        asked = [_looked_up(question.log, tools, c, limits, account.part()) for c in calls]
         room = limits.total - sum(len(each["text"]) for each in lookups)
         found = _within_room(room, await gather(asked))
         for each in found:
@@ -391,7 +391,6 @@ async def _looked_up(
     account: Account,
 ) -> Lookup:
     """Make one call, unless an earlier run of the row has made it."""
-    booking = account.open()
     row = account.run.replies if account.run else None
     # A result has no draft: a call that failed is not made again.
     result = await log.reply(
@@ -400,7 +399,7 @@ async def _looked_up(
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"
         problem = Problem(reason, clean(f"the tool: {result['text']}"[:500]))
-        booking.failures.append(problem.failure("consult", call.tool))
+        account.fail([problem.failure("consult", call.tool)])
     return Lookup(tool=call.tool, arguments=call.arguments, **result)
 
 

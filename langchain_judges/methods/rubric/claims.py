@@ -20,7 +20,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
+from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.items import ItemSteps, item_of, label_verdict, prompt_variables
 from langchain_judges.methods.lookups import findings
@@ -128,29 +128,29 @@ class ClaimSteps(RubricSteps):
         reply = await ask(question, {**variables, "instructions": instructions}, account)
         if reply.data is None:
             return {"verdict": not_labelled(**account.booked)}
-        claims = self._unlabelled(reply)
+        claims = self._unlabelled(reply.data, account)
         emit_each("claim", "split", claims)
         return {"claims": claims}
 
-    def _unlabelled(self, reply: Reply) -> list[Claim]:
+    def _unlabelled(self, data: ReplyData, account: Account) -> list[Claim]:
         """The claims of a reply, without a label yet."""
         claims: list[Claim] = []
         for side, names in _SIDES.items():
-            texts = replies.distinct_lines((reply.data or {}).get(names.field) or ())
+            texts = replies.distinct_lines(data.get(names.field) or ())
             claims += [
                 Claim(claim=text, of=side, supported=None, reason="")
                 for text in texts[:MOST_CLAIMS]
             ]
             if (surplus := len(texts) - MOST_CLAIMS) > 0:
                 detail = f"{surplus} claims beyond the first {MOST_CLAIMS} were not checked"
-                reply.failures.append(Problem("input_cut", detail).failure("split", side))
+                account.fail([Problem("input_cut", detail).failure("split", side)])
         return claims
 
     async def check_claims(self, state: ClaimState, account: Account) -> Update:
         """Ask for the label of every claim, where each side has some; then sum them up."""
         claims = state["claims"]
         if {claim["of"] for claim in claims} == {*self._sides(state)}:
-            claims = self._labelled(claims, await self._checked(state, account))
+            claims = self._labelled(claims, await self._checked(state, account), account)
             emit_each("claim", "check", claims)
         return self._total(state, claims, account)
 
@@ -175,7 +175,9 @@ class ClaimSteps(RubricSteps):
         instructions = instructions_block(self.options.instructions)
         return await ask(question, {**variables, "instructions": instructions}, account)
 
-    def _labelled(self, unlabelled: Sequence[Claim], reply: Reply) -> list[Claim]:
+    def _labelled(
+        self, unlabelled: Sequence[Claim], reply: Reply, account: Account
+    ) -> list[Claim]:
         """The claims with the labels that could be read."""
         if reply.data is None:
             return list(unlabelled)
@@ -183,8 +185,9 @@ class ClaimSteps(RubricSteps):
         shape = replies.label_shape((0, 1), self.options.explain)
         for name, claim in zip(_names(unlabelled), unlabelled, strict=True):
             data, problem = check(reply.data.get(name), shape)
-            if problem or data is None:
-                reply.failures += [problem.failure("check", name)] if problem else []
+            if problem:
+                account.fail([problem.failure("check", name)])
+            if data is None:
                 claims.append(claim)
                 continue
             reason = str(data.get("explanation") or "").strip()

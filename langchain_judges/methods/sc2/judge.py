@@ -100,7 +100,7 @@ class SC2Steps(PairSteps):
         )
         unit, seed = f"table {number}", sample_seed(self.options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
-        table = _read_table(reply, aspects, number)
+        table = _read_table(reply, aspects, number, account)
         emit("table", "table", table)
         return table
 
@@ -267,8 +267,10 @@ class SC2Steps(PairSteps):
         return shown_examples(shots)
 
 
-def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.ComparisonTable:
-    """The table of a reply, in whose failures stands what it lacks."""
+def _read_table(
+    reply: Reply, aspects: Sequence[str], number: int, account: Account
+) -> replies.ComparisonTable:
+    """The table of a reply; what it lacks is booked."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}
     rows, cut = replies.within(replies.read_rows(reply.data, aspects))
@@ -282,7 +284,7 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
         problems.append(Problem("missing", reply.problem.detail))
     elif not valid:
         problems.append(Problem("empty", f"nothing is said of {', '.join(empty)}"))
-    reply.failures += [each.failure("table", f"table {number}") for each in problems]
+    account.fail([each.failure("table", f"table {number}") for each in problems])
     return {"number": number, "rows": rows, "valid": valid}
 
 
