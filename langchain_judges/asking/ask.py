@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Effect, emit
-from langchain_judges.asking.question import Asking, Question, Reply, StoredReply, rendered
+from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
 from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelAccessError
@@ -99,7 +99,6 @@ async def _logged(asking: Asking) -> Reply:
     A new one is in the log before anything else is waited for.
     """
     question, run = asking.question, asking.account.run
-    asking.prompt = rendered(question, asking.variables, asking.account.row)
     row = run.replies if run else None
 
     def key() -> str:

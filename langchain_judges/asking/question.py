@@ -14,10 +14,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
-from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter, Sampling
-from langchain_judges.asking.reading import Problem, ReplyData
+from langchain_judges.asking.own_prompts import FencedPrompt, template_of
+from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_schema
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
@@ -78,7 +78,7 @@ class Question:
     reply_schema: type[BaseModel]
     version: str
     label: str = ""
-    parse: reading.Parse | None = None
+    parse: Parse | None = None
     partial: type[BaseModel] | None = None
     measure: Callable[[AIMessage, ReplyData], Measurements] | None = None
     measured_as: str = ""
@@ -102,7 +102,7 @@ class Question:
                 # What the model refuses is learnt anew by each process.
                 "sampling": self.adapter.wanted_sampling(self.sampled, seed),
                 "seed": seed,
-                "reply": reading.json_schema(self.reply_schema),
+                "reply": json_schema(self.reply_schema),
                 # A reply kept without log-probabilities is no answer where they are wanted.
                 "measured": [self.logprobs, self.measured_as],
             }
@@ -152,7 +152,6 @@ class Asking:
         unit: What about.
         order: The order in which the texts are shown.
         seed: Of one sample of many.
-        prompt: The messages that are sent first.
         messages: The prompt, and what was said about unusable replies to it.
         cost: What was paid so far.
         dropped_settings: What its requests lacked because the model refuses it.
@@ -167,7 +166,6 @@ class Asking:
     unit: str
     order: Order | None
     seed: int | None
-    prompt: list[BaseMessage] = field(default_factory=list)
     messages: list[BaseMessage] = field(default_factory=list)
     cost: StepUsage = field(default_factory=no_step_usage)
     dropped_settings: set[str] = field(default_factory=set)
@@ -179,6 +177,11 @@ class Asking:
         leave, self.leave = self.leave, None
         if leave:
             leave()
+
+    @cached_property
+    def prompt(self) -> list[BaseMessage]:
+        """The messages that are sent first."""
+        return rendered(self.question, self.variables, self.account.row)
 
     @cached_property
     def key(self) -> tuple[str, str]:
@@ -238,7 +241,7 @@ def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
         OptionError: A brace stands alone, or around what is no name.
     """
     messages = [("system", system), ("human", "".join(human))]
-    return reading.template_of("the prompt", messages)
+    return template_of("the prompt", messages)
 
 
 def rendered(
@@ -259,11 +262,11 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
     prompt = question.prompt
-    if isinstance(prompt, reading.FencedPrompt):
+    if isinstance(prompt, FencedPrompt):
         variables = {**variables, **prompt.fenced(variables)}
     if lacking := sorted(set(prompt.input_variables) - set(variables)):
         what = f"the prompt {question.step!r} shows {lacking}"
-        if isinstance(prompt, reading.FencedPrompt):  # of the caller, who names columns
+        if isinstance(prompt, FencedPrompt):  # of the caller, who names columns
             raise InputError(f"{what}, which this row does not have")
         raise LookupError(f"{what}, which the variables of its step do not hold")
     if prompt.partial_variables:

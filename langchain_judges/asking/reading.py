@@ -1,34 +1,18 @@
-"""Reading a model's reply: from a message to checked data, or to what is wrong with it.
-
-Prompts of a caller's own stand here too: their texts are put in fences.
-"""
+"""Reading a model's reply: from a message to checked data, or to what is wrong with it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
-from langchain_core.prompts import (
-    BasePromptTemplate,
-    ChatPromptTemplate,
-    HumanMessagePromptTemplate,
-    MessagesPlaceholder,
-    StringPromptTemplate,
-)
+from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.asking.reply_text import answer_start, is_opening, object_of, too_deep
-from langchain_judges.errors import OptionError
-from langchain_judges.rows.fences import fence
-from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -59,9 +43,6 @@ _THOUGHTS = re.compile("thinking|reasoning")
 # Characters of a reply that are read; no shape has room for so many.
 _MOST_CHARACTERS = 100_000
 _OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error"}
-
-
-_PROMPT_KEYS = {"system", "prompt"}
 
 
 class Problem(NamedTuple):
@@ -284,198 +265,3 @@ def _closed(node: Any, text_limit: int | None) -> Any:
         if text_limit:
             schema["maxLength"] = min(longest, text_limit)
     return schema
-
-
-# Under a name that prompts of other packages, or of the other methods, have: our variables.
-OUR_NAMES: Mapping[str, tuple[str, ...]] = {
-    "inputs": ("task", "request"),
-    "task": ("task", "request"),
-    "request": ("request", "task"),
-    "outputs": ("response", "response_1", "response_2"),
-    "reference_outputs": ("expected", "reference"),
-    "context": ("source",),
-    **dict.fromkeys(("examples", "few_shot_examples"), ("examples", "shared")),
-}
-# Variables that have no fence yet.
-_BARE = {"task", "request", "response", "response_1", "response_2"}
-# Stands for the prompt that judges, where a caller's one prompt names no step.
-ONLY = "*"
-
-
-def in_fence(name: str, text: str) -> str:
-    """A text between tags that no text of the prompt can close."""
-    token, end = fence(text), "\n" if "\n" in text else ""
-    return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
-
-
-def as_text(value: Any) -> str:
-    """A value of a row as a text, messages as OpenAI's."""
-    if isinstance(value, str):
-        return value
-    return as_json(_as_openai(value))
-
-
-def _as_openai(value: Any) -> Any:
-    if isinstance(value, BaseMessage):
-        return convert_to_openai_messages(value)
-    if isinstance(value, Mapping):
-        return {key: _as_openai(part) for key, part in value.items()}
-    return [_as_openai(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-class FencedPrompt(ChatPromptTemplate):
-    """A prompt of a caller's own, whose texts are put in fences.
-
-    The names of other packages and of fields of the row are filled.
-    """
-
-    def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the variables, each text in a fence of its own.
-
-        Args:
-            given: The variables of the method's own prompt, and further fields of the row as
-                `of_row`.
-        """
-        values: dict[str, Any] = {}
-        own = given.get("of_row") or {}
-        for name in {*self.input_variables} - placeholders(self):
-            if name in own:
-                value = own[name]
-                is_number = isinstance(value, bool | int | float)
-                values[name] = value if is_number else in_fence(name, as_text(value))
-                continue
-            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
-            parts = {each: text for each, text in ours.items() if text not in (None, [])}
-            several = len(parts) > 1
-            shown = [
-                in_fence(each if several else name, str(text)) if each in _BARE else str(text)
-                for each, text in parts.items()
-            ]
-            if parts:
-                values[name] = "\n".join(shown)
-            if "shared" in parts:  # shown here, and not behind the system's message
-                values |= {name: values[name].strip(), "shared": ""}
-        return values
-
-
-def placeholders(prompt: ChatPromptTemplate) -> set[str]:
-    """Names of the variables of a prompt that are whole messages."""
-    return {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
-
-
-# A prompt, and not the path of a file of prompts.
-_TEXT = re.compile(r"[{}\n]")
-# What stands between braces, and names no variable.
-_NO_NAME = re.compile(r"[\"'\n]|^\s*$")
-# Braces that are written twice, and those around a variable.
-_PAIRED = re.compile(r"\{\{|\}\}|\{[^\W\d][^{}\"'\n]*\}")
-
-
-def read_prompts(value: Any) -> Any:
-    """Prompts by step, those of a file as plain data.
-
-    Args:
-        value: A path, the prompts, or the one that judges.
-
-    Raises:
-        OptionError: The file cannot be read.
-    """
-    if isinstance(value, BasePromptTemplate) or (
-        isinstance(value, str) and _TEXT.search(value)
-    ):
-        value = {ONLY: value}
-    if isinstance(value, str | PathLike):
-        try:
-            text = Path(value).read_text(encoding="utf-8")
-            value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - all as text, no objects
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-            raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}") from exc
-    if isinstance(value, Mapping):
-        for step, prompt in value.items():
-            own_prompt(str(step), prompt)
-    return value
-
-
-# A variable of a mustache template that is put in as HTML.
-_AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
-
-
-def unescaped(template: Any) -> Any:
-    """A prompt whose mustache variables are put in as they are: its reader is no browser."""
-    if isinstance(template, list):
-        return [unescaped(part) for part in template]
-    text = getattr(template, "template", None)
-    if isinstance(text, str) and getattr(template, "template_format", None) == "mustache":
-        return template.model_copy(update={"template": _AS_HTML.sub(r"{{{\1}}}", text)})
-    for name in ("messages", "prompt"):
-        if inner := getattr(template, name, None):
-            return template.model_copy(update={name: unescaped(inner)})
-    return template
-
-
-def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
-    """The prompt of a step: a template, or one made of what a file says.
-
-    Raises:
-        OptionError: It is neither.
-    """
-    prompt = unescaped(prompt)
-    kind: type[ChatPromptTemplate] = ChatPromptTemplate
-    messages: list[Any]
-    if isinstance(prompt, ChatPromptTemplate):
-        messages = []
-    elif isinstance(prompt, StringPromptTemplate):
-        kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
-    elif isinstance(prompt, str):
-        kind, messages = FencedPrompt, [("human", prompt)]
-    elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _PROMPT_KEYS:
-        parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
-        messages = [(role, str(text)) for role, text in parts if text or role == "human"]
-    else:
-        raise OptionError(
-            f"`prompts` must be prompts by step, each a text, a template or a mapping with "
-            f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
-        )
-    which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
-    own = prompt if isinstance(prompt, ChatPromptTemplate) else None
-    return template_of(which, messages, kind, own)
-
-
-def template_of(
-    which: str,
-    messages: Sequence[Any],
-    kind: type[ChatPromptTemplate] = ChatPromptTemplate,
-    own: ChatPromptTemplate | None = None,
-) -> ChatPromptTemplate:
-    """A template that can be filled.
-
-    Args:
-        which: What it is called in an error.
-        messages: Its messages; texts with their role are f-strings.
-        kind: Its class.
-        own: Itself, where it is made already.
-
-    Raises:
-        OptionError: A brace stands alone, or around what is no name.
-    """
-    try:
-        template = own or kind.from_messages(messages)
-        template.pretty_repr()  # formats it
-        if odd := [name for name in template.input_variables if _NO_NAME.search(name)]:
-            raise ValueError(f"{odd[0]!r} is no name")
-    except (ValueError, LookupError) as exc:
-        raise OptionError(
-            f"{which} is no template: {_lone_brace(messages) or exc}; a brace that is a part "
-            "of the text is written twice, {{ or }}"
-        ) from exc
-    return template
-
-
-def _lone_brace(messages: Sequence[Any]) -> str:
-    """Which brace of messages is no variable's; empty if all are."""
-    for text in (each[1] for each in messages if isinstance(each, tuple)):
-        single = _PAIRED.sub(lambda pair: " " * len(pair[0]), text)
-        if brace := re.search("[{}]", single):
-            around = text[max(0, brace.start() - 20) : brace.end() + 20]
-            return f"the {brace[0]} in {around!r} is no variable's"
-    return ""

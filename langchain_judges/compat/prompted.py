@@ -27,8 +27,9 @@ from pydantic import AfterValidator, BaseModel, WithJsonSchema, create_model, mo
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
+from langchain_judges.asking.own_prompts import as_text, in_fence, unescaped
 from langchain_judges.asking.question import Question
-from langchain_judges.asking.reading import Parse, as_text, in_fence, unescaped
+from langchain_judges.asking.reading import Parse
 from langchain_judges.errors import NotJudgedError, OptionError
 from langchain_judges.integrations.eval_cases import attachment_blocks
 from langchain_judges.rows.fences import MATERIAL_RULE

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
-from os import PathLike
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -24,22 +19,18 @@ from typing import (
     get_type_hints,
 )
 
-from langchain_core.messages import SystemMessage
-from langchain_core.prompts import (
-    BasePromptTemplate,
-    ChatPromptTemplate,
-    HumanMessagePromptTemplate,
-)
+from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import ModelLike, model_name
+from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
@@ -48,10 +39,9 @@ from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.rows.fences import MATERIAL_RULE
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
-from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Row, Usage, Verdict
+from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
@@ -234,7 +224,7 @@ class JudgeContext:
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)
                 detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
-                return [reading.Problem("invalid_input", detail).failure("begin", "")]
+                return [Problem("invalid_input", detail).failure("begin", "")]
         return []
 
     def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
@@ -251,17 +241,13 @@ class JudgeContext:
         free = tokens - min(_TOKENS_ASKED, tokens // 4)
         cut = fitted(row, free * _TOKEN_BYTES)
         return cut.texts, [
-            reading.Problem(
+            Problem(
                 "input_cut",
                 f"shown without the middle of its {parts} longest parts, "
                 f"{characters:,} characters, to fit into {tokens:,} tokens",
             ).failure("begin", field)
             for field, (parts, characters) in cut.left_out.items()
         ]
-
-    def left_out(self, row: Mapping[str, object]) -> list[Failure]:
-        """Report the parts of a row that a prompt has no room to show."""
-        return self.fitted(row)[1]
 
     def compile(
         self,
@@ -298,109 +284,6 @@ class JudgeContext:
             log=self.log,
             prompts=self.prompts,
         )
-
-
-def prompt_set(
-    originals: Mapping[str, ChatPromptTemplate],
-    replaced: Mapping[str, Any] | BasePromptTemplate[Any] | str | PathLike[str] | None,
-) -> tuple[dict[str, ChatPromptTemplate], str]:
-    """A method's prompts, some replaced by the caller's, and a hash of them all.
-
-    Raises:
-        OptionError: A name is unknown, or a replacement asks for a variable that the step
-            does not fill.
-        TypeError: A prompt of the method is no template.
-    """
-    for step, template in originals.items():
-        if not isinstance(template, ChatPromptTemplate):
-            raise TypeError(f"the template {step!r} must be a ChatPromptTemplate: {template!r}")
-    prompts = dict(originals)
-    for given, own in (reading.read_prompts(replaced) or {}).items():
-        step = (
-            next((s for s in _JUDGES if s in originals), given)
-            if given == reading.ONLY
-            else given
-        )
-        if step not in originals:
-            raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
-        prompt = reading.own_prompt(step, own)
-        # What the method's own shows as messages, and this one as a text.
-        written = reading.placeholders(originals[step]) - reading.placeholders(prompt)
-        known = set(originals[step].input_variables) - written
-        extra = {v for v in prompt.input_variables if v not in known}
-        # What only steps that judge are shown: a plan is made from the request alone.
-        texts = {"response", "response_1"} & known
-        if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
-            raise _unknown(step, known, extra)
-        _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
-        has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
-        if isinstance(prompt, reading.FencedPrompt) or (extra and not has_fences):
-            prompt = _as_fenced(prompt, known)
-        elif extra:
-            raise _unknown(step, known, extra)
-        prompts[step] = prompt
-    templates = {step: _texts(prompt) for step, prompt in prompts.items()}
-    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
-    return prompts, digest.hexdigest()[:12]
-
-
-def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
-    """Check that no name is a mistyped one of those that are known.
-
-    Raises:
-        OptionError: One is.
-    """
-    stems = {each: _STEM.sub("", each) for each in sorted(known)}
-    for name in sorted(names):
-        stem = _STEM.sub("", name)
-        near = get_close_matches(stem, stems.values(), n=1, cutoff=0.88)
-        near = near or [each for each in stems.values() if sorted(each) == sorted(stem)]
-        if near and stem not in stems.values():
-            alike = [each for each, its in stems.items() if its == near[0]]
-            raise OptionError(
-                f"the prompt {step!r} shows {name!r}: did you mean "
-                f"{get_close_matches(name, alike, 1, 0)[0]!r}? (A field of your rows needs a "
-                "name that is less alike.)"
-            )
-
-
-# What names that differ on purpose differ by: a plural, a number, a side.
-_STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
-# Fields that a prompt of any step may name, beside the variables of its method.
-_ROW_FIELDS = {*reading.OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
-
-
-def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
-    return OptionError(
-        f"the prompt {step!r} may use {sorted(known)!r}, got {sorted(extra)!r} too"
-    )
-
-
-# The steps that judge, of methods that judge by one prompt.
-_JUDGES = ("evaluate", "judge")
-
-
-def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
-    """A caller's prompt, to which the labels and the rule that texts are data are added."""
-    messages: list[Any] = list(prompt.messages)
-    if "System" not in type(messages[0]).__name__:
-        messages.insert(0, SystemMessage(MATERIAL_RULE))
-    if "labels" in known - {*prompt.input_variables}:
-        messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
-    fenced = reading.FencedPrompt.from_messages(messages)
-    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
-
-
-def _texts(prompt: ChatPromptTemplate) -> list[str]:
-    """Messages of a prompt, what they already contain, and how replies are read."""
-    filled = {
-        name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
-        for name, value in sorted(prompt.partial_variables.items())
-    }
-    return [
-        *(message.pretty_repr() for message in prompt.messages),
-        *(f"{name}={value}" for name, value in filled.items()),
-    ]
 
 
 # The state of what judges one kind of row.
@@ -441,8 +324,13 @@ class RowSteps(ABC, Generic[RowState]):
         context, options, fingerprint = self.context, self.options, self.fingerprint()
         phases = self.phases()
         if isinstance(options, LookupOptions):
-            question, material = context.lookup_question(), self.lookup_variables
-            phases = consulted(question, options, material, context.left_out, phases)
+            phases = consulted(
+                context.lookup_question(),
+                options,
+                self.lookup_variables,
+                lambda row: context.fitted(row)[1],
+                phases,
+            )
             if tools := [[each.name, each.description] for each in options.loaded_tools]:
                 fingerprint = {**fingerprint, "tools": tools}
         recall = [self.recall] if context.recaller else []

@@ -16,6 +16,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Step, gather, running_config
 from langchain_judges.asking.models import ModelLike, plain_model
+from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
@@ -23,7 +24,6 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.label_checks import nearest
-from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import prompt_variables

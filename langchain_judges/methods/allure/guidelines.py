@@ -19,6 +19,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
 from langchain_judges.asking.models import ModelLike
+from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
@@ -32,7 +33,6 @@ from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.label_checks import require_labels
 from langchain_judges.methods.allure.prompts import PROMPTS, WORDS
 from langchain_judges.methods.allure.state import AuditItem, JudgeWorth
-from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
 

@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.reading import ONLY
+from langchain_judges.asking.own_prompts import ONLY
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import check_quorum
 from langchain_judges.methods.lookups import LookupOptions

@@ -17,10 +17,10 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import gather, run
 from langchain_judges.asking.models import ModelLike
+from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.sc2.aspects import AspectSet, check_savable

@@ -1,0 +1,313 @@
+"""Prompts of a caller's own: read, checked against those of a method, and filled in fences."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+from langchain_core.messages import BaseMessage, SystemMessage, convert_to_openai_messages
+from langchain_core.prompts import (
+    BasePromptTemplate,
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    MessagesPlaceholder,
+    StringPromptTemplate,
+)
+
+from langchain_judges.errors import OptionError
+from langchain_judges.rows.fences import MATERIAL_RULE, fence
+from langchain_judges.rows.messages import as_json
+from langchain_judges.verdict import Item, Row
+
+# Under a name that prompts of other packages, or of the other methods, have: our variables.
+OUR_NAMES: Mapping[str, tuple[str, ...]] = {
+    "inputs": ("task", "request"),
+    "task": ("task", "request"),
+    "request": ("request", "task"),
+    "outputs": ("response", "response_1", "response_2"),
+    "reference_outputs": ("expected", "reference"),
+    "context": ("source",),
+    **dict.fromkeys(("examples", "few_shot_examples"), ("examples", "shared")),
+}
+# Variables that have no fence yet.
+_BARE = {"task", "request", "response", "response_1", "response_2"}
+# Stands for the prompt that judges, where a caller's one prompt names no step.
+ONLY = "*"
+# A prompt, and not the path of a file of prompts.
+_TEXT = re.compile(r"[{}\n]")
+# What stands between braces, and names no variable.
+_NO_NAME = re.compile(r"[\"'\n]|^\s*$")
+# Braces that are written twice, and those around a variable.
+_PAIRED = re.compile(r"\{\{|\}\}|\{[^\W\d][^{}\"'\n]*\}")
+# A variable of a mustache template that is put in as HTML.
+_AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
+# What names that differ on purpose differ by: a plural, a number, a side.
+_STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
+# Fields that a prompt of any step may name, beside the variables of its method.
+_ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
+# The steps that judge, of methods that judge by one prompt.
+_JUDGES = ("evaluate", "judge")
+_PROMPT_KEYS = {"system", "prompt"}
+
+
+def in_fence(name: str, text: str) -> str:
+    """A text between tags that no text of the prompt can close."""
+    token, end = fence(text), "\n" if "\n" in text else ""
+    return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
+
+
+def as_text(value: Any) -> str:
+    """A value of a row as a text, messages as OpenAI's."""
+    if isinstance(value, str):
+        return value
+    return as_json(_as_openai(value))
+
+
+def _as_openai(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        return convert_to_openai_messages(value)
+    if isinstance(value, Mapping):
+        return {key: _as_openai(part) for key, part in value.items()}
+    return [_as_openai(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+class FencedPrompt(ChatPromptTemplate):
+    """A prompt of a caller's own, whose texts are put in fences.
+
+    The names of other packages and of fields of the row are filled.
+    """
+
+    def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the variables, each text in a fence of its own.
+
+        Args:
+            given: The variables of the method's own prompt, and further fields of the row as
+                `of_row`.
+        """
+        values: dict[str, Any] = {}
+        own = given.get("of_row") or {}
+        for name in {*self.input_variables} - placeholders(self):
+            if name in own:
+                value = own[name]
+                is_number = isinstance(value, bool | int | float)
+                values[name] = value if is_number else in_fence(name, as_text(value))
+                continue
+            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
+            parts = {each: text for each, text in ours.items() if text not in (None, [])}
+            several = len(parts) > 1
+            shown = [
+                in_fence(each if several else name, str(text)) if each in _BARE else str(text)
+                for each, text in parts.items()
+            ]
+            if parts:
+                values[name] = "\n".join(shown)
+            if "shared" in parts:  # shown here, and not behind the system's message
+                values |= {name: values[name].strip(), "shared": ""}
+        return values
+
+
+def placeholders(prompt: ChatPromptTemplate) -> set[str]:
+    """Names of the variables of a prompt that are whole messages."""
+    return {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
+
+
+def read_prompts(value: Any) -> Any:
+    """Prompts by step, those of a file as plain data.
+
+    Args:
+        value: A path, the prompts, or the one that judges.
+
+    Raises:
+        OptionError: The file cannot be read.
+    """
+    if isinstance(value, BasePromptTemplate) or (
+        isinstance(value, str) and _TEXT.search(value)
+    ):
+        value = {ONLY: value}
+    if isinstance(value, str | PathLike):
+        try:
+            text = Path(value).read_text(encoding="utf-8")
+            value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - all as text, no objects
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
+            raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}") from exc
+    if isinstance(value, Mapping):
+        for step, prompt in value.items():
+            own_prompt(str(step), prompt)
+    return value
+
+
+def unescaped(template: Any) -> Any:
+    """A prompt whose mustache variables are put in as they are: its reader is no browser."""
+    if isinstance(template, list):
+        return [unescaped(part) for part in template]
+    text = getattr(template, "template", None)
+    if isinstance(text, str) and getattr(template, "template_format", None) == "mustache":
+        return template.model_copy(update={"template": _AS_HTML.sub(r"{{{\1}}}", text)})
+    for name in ("messages", "prompt"):
+        if inner := getattr(template, name, None):
+            return template.model_copy(update={name: unescaped(inner)})
+    return template
+
+
+def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
+    """The prompt of a step: a template, or one made of what a file says.
+
+    Raises:
+        OptionError: It is neither.
+    """
+    prompt = unescaped(prompt)
+    kind: type[ChatPromptTemplate] = ChatPromptTemplate
+    messages: list[Any]
+    if isinstance(prompt, ChatPromptTemplate):
+        messages = []
+    elif isinstance(prompt, StringPromptTemplate):
+        kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
+    elif isinstance(prompt, str):
+        kind, messages = FencedPrompt, [("human", prompt)]
+    elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _PROMPT_KEYS:
+        parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
+        messages = [(role, str(text)) for role, text in parts if text or role == "human"]
+    else:
+        raise OptionError(
+            f"`prompts` must be prompts by step, each a text, a template or a mapping with "
+            f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
+        )
+    which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
+    own = prompt if isinstance(prompt, ChatPromptTemplate) else None
+    return template_of(which, messages, kind, own)
+
+
+def template_of(
+    which: str,
+    messages: Sequence[Any],
+    kind: type[ChatPromptTemplate] = ChatPromptTemplate,
+    own: ChatPromptTemplate | None = None,
+) -> ChatPromptTemplate:
+    """A template that can be filled.
+
+    Args:
+        which: What it is called in an error.
+        messages: Its messages; texts with their role are f-strings.
+        kind: Its class.
+        own: Itself, where it is made already.
+
+    Raises:
+        OptionError: A brace stands alone, or around what is no name.
+    """
+    try:
+        template = own or kind.from_messages(messages)
+        template.pretty_repr()  # formats it
+        if odd := [name for name in template.input_variables if _NO_NAME.search(name)]:
+            raise ValueError(f"{odd[0]!r} is no name")
+    except (ValueError, LookupError) as exc:
+        raise OptionError(
+            f"{which} is no template: {_lone_brace(messages) or exc}; a brace that is a part "
+            "of the text is written twice, {{ or }}"
+        ) from exc
+    return template
+
+
+def _lone_brace(messages: Sequence[Any]) -> str:
+    """Which brace of messages is no variable's; empty if all are."""
+    for text in (each[1] for each in messages if isinstance(each, tuple)):
+        single = _PAIRED.sub(lambda pair: " " * len(pair[0]), text)
+        if brace := re.search("[{}]", single):
+            around = text[max(0, brace.start() - 20) : brace.end() + 20]
+            return f"the {brace[0]} in {around!r} is no variable's"
+    return ""
+
+
+def prompt_set(
+    originals: Mapping[str, ChatPromptTemplate],
+    replaced: Mapping[str, Any] | BasePromptTemplate[Any] | str | PathLike[str] | None,
+) -> tuple[dict[str, ChatPromptTemplate], str]:
+    """A method's prompts, some replaced by the caller's, and a hash of them all.
+
+    Raises:
+        OptionError: A name is unknown, or a replacement asks for a variable that the step
+            does not fill.
+        TypeError: A prompt of the method is no template.
+    """
+    for step, template in originals.items():
+        if not isinstance(template, ChatPromptTemplate):
+            raise TypeError(f"the template {step!r} must be a ChatPromptTemplate: {template!r}")
+    prompts = dict(originals)
+    for given, own in (read_prompts(replaced) or {}).items():
+        step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
+        if step not in originals:
+            raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
+        prompt = own_prompt(step, own)
+        # What the method's own shows as messages, and this one as a text.
+        written = placeholders(originals[step]) - placeholders(prompt)
+        known = set(originals[step].input_variables) - written
+        extra = {v for v in prompt.input_variables if v not in known}
+        # What only steps that judge are shown: a plan is made from the request alone.
+        texts = {"response", "response_1"} & known
+        if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
+            raise _unknown(step, known, extra)
+        _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
+        has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
+        if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
+            prompt = _as_fenced(prompt, known)
+        elif extra:
+            raise _unknown(step, known, extra)
+        prompts[step] = prompt
+    templates = {step: _texts(prompt) for step, prompt in prompts.items()}
+    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
+    return prompts, digest.hexdigest()[:12]
+
+
+def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
+    """Check that no name is a mistyped one of those that are known.
+
+    Raises:
+        OptionError: One is.
+    """
+    stems = {each: _STEM.sub("", each) for each in sorted(known)}
+    for name in sorted(names):
+        stem = _STEM.sub("", name)
+        near = get_close_matches(stem, stems.values(), n=1, cutoff=0.88)
+        near = near or [each for each in stems.values() if sorted(each) == sorted(stem)]
+        if near and stem not in stems.values():
+            alike = [each for each, its in stems.items() if its == near[0]]
+            raise OptionError(
+                f"the prompt {step!r} shows {name!r}: did you mean "
+                f"{get_close_matches(name, alike, 1, 0)[0]!r}? (A field of your rows needs a "
+                "name that is less alike.)"
+            )
+
+
+def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
+    return OptionError(
+        f"the prompt {step!r} may use {sorted(known)!r}, got {sorted(extra)!r} too"
+    )
+
+
+def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
+    """A caller's prompt, to which the labels and the rule that texts are data are added."""
+    messages: list[Any] = list(prompt.messages)
+    if "System" not in type(messages[0]).__name__:
+        messages.insert(0, SystemMessage(MATERIAL_RULE))
+    if "labels" in known - {*prompt.input_variables}:
+        messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
+    fenced = FencedPrompt.from_messages(messages)
+    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
+
+
+def _texts(prompt: ChatPromptTemplate) -> list[str]:
+    """Messages of a prompt, what they already contain, and how replies are read."""
+    filled = {
+        name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
+        for name, value in sorted(prompt.partial_variables.items())
+    }
+    return [
+        *(message.pretty_repr() for message in prompt.messages),
+        *(f"{name}={value}" for name, value in filled.items()),
+    ]
