@@ -61,8 +61,12 @@ FailureReason = Literal[
 Messages = list[dict[str, Any]]
 
 
+# Reasons that note how a row was read.
+READING = ("read_as_json", "one_of_several")
 # Reasons that note what a judgment lacked, not why there is none.
-_NOTES = ("input_cut", "no_logprobs", "read_as_json", "one_of_several")
+_NOTED = ("input_cut", "no_logprobs", *READING)
+# Where a row keeps the notes on how it was read, until its verdict says them.
+NOTES = "notes_on_reading"
 # Reasons for which no judge answered: a row with no others says nothing of the judge.
 UNANSWERED = frozenset(
     ("invalid_input", "lacking", "over_budget", "provider_error", "timeout", "internal_error")
@@ -82,6 +86,7 @@ class Pair(TypedDict):
         reference: A known good answer, if there is one.
         id: Kept and returned.
         variables: Other fields of the row, for a prompt of your own that names them.
+        notes_on_reading: Which of several keys were read, for the failures of its verdict.
     """
 
     input: str | Messages
@@ -90,6 +95,7 @@ class Pair(TypedDict):
     reference: NotRequired[str | None]
     id: NotRequired[str]
     variables: NotRequired[dict[str, Any]]
+    notes_on_reading: NotRequired[list[Failure]]
 
 
 class Row(Pair):
@@ -117,6 +123,7 @@ class Item(TypedDict):
         rubric: Criteria for this item alone, in place of the judge's, as `rubric=` has them.
         media: Images, audio and files that the source refers to.
         variables: Other fields of the row, for a prompt of your own that names them.
+        notes_on_reading: As in `Pair`.
     """
 
     input: str | Messages
@@ -129,6 +136,7 @@ class Item(TypedDict):
     group: NotRequired[str]
     id: NotRequired[str]
     variables: NotRequired[dict[str, Any]]
+    notes_on_reading: NotRequired[list[Failure]]
 
 
 class Role(TypedDict):
@@ -339,21 +347,31 @@ def decision(verdict: Mapping[str, Any]) -> Any:
 def reason_of(verdict: Mapping[str, Any]) -> str:
     """The reason of a verdict's first failure; a note only where there is none."""
     reasons = [str(failure["reason"]) for failure in verdict.get("failures") or []]
-    return next((r for r in reasons if r not in _NOTES), next(iter(reasons), "unknown"))
+    return next((r for r in reasons if r not in _NOTED), next(iter(reasons), "unknown"))
 
 
 def is_abstention(verdict: Mapping[str, Any]) -> bool:
     """Whether a judge said that it cannot assess a row, and nothing else went wrong."""
     reasons = {failure["reason"] for failure in verdict.get("failures") or []}
-    said_so = "cannot_assess" in reasons and reasons <= {"cannot_assess", *_NOTES}
+    said_so = "cannot_assess" in reasons and reasons <= {"cannot_assess", *_NOTED}
     return said_so and decision(verdict) is None
+
+
+def note_on_reading(reason: FailureReason, unit: str, detail: str) -> Failure:
+    """A note on how a field was read, or several."""
+    return {"step": "input", "unit": unit, "reason": reason, "detail": detail}
+
+
+def noted(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """A verdict with the notes on how its row was read."""
+    failures = verdict.get("failures") or []
+    more = [note for note in row.get(NOTES) or [] if note not in failures]
+    return {**verdict, "failures": [*failures, *more]} if more else {**verdict}
 
 
 def _is_of_reading(failure: Mapping[str, Any]) -> bool:
     reason, step = failure.get("reason"), failure.get("step")
-    return reason in ("read_as_json", "one_of_several") or (
-        reason == "input_cut" and step == "begin"
-    )
+    return reason in READING or (reason == "input_cut" and step == "begin")
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:

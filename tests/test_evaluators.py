@@ -245,7 +245,7 @@ def test_a_reference_under_an_unusual_key_alone_is_said_to_be_read_from_it(key, 
     told = as_evaluator(judge)(
         inputs={"question": "q"}, outputs={"answer": "a"}, reference_outputs={key: "b"}
     )
-    assert (f"reference is read from the keys {key!r}" in told["comment"]) == is_said
+    assert (f"reference is read from the key {key!r}" in told["comment"]) == is_said
 
 
 SAID = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "So."}]

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from pydantic import create_model
+from langgraph.types import Interrupt
+from pydantic import BaseModel, Field, RootModel, computed_field, create_model, field_serializer
 
 from langchain_judges import (
     JudgeMiddleware,
@@ -288,6 +289,24 @@ class Trip:
     days: int
 
 
+class Visit(BaseModel):
+    """A model whose dump is not the same as its fields."""
+
+    city: str
+    key: str = Field(default="secret", exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def days(self) -> int:
+        """Computed from the others."""
+        return 2
+
+    @field_serializer("city")
+    def capital(self, city: str) -> str:
+        """Another spelling."""
+        return city.capitalize()
+
+
 DAY = datetime(2024, 1, 2)
 AS_JSON = '{"city": "Kyiv", "days": 2}'
 # What a field holds, and the text that is shown for it; those of Python alone stand last.
@@ -310,6 +329,9 @@ VALUES: dict[str, tuple[Any, str]] = {
     ),
     "a data class": (Trip("Kyiv", 2), AS_JSON),
     "a model": (create_model("Visit", city=str, days=int)(city="Kyiv", days=2), AS_JSON),
+    "a model with a dump of its own": (Visit(city="kyiv"), AS_JSON),
+    "a model of texts": (RootModel(["In Kyiv.", "Now."]), "In Kyiv.\nNow."),
+    "a model of a model": (RootModel(Visit(city="kyiv")), AS_JSON),
     "data with a data class": (
         {"days": 2, "trip": Trip("Kyiv", 2)},
         '{"days": 2, "trip": ' + AS_JSON + "}",
@@ -795,6 +817,29 @@ FAILED: list[dict[str, Any]] = [
     {"messages": None, "answer": None},
     {"answer": None, "latency": 1.2, "model": "m"},
 ]
+
+
+def test_a_part_that_is_null_is_no_lack_of_the_answer_beside_it():
+    for outputs in ({"title": "x", "summary": None}, {"title": "x", "n": 1, "text": None}):
+        assert work_in(outputs) == json.dumps(outputs)
+    with pytest.raises(InputError, match="null"):
+        work_in({"summary": None, "error": "timeout"})
+
+
+def test_only_what_langgraph_returns_is_read_as_its_result():
+    waits = [{"value": "Pay?", "id": "1"}]
+    said = {"messages": [{"role": "assistant", "content": "Soon."}]}
+    own: Any
+    for own in ([], waits, [Interrupt(value="Pay?", id="1")]):
+        shown = str(work_in({"value": said, "interrupts": own}))
+        assert ("Soon." in shown, "Pay?" in shown, "interrupts" in shown) == (
+            True,
+            bool(own),
+            False,
+        )
+    for other in (["door"], [{"at": 7}], {"door": 1}, "none", 3):
+        outputs = {"value": "ok", "interrupts": other}
+        assert work_in(outputs) == json.dumps(outputs)
 
 
 @for_each("outputs", FAILED)

@@ -178,7 +178,8 @@ def trust(
     if path and judge.judge:
         texts = [each for each in table.column or () if not _people([each])]
         fields = TableForm(named_columns(texts)).columns or {}
-        cells = [mapped(each, fields) for each in islice(read_table(path), table.max_rows)]
+        read = islice(read_table(path), table.max_rows)
+        cells = [mapped(each, fields, None, {}) for each in read]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]

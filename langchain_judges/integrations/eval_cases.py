@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 from langchain_judges import errors
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
-from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -28,27 +27,20 @@ from langchain_judges.rows.fields import (
     criteria_in,
     expected_in,
     media_of,
+    notes_on,
     outputs_of,
     reference_in,
     source_in,
     task_in,
     work_in,
 )
-from langchain_judges.rows.lookup import (
-    Field,
-    TextSource,
-    check_sources,
-    context_in,
-    find_in,
-    keys_in,
-    unread,
-)
+from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find_in, keys_in
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import as_json, is_nothing, plain_data
+from langchain_judges.rows.messages import is_nothing, plain_data
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
-    Failure,
+    NOTES,
     Label,
     LabelVerdict,
     Verdict,
@@ -57,6 +49,7 @@ from langchain_judges.verdict import (
     no_usage,
     not_judged,
     not_labelled,
+    noted,
     reason_of,
     score_of,
 )
@@ -134,6 +127,7 @@ class EvaluatedRow(NamedTuple):
     Attributes:
         called: Whether the reference comes from a caller, and not from a data set.
         attachments: Files of the example by name, as LangSmith has them, or as openevals does.
+        returned: The outputs without what child runs add to them, if these do.
     """
 
     inputs: object
@@ -142,6 +136,7 @@ class EvaluatedRow(NamedTuple):
     context: object = None
     called: bool = False
     attachments: Any = None
+    returned: object = None
 
 
 # The task of a text that is judged without any.
@@ -179,7 +174,8 @@ class CaseReader:
         Raises:
             InputError: The run failed, or a text cannot be found.
         """
-        case = self.case(EvaluatedRow(run.inputs, self.outputs(run)))
+        row = EvaluatedRow(run.inputs, self.outputs(run), returned=run.outputs)
+        case = self.case(row)
         return {**case, "id": str(run.id)}
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
@@ -204,18 +200,21 @@ class CaseReader:
                 "a key or a path in the inputs or the outputs. The inputs are "
                 f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
             )
+        returned = row.outputs if row.returned is None else row.returned
+        read = {"input": (row.inputs, said), "output": (returned, text)}
         if self.kind == "item":
             rubric, reference = self._criteria(row)
             expected = self._expected(row, reference, bool(rubric))
             more: dict[str, Any] = {"expected": expected, "source": source, "rubric": rubric}
             item = item_for(self.judge, task, text, **more)
-            return self._noted(item, row._replace(reference=reference), said, expected)
+            return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise errors.InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
             raise errors.InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, own.reference, "reference", task=task)
-        return self._noted(pair_for(task, text, other, source=source), row, said, other)
+        pair = pair_for(task, text, other, source=source)
+        return self._noted(pair, **read, reference=(row.reference, other))
 
     def sides(
         self, row: EvaluatedRow, variables: Mapping[str, object], runs: Sequence[Run]
@@ -225,43 +224,25 @@ class CaseReader:
         Raises:
             InputError: A run failed, or a text cannot be found.
         """
-        a, b = map(self.outputs, runs)
+        outputs = [*map(self.outputs, runs)]
         task = with_attachments(task_in(row.inputs, self.places.input), row.attachments)
         held, place = row.reference, self.places.reference
         parts = held.values() if isinstance(held, Mapping) else [held]
         known = None if all(map(is_nothing, parts)) else reference_in(held, place)
         source = self._source(row)
-        texts = (work_in(side, self.places.output, task=task) for side in (a, b))
-        pair = {**pair_for(task, *texts, reference=known, source=source), **variables}
-        sides = {"output_a": a, "output_b": b}
-        return self._noted(pair, row, task, known, sides)
+        a, b = (work_in(side, self.places.output, task=task) for side in outputs)
+        pair = {**pair_for(task, a, b, reference=known, source=source), **variables}
+        read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}
+        return self._noted(pair, input=(row.inputs, task), reference=(held, known), **read)
 
     def _noted(
-        self,
-        case: dict[str, object],
-        row: EvaluatedRow,
-        task: object,
-        known: object,
-        sides: Mapping[str, object] | None = None,
+        self, case: dict[str, object], **read: tuple[object, object]
     ) -> dict[str, object]:
-        """A case with what is to be said where data were read as a whole, or one of several."""
-        output = case.get("output", case.get("output_a"))
-        read = {"input": (row.inputs, task), "reference": (row.reference, known)}
-        outputs = {name: (value, case[name]) for name, value in (sides or {}).items()}
-        notes: list[Failure] = []
-        for unit, (value, text) in (
-            read | (outputs or {"output": (row.outputs, output)})
-        ).items():
-            field = cast("Field", unit.partition("_")[0])
-            if getattr(self.places, field) or text is None or not isinstance(value, Mapping):
-                continue
-            if text == as_json(value):
-                keys = ", ".join(map(repr, value))
-                detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
-                notes.append(Problem("read_as_json", detail).failure("input", unit))
-            elif detail := unread(value, field, case):
-                notes.append(Problem("one_of_several", detail).failure("input", unit))
-        return {**case, "notes": notes} if notes else case
+        """A case with notes on how it was read, where no place was named; see `notes_on`."""
+        places = self.places._asdict()
+        guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}
+        notes = notes_on(guessed, case)
+        return {**case, NOTES: notes} if notes else case
 
     def _expected(
         self, row: EvaluatedRow, reference: object, has_criteria: bool
@@ -407,12 +388,9 @@ async def judge_case(
     """
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
-    row = {name: value for name, value in case.items() if name != "notes"}
+    row = {name: value for name, value in case.items() if name != NOTES}
     outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
-    if notes := case.get("notes"):
-        verdict: Any = outcome["verdict"]
-        failures = [*(verdict.get("failures") or []), *cast("list[Failure]", notes)]
-        outcome = {**outcome, "verdict": verdict | {"failures": failures}}
+    outcome = {**outcome, "verdict": cast("Any", noted(outcome["verdict"], case))}
     of_row = not isinstance(case.get("rubric"), str | None)
     return {**outcome, "of_row": True} if of_row else outcome
 

@@ -257,7 +257,7 @@ class JudgeEvaluator(RunEvaluator):
         reference = example.outputs if example else None
         row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
-        return self.reader.case(row._replace(attachments=attached))
+        return self.reader.case(row._replace(attachments=attached, returned=run.outputs))
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.

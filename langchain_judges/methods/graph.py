@@ -37,10 +37,10 @@ from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
-from langchain_judges.rows.checks import fields_of
+from langchain_judges.rows.checks import fields_of, kind_in
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
-from langchain_judges.verdict import decision
+from langchain_judges.verdict import decision, noted
 
 # The graph of any method.
 MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
@@ -96,8 +96,9 @@ class Node(StepNode):
             account.bookings.append(before)
         update = await self._phase(state, account)
         self._check(update)
-        if verdict := update.get("verdict"):
-            emit("verdict", self.name, verdict)
+        if update.get("verdict"):
+            update["verdict"] = noted(update["verdict"], state)
+            emit("verdict", self.name, update["verdict"])
         return {**update, "failures": account.failures, "usage": account.usage}
 
     def _check(self, update: object) -> None:
@@ -489,7 +490,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             names = {name for prompt in fenced for name in prompt.input_variables}
             if own := {name: source[name] for name in names if name in source}:
                 source = {**source, "variables": own}
-            source = named_row(source, getattr(self.options, "takes", None))
+            source = named_row(source, kind_in(self.builder.input_schema.__annotations__))
             source = self.options.given(source)
         row = read_input(source, self.builder.input_schema, self.bounds.characters)
         items = row.get("items") if isinstance(row, Mapping) else None

@@ -13,7 +13,7 @@ from langchain_judges.methods.context import RowSteps, StepState
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
-from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
+from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled
 
 # Added where the item has an expected answer.
 EXPECTED = """
@@ -112,7 +112,8 @@ def label_verdict(
 
 def item_of(state: Mapping[str, object]) -> Item:
     """The part of an item that a judge may see, without what people know of it."""
-    return cast("Item", {name: state[name] for name in Item.__annotations__ if name in state})
+    names = (name for name in Item.__annotations__ if name in state and name != NOTES)
+    return cast("Item", {name: state[name] for name in names})
 
 
 def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:

@@ -15,8 +15,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.checks import check_text
+from langchain_judges.rows.checks import ANNOTATIONS, check_text, kind_in
 from langchain_judges.rows.lookup import (
+    CONTEXTS,
     OF_OUTPUT,
     USUAL,
     Field,
@@ -25,6 +26,8 @@ from langchain_judges.rows.lookup import (
     context_of,
     find,
     find_in,
+    lines_in,
+    unread,
 )
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
@@ -37,7 +40,8 @@ from langchain_judges.rows.messages import (
     text_in,
 )
 from langchain_judges.rows.record import begins, ended, is_run, opened, record_in, without_task
-from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
+from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
+from langchain_judges.verdict import NOTES, READING, Failure, note_on_reading
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -48,7 +52,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    copy = {name: opened(plain_data(value)) for name, value in row.items()}
+    given = {name: opened(plain_data(value)) for name, value in row.items()}
+    copy = given.copy()
     done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
     work = {"output": copy.get("output"), **done}
     # A column of that name may hold a number of calls, or what is no call.
@@ -68,12 +73,60 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         if name in copy:
             copy[name] = _words(copy[name], takes_data=name != "instruction") or None
     if "output_a" in copy and isinstance(copy.get("reference"), list):
-        copy["reference"] = _read_or_left(_reference_of, plain_data(row["reference"]))
+        copy["reference"] = _read_or_left(_reference_of, given["reference"])
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    return copy
+    return _noted(copy, given)
+
+
+def _noted(row: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the notes on how it was read, of this reading and of one before."""
+    before = row.pop(NOTES, None)
+    own = before if isinstance(before, list) else []  # a row may be anybody's data
+    notes = [n for n in own if isinstance(n, Mapping) and {*n} == {*Failure.__annotations__}]
+    notes = [n for n in notes if n["reason"] in READING]
+    shown = {name: row[name] for name in _SHOWN if name in row}
+    read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
+    notes += [each for each in notes_on(read, shown) if each not in notes]
+    known = {*shown, *ANNOTATIONS, *(CONTEXTS if "output" in row else ())}
+    lists = [n for n, value in row.items() if isinstance(value, Mapping | list | tuple)]
+    unsaid = [n for n in lists if n not in known and repr(n) not in str(notes)]
+    # Who named columns, and so left an empty list, has looked at them all.
+    if unsaid and before != [] and kind_in(row) in ("pair", "item") and "corrected" not in row:
+        there = lines_in(shown)
+        if rest := [repr(n) for n in unsaid if lines_in(row[n], listed=False) - there]:
+            detail = f"has columns that are not shown: {', '.join(rest)}"
+            notes.append(note_on_reading("one_of_several", "row", detail))
+    return {**row, NOTES: notes} if notes else row
+
+
+_READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
+_SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
+
+
+def notes_on(
+    read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]
+) -> list[Failure]:
+    """Notes where data were read as a whole, or one of several keys.
+
+    Args:
+        read: What was given and what was read of it, by field, or by the side of one.
+        shown: All of the row that a judge is shown.
+    """
+    notes: list[Failure] = []
+    for unit, (value, text) in read.items():
+        if text is None or not isinstance(value := opened(value), Mapping):
+            continue
+        field: Any = "reference" if unit == "expected" else unit.partition("_")[0]
+        if text == as_json(value):
+            keys = ", ".join(map(repr, value))
+            detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
+            notes.append(note_on_reading("read_as_json", unit, detail))
+        elif detail := unread(value, field, shown):
+            notes.append(note_on_reading("one_of_several", unit, detail))
+    return notes
 
 
 _SIDES = ("output", "output_a", "output_b")

@@ -5,7 +5,6 @@ What a text is checked against is among them: texts and documents, as applicatio
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
-from langchain_judges.rows.messages import as_json, messages_in, plain_data
+from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
 from langchain_judges.rows.record import (
     ANSWER_COLUMNS,
     ANSWER_KEYS,
@@ -30,8 +29,7 @@ from langchain_judges.rows.record import (
     trajectory_of,
 )
 from langchain_judges.rows.texts import READ, plain
-
-_LOG = logging.getLogger(__name__)
+from langchain_judges.verdict import NOTES, Failure, note_on_reading
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -114,6 +112,7 @@ def understood(
     return found
 
 
+@lru_cache(1024)  # the rows of a run have the same names
 def _plain_name(name: str) -> str:
     return re.sub(r"[\s\-]+", "_", str(name).strip()).casefold()
 
@@ -132,24 +131,6 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
 
-def say_unread(names: Sequence[str], columns: Columns, given: Columns, takes: str) -> None:
-    """Log which columns have a usual name of a field that is read from another column.
-
-    Args:
-        names: The table's columns.
-        columns: Columns by field, as they are understood.
-        given: Those of them that a person named, and that are not in doubt.
-        takes: `"pair"` or `"item"`.
-    """
-    used = {*columns_in(columns), *FIELDS}
-    text = "`%s` is read from the column %r; not shown to the judge: %s. Name it by `columns`"
-    for field in (name for name in (*_NEEDED[takes], *_OPTIONAL[takes]) if name not in given):
-        rivals = [n for n in names if _plain_name(n) in NAMES[field] and n not in used]
-        if rivals and (field in columns or field in names):
-            column = columns.get(field, field)
-            _LOG.warning(text, field, column, ", ".join(map(repr, rivals)))
-
-
 def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """Row with its fields renamed from their other usual names.
 
@@ -159,23 +140,28 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     if takes not in _NEEDED:
         return row
     columns = _columns(tuple(str(n) for n, value in row.items() if value is not None), takes)
-    return mapped(row, columns) if columns else row
+    return mapped(row, columns, takes, {})
 
 
-@lru_cache(256)  # the rows of a run have the same names
+@lru_cache(256)
 def _columns(names: Sequence[str], takes: str) -> Columns:
-    columns = understood(names, None, takes, needed=())
-    if columns:  # fields with names of their own, as a run gives them, are in no doubt
-        say_unread(names, columns, {}, takes)
-    return columns
+    return understood(names, None, takes, needed=())
 
 
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.
 _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
 
 
-def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    """A record with the named columns as fields.
+def mapped(
+    record: Mapping[str, Any], columns: Columns, takes: str | None, named: Columns
+) -> dict[str, Any]:
+    """A record with the named columns as fields, and with notes on columns that fit them too.
+
+    Args:
+        record: The record.
+        columns: Columns by field, as they are understood.
+        takes: `"pair"` or `"item"`, if known.
+        named: Those that a person named, who has looked: they are in no doubt.
 
     Raises:
         InputError: A column is missing.
@@ -187,13 +173,33 @@ def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
         if several:
             hint = "name several in a list, or repeat --column; "
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
+    notes = _doubts(record, columns, takes, named) if NOTES not in record else []
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in used}
-    return rest | {
+    fields = {
         field: record[own] if isinstance(own, str) else [record[each] for each in own]
         for field, own in columns.items()
     }
+    return rest | fields | ({NOTES: notes} if notes or named else {})
+
+
+def _doubts(
+    record: Mapping[str, Any], columns: Columns, takes: str | None, named: Columns
+) -> list[Failure]:
+    """Notes on columns with a usual name of a field that is read from another."""
+    used = {*columns_in(columns), *(FIELDS - {"reference"})}
+    notes: list[Failure] = []
+    for field in (*_NEEDED.get(takes or "", ()), *_OPTIONAL.get(takes or "", ())):
+        alike = [n for n in record if n not in used and _plain_name(str(n)) in NAMES[field]]
+        read = record.get(column := str(columns.get(field, field)))
+        if field in named or not alike or read is None:
+            continue
+        differ = (n for n in alike if as_json(record[n]) != as_json(read))
+        if rivals := [repr(n) for n in differ if not is_nothing(record[n])]:
+            detail = f"is read from {column!r}; not shown: {', '.join(rivals)}"
+            notes.append(note_on_reading("one_of_several", field, detail))
+    return notes
 
 
 def check_columns(columns: Columns) -> None:
@@ -272,7 +278,8 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         names = [name for name in USUAL[field] if value.get(name) is not None]
         # An answer that is null is none, whatever stands beside it, such as an error.
         is_null = not (names or named) and field in ("input", "output")
-        is_null = is_null and any(name in value for name in USUAL[field])
+        known = {*USUAL[field]} - (set() if value.get("error") else _PARTS)
+        is_null = is_null and not known.isdisjoint(value)
         is_whole = not is_null and (named or _is_one(value, field))
         if not names and is_whole and _is_data(value, field):
             return value
@@ -286,6 +293,10 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
+
+
+# Usual keys that a structured answer may have too, and leave null.
+_PARTS = {"summary", "text"}
 
 
 def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> object:
@@ -304,7 +315,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
     That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
     the only key is told too, whose name may say that it is no answer.
     """
-    shown = _lines(case)
+    shown = lines_in(case)
     while isinstance(value := opened(value), Mapping):
         is_record = _is_record(value, field) and not calls_beside(value)
         usual = ("messages",) * is_state(value) if is_record else USUAL[field]
@@ -313,7 +324,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         for name in names and value.keys() - {names[0], *_SHOWN_ELSEWHERE}:
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or _lines(part, listed=False) - shown:
+            if is_other or lines_in(part, listed=False) - shown:
                 rivals.append(repr(name))
         if rivals:
             return f"is read from {names[0]!r}; not shown: {', '.join(sorted(rivals))}"
@@ -328,7 +339,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
 _SHOWN_ELSEWHERE = {*CONTEXTS, "files", "tools", "structured_response", "__interrupt__"}
 
 
-def _lines(value: object, *, listed: bool = True) -> set[str]:
+def lines_in(value: object, *, listed: bool = True) -> set[str]:
     """The lines of the texts in data, or of those that are in lists there."""
     if isinstance(value := plain_data(value), list | tuple):
         parts, listed = [*value], True
@@ -338,7 +349,7 @@ def _lines(value: object, *, listed: bool = True) -> set[str]:
     else:
         is_text = listed and not isinstance(value, bool | int | float | None)
         return {*str(value).splitlines()} if is_text else set()
-    return set[str]().union(*(_lines(part, listed=listed) for part in parts))
+    return set[str]().union(*(lines_in(part, listed=listed) for part in parts))
 
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:
@@ -402,7 +413,8 @@ def _place(step: str, length: int) -> bool:
 def keys_in(value: object) -> str:
     """Description of a value for an error: its keys, or its type."""
     if isinstance(value, Mapping):
-        return f"the keys {', '.join(map(repr, value))}" if value else "no keys"
+        several = "s" if len(value) > 1 else ""
+        return f"the key{several} {', '.join(map(repr, value))}" if value else "no keys"
     if value is None:
         return "nothing"
     if isinstance(value, list | tuple):
@@ -444,7 +456,7 @@ def context_of(fields: object) -> object:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     """Yield the documents in a value, each with its title."""
-    if (value := plain_data(value)) is None or value == {}:
+    if (value := opened(plain_data(value))) is None or value == {}:
         return
     if isinstance(value, str):
         if value.strip():

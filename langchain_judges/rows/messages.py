@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
@@ -269,8 +270,19 @@ _ENDLESS = "data that contain themselves, or are nested too deep, cannot be read
 
 
 def _dumped(value: object) -> object:
-    dump = getattr(value, "model_dump", None)
-    return plain_data(dump()) if callable(dump) else _python_form(value)
+    return dump_of(value) if isinstance(value, BaseModel) else _python_form(value)
+
+
+def dump_of(model: BaseModel) -> Any:
+    """The dump of a model, with its parts by their own class and not by the declared one.
+
+    Raises:
+        InputError: It contains itself.
+    """
+    try:
+        return plain_data(model.model_dump(serialize_as_any=True))
+    except (ValueError, RecursionError) as exc:
+        raise InputError(_ENDLESS) from exc
 
 
 def _python_form(value: object) -> str:

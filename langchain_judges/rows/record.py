@@ -14,11 +14,12 @@ from itertools import chain, takewhile
 from typing import Any, TypeGuard
 
 from langchain_core.load.serializable import Serializable
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel
 
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import (
     as_json,
+    dump_of,
     message_fields,
     messages_in,
     plain_data,
@@ -82,17 +83,17 @@ def is_run(value: object) -> TypeGuard[Any]:
 
 
 def opened(value: object) -> object:
-    """A model of the user's as a dictionary, and a result of LangGraph's `invoke` as its state.
+    """A model of the user's as its dump, and a result of LangGraph's `invoke` as its state.
 
-    With `version="v2"` that is `{"value", "interrupts"}`.
+    With `version="v2"` that is `{"value", "interrupts"}`, each with its `id` and `value`.
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
-        own = {name: getattr(value, name) for name in type(value).model_computed_fields}
-        value = plain_data(value.root if isinstance(value, RootModel) else dict(value) | own)
+        value = dump_of(value)
     if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
         return value
-    state, waiting = opened(value["value"]), value["interrupts"]
-    if not isinstance(waiting, list | tuple):
+    state, waiting = opened(value["value"]), plain_data(value["interrupts"])
+    parts = waiting if isinstance(waiting, list | tuple) else [waiting]
+    if not all(isinstance(each, Mapping) and {"value", "id"} <= each.keys() for each in parts):
         return value
     return (
         {**state, "__interrupt__": waiting} if waiting and isinstance(state, Mapping) else state

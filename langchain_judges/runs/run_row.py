@@ -194,7 +194,8 @@ def result_row(
     if row.kind == "task":
         outcome = {"text": None, **empty, **outcome}
     else:
-        outcome = {**outcome, "verdict": {**empty, **(outcome.get("verdict") or {})}}
+        said = verdict.noted({**empty, **(outcome.get("verdict") or {})}, row.data)
+        outcome = {**outcome, "verdict": said}
     judged = {**outcome, "kind": row.kind}
     lacking = outcome_of(judged)["usage"].get("asked_without")
     # No method's result may name these.

@@ -24,6 +24,7 @@ from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
+from langchain_judges.verdict import NOTES
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -54,6 +55,7 @@ class TableForm:
         labels: The spelling of a label → A, B or tie; None for the usual spellings.
         seed: For shuffled slots.
         takes: What the judge takes, if known: for items a text is not chosen over another.
+        named: Those of the columns that a person named.
 
     Raises:
         OptionError: `columns` names no field of a row.
@@ -63,6 +65,7 @@ class TableForm:
     labels: Mapping[Any, str] | None = None
     seed: int = 0
     takes: str | None = None
+    named: lookup.Columns | None = None
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}
@@ -119,7 +122,8 @@ class TableForm:
         Raises:
             InputError: A column is missing, or a label is none of `labels`.
         """
-        given = dict(lookup.mapped(record, self.columns or {}))
+        takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
+        given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
         if (own := plain_data(given.get("id"))) in (None, ""):
             given.pop("id", None)
         else:
@@ -401,15 +405,15 @@ class Records:
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         try:
             if is_table:
-                lookup.mapped(first, columns)
+                lookup.mapped(first, columns, None, {})
             if takes in ("pair", "item") and "concepts" not in first:
                 columns = lookup.understood(names, columns, takes, needed=_needed(first))
-                lookup.say_unread(names, columns, self._columns, takes)
         except InputError as exc:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
         is_read = columns or is_table or self.source.is_file
-        return TableForm(columns, takes=takes) if is_read else None
+        form = TableForm(columns, takes=takes, named=self._columns)
+        return form if is_read else None
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
@@ -492,7 +496,7 @@ class RowReader:
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
-        self._warned = False
+        self._warned = self._told = False
         # Kind of the last good row; before the first, what the judge says it takes.
         self._kind: checks.RowKind = "item" if records.takes == "item" else "pair"
 
@@ -550,6 +554,10 @@ class RowReader:
         elif kind == "pair":
             checks.check_pair(row)
         self._check_annotations(row, index)
+        for note in () if self._told else row.get(NOTES) or ():
+            told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
+            _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
+            self._told = True
         json.dumps([row.get(name) for name in (*checks.ANNOTATIONS, "id")])
         self._kind = kind
         return row

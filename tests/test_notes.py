@@ -1,0 +1,245 @@
+"""What was read of several keys or columns, and what is not shown, stands in the verdict."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+
+from langchain_judges import (
+    as_comparative_evaluator,
+    as_evaluator,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+)
+from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.row_files import checked_rows, judge_rows
+from langchain_judges.integrations import serve, server
+from langchain_judges.methods import create_jury
+from langchain_judges.testing.schema_replies import fitting_reply
+from langchain_judges.verdict import comment_of
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.test_front_door import SPEC, entered, written
+
+RUBRIC = "Is it right?"
+TASK = {"input": "Where?"}
+Note = tuple[str, str]
+WHOLE = "is shown whole, as JSON, as none of its keys is a usual one"
+# A row, and what is to be said of it: the field, and which key.
+ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
+    "two answers": (
+        {**TASK, "output": {"answer": "Kyiv", "response": "Oslo"}},
+        [("output", "is read from 'response'; not shown: 'answer'")],
+    ),
+    "the same answer twice": ({**TASK, "output": {"answer": "Kyiv", "response": "Kyiv"}}, []),
+    "data": (
+        {**TASK, "output": {"city": "Kyiv", "days": 2}},
+        [("output", f"{WHOLE}: 'city', 'days'")],
+    ),
+    "a history": (
+        {"input": {"question": "Where?", "chat_history": ["Hi."]}, "output": "Kyiv"},
+        [("input", "is read from 'question'; not shown: 'chat_history'")],
+    ),
+    "an expected answer": (
+        {**TASK, "output": "Kyiv", "expected": {"must_not_mention": "Oslo"}},
+        [("expected", "is read from the key 'must_not_mention'")],
+    ),
+    "several fields": (
+        {"input": {"place": "Kyiv", "days": 2}, "output": {"answer": "x", "trace": ["pay"]}},
+        [
+            ("input", f"{WHOLE}: 'place', 'days'"),
+            ("output", "is read from 'answer'; not shown: 'trace'"),
+        ],
+    ),
+    "plain": ({**TASK, "output": "Kyiv", "expected": "Kyiv", "source": "A map."}, []),
+}  # fmt: skip
+# Rows of columns, which are keys of a row, and of no field.
+COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
+    "two answers": (
+        {"question": "Where?", "answer": "Kyiv", "response": "Oslo"},
+        [("output", "is read from 'response'; not shown: 'answer'")],
+    ),
+    "an instruction": (
+        {"instruction": "Translate", "input": "Good day", "output": "Bonjour"},
+        [("input", "is read from 'input'; not shown: 'instruction'")],
+    ),
+    "known twice": (
+        {**TASK, "output": "Kyiv", "reference": "Kyiv", "gold": "Oslo"},
+        [("expected", "is read from 'reference'; not shown: 'gold'")],
+    ),
+    "lists": (
+        {**TASK, "output": "Kyiv", "steps": ["look"], "scores": [0.5], "by": {"a": "b"}},
+        [("row", "has columns that are not shown: 'steps'")],
+    ),
+    "a list and an answer": (
+        {"question": "Where?", "answer": "Kyiv", "response": "Oslo", "steps": ["look"]},
+        [
+            ("output", "is read from 'response'; not shown: 'answer'"),
+            ("row", "has columns that are not shown: 'steps'"),
+        ],
+    ),
+    "what people know": (
+        {**TASK, "output": "Kyiv", "label": 1, "human_votes": [1, 0], "who": "Ann", "ms": 7},
+        [],
+    ),
+    "sources": ({**TASK, "output": "Kyiv", "docs": ["A map."]}, []),
+    "an empty one": ({"question": "Where?", "answer": "Kyiv", "reply": None}, []),
+}  # fmt: skip
+PATHS = ["invoke", "ainvoke", "rows", "frame", "prepare", "jury", "graph", ".jsonl", ".json"]
+
+
+def judge_of_texts(**options):
+    model = FakeChatModel(replies=fitting_reply)
+    return create_rubric_judge(model, rubric=RUBRIC, **options)
+
+
+def of_server(row):
+    context: Any = SimpleNamespace(
+        execution_runtime=SimpleNamespace(context={"rubric": RUBRIC})
+    )
+    server._models.cache_clear()
+    try:
+        return asyncio.run(entered(serve("rubric"), context)).invoke(row)
+    finally:
+        server._models.cache_clear()
+
+
+def failures(path, row, folder, monkeypatch):
+    """The failures in the verdict on a row that comes by a path."""
+    judge: Any = judge_of_texts()
+    if path == "jury":
+        judge = create_jury([judge_of_texts(), judge_of_texts(name="b")])
+    if path in ("invoke", "jury"):
+        return judge.invoke(row)["verdict"]["failures"]
+    if path == "ainvoke":
+        return asyncio.run(judge.ainvoke(row))["verdict"]["failures"]
+    if path == "graph":
+        model = FakeChatModel(replies=fitting_reply)
+        monkeypatch.setattr(server, "resolve_model", lambda _: model)
+        return of_server(row)["verdict"]["failures"]
+    if path == "prepare":
+        evaluator = as_evaluator(judge, prepare=lambda run, example: row)
+        feedback: Any = evaluator({"id": "1", "outputs": {"o": 1}}, {})
+        return feedback["metadata"]["failures"]
+    rows: Any = [row]
+    if path == "frame":
+        rows = pd.DataFrame({name: [value] for name, value in row.items()})
+    if path.startswith("."):
+        rows = written(row, folder / f"table{path}")
+    if path.startswith("command"):
+        flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
+        rows = checked_rows(flags).whole()
+    [result] = judge_many(judge, rows, progress=False)
+    return result["verdict"]["failures"]
+
+
+def notes(found):
+    assert {each["reason"] for each in found} <= {"read_as_json", "one_of_several"}
+    assert {each["step"] for each in found} <= {"input"}
+    return [(each["unit"], each["detail"]) for each in found]
+
+
+@for_each("path", [*PATHS, "command.jsonl"])
+@for_each("case", ROWS)
+def test_a_verdict_says_which_keys_were_read_on_every_path(path, case, tmp_path, monkeypatch):
+    row, expected = ROWS[case]
+    assert notes(failures(path, row, tmp_path, monkeypatch)) == expected
+
+
+@for_each("path", [*PATHS, "command.jsonl"])
+@for_each("case", COLUMNS)
+def test_a_verdict_says_which_columns_were_read_on_every_path(
+    path, case, tmp_path, monkeypatch
+):
+    row, expected = COLUMNS[case]
+    assert notes(failures(path, row, tmp_path, monkeypatch)) == expected
+
+
+@for_each("case", ROWS)
+def test_an_evaluator_says_of_its_parts_what_a_row_is_said_to_be(case):
+    row, expected = ROWS[case]
+    names = {"inputs": "input", "outputs": "output", "reference_outputs": "expected"}
+    fields = {name: row.get(field) for name, field in names.items()}
+    feedback: Any = as_evaluator(judge_of_texts())(**fields, context=row.get("source"))
+    found = notes(feedback["metadata"]["failures"])
+    assert found == [(unit.replace("expected", "reference"), text) for unit, text in expected]
+    assert all(f"Note: {unit} {text}." in feedback["comment"] for unit, text in found)
+
+
+PAIR = {"input": "Where?", "output_a": "Kyiv", "output_b": {"answer": "Oslo", "text": "Rome"}}
+OF_PAIR = [("output_b", "is read from 'answer'; not shown: 'text'")]
+
+
+def test_a_pair_is_noted_by_its_side_whether_it_is_asked_about_or_not():
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    [result] = judge_many(judge, [PAIR], progress=False)
+    same = judge.invoke({**PAIR, "output_a": "Oslo"})["verdict"]
+    for verdict in (judge.invoke(PAIR)["verdict"], result["verdict"], same):
+        assert notes(verdict["failures"]) == OF_PAIR
+        assert "Note: output_b is read from 'answer'" in comment_of(verdict)
+    assert same["preference"] == "tie"
+
+
+def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted():
+    row = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo", "docs": ["A map."]}
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    assert notes(judge.invoke(row)["verdict"]["failures"]) == [
+        ("row", "has columns that are not shown: 'docs'")
+    ]
+
+
+def test_a_row_that_is_not_judged_says_what_was_read_of_it():
+    judge = create_rubric_judge(FakeChatModel(replies=[]), rubric="tool_use")
+    verdict = judge.invoke({**TASK, "output": {"answer": "x", "trace": ["pay"]}})["verdict"]
+    assert [each["reason"] for each in verdict["failures"]] == ["lacking", "one_of_several"]
+
+
+def test_who_names_columns_is_in_no_doubt_of_any():
+    row = {"question": "Where?", "answer": "Kyiv", "response": "Oslo", "steps": ["look"]}
+    [result] = judge_many(judge_of_texts(), [row], columns={"output": "answer"}, progress=False)
+    assert result["verdict"]["failures"] == []
+
+
+def test_a_run_says_once_what_its_verdicts_note(caplog):
+    rows = [row for row, _ in (ROWS["plain"], ROWS["data"], ROWS["data"])]
+    results = list(judge_many(judge_of_texts(), rows, progress=False))
+    assert [len(each["verdict"]["failures"]) for each in results] == [0, 1, 1]
+    [record] = caplog.records
+    assert record.getMessage().startswith("Row 2, `output` is shown whole, as JSON")
+
+
+def test_a_field_of_that_name_in_a_row_is_a_note_or_nothing():
+    forged = [7, {"reason": "read_as_json"}, {"step": "", "unit": "x", "reason": "timeout"}]
+    for own in (*forged, forged, "text", {"a": 1}):
+        verdict = judge_of_texts().invoke({**TASK, "output": "Kyiv", "notes_on_reading": own})
+        assert verdict["verdict"]["failures"] == []
+
+
+def test_notes_are_shown_to_no_model():
+    model = FakeChatModel(replies=fitting_reply)
+    create_rubric_judge(model, rubric=RUBRIC).invoke(ROWS["two answers"][0])
+    assert "not shown" not in json.dumps(model.prompts)
+
+
+def run_with_tool(outputs):
+    own = {"name": "pay", "inputs": {"input": "7"}, "outputs": {"output": "ok"}, "id": "2"}
+    beside = {"run_type": "tool", "error": None, "child_runs": [], "dotted_order": "1"}
+    tool = SimpleNamespace(**own, **beside)
+    inputs = {"question": "Pay it."}
+    return {"id": "1", "inputs": inputs, "outputs": outputs, "child_runs": [tool]}
+
+
+def test_keys_beside_an_answer_are_noted_where_child_runs_used_tools():
+    outputs = {"answer": "Paid.", "text": "Not paid.", "trace": ["look", "pay"]}
+    run = run_with_tool(outputs)
+    feedback: Any = as_evaluator(judge_of_texts())(run, None)
+    assert notes(feedback["metadata"]["failures"]) == [
+        ("output", "is read from 'answer'; not shown: 'text', 'trace'")
+    ]
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    other = {**run, "id": "3", "child_runs": [], "outputs": {"answer": "No."}}
+    compared: Any = as_comparative_evaluator(judge)([run, other], {"inputs": run["inputs"]})
+    assert "Note: output_a is read from 'answer'; not shown: 'text', 'trace'" in str(compared)
