@@ -1,4 +1,4 @@
-"""What applications return, in fifty shapes: made by the libraries whose shapes they are."""
+"""What applications return, in sixty shapes: made by the libraries whose shapes they are."""
 
 from __future__ import annotations
 
@@ -251,6 +251,55 @@ RESPONSES = [
         "content": [{"type": "output_text", "text": "Oslo and Kyiv."}],
     },
 ]
+SEARCHED = [
+    {"type": "text", "text": "I look."},
+    {
+        "type": "server_tool_use",
+        "id": "s",
+        "name": "web_search",
+        "input": {"query": "parcel 7"},
+    },
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "In Kyiv"}]},
+    {"type": "text", "text": "In Kyiv."},
+]
+"""What a model of Anthropic does that searches by itself."""
+BEDROCK = [
+    {
+        "role": "assistant",
+        "content": [{"toolUse": {"toolUseId": "1", "name": "track", "input": {"n": 7}}}],
+    },
+    {
+        "role": "user",
+        "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": "in Kyiv"}]}}],
+    },
+    {"role": "assistant", "content": [{"text": "In Kyiv."}]},
+]
+GEMINI = [
+    {"role": "model", "parts": [{"function_call": {"name": "track", "args": {"n": 7}}}]},
+    {
+        "role": "user",
+        "parts": [{"function_response": {"name": "track", "response": {"at": "Kyiv"}}}],
+    },
+    {"role": "model", "parts": [{"text": "Kyiv?", "thought": True}, {"text": "In Kyiv."}]},
+]
+STANDARD = [
+    {"type": "reasoning", "reasoning": "Let me see."},
+    {
+        "type": "server_tool_call",
+        "id": "s",
+        "name": "web_search",
+        "args": {"query": "parcel 7"},
+    },
+    {
+        "type": "server_tool_result",
+        "tool_call_id": "s",
+        "status": "error",
+        "output": "too slow",
+    },
+    {"type": "non_standard", "value": {"page": 4}},
+    {"type": "refusal", "refusal": "I may not say."},
+]
+"""Content blocks of LangChain's standard, and of providers."""
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/oslo.png"}}
 
 
@@ -264,6 +313,11 @@ def messages() -> Iterator[tuple[str, Any]]:
     yield "messages: OpenAI", convert_to_openai_messages(PARALLEL)
     yield "messages: Anthropic", ANTHROPIC
     yield "messages: OpenAI Responses", RESPONSES
+    yield "messages: Anthropic's own tools", [AIMessage(SEARCHED)]
+    yield "messages: Bedrock", BEDROCK
+    yield "messages: Gemini", GEMINI
+    yield "messages: standard blocks", [AIMessage(STANDARD)]
+    yield "messages: data", [{"role": "assistant", "content": {"city": "Oslo"}}]
     yield "response: OpenAI Responses", {"object": "response", "output": RESPONSES}
     failed = ToolMessage("no such parcel", tool_call_id="1", status="error")
     yield "messages: a call that failed", [ONE, failed, AIMessage("It is lost.")]

@@ -60,8 +60,9 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if done and "output_a" not in copy and record_in(work):
         copy = {name: value for name, value in copy.items() if name not in done}
         copy["output"] = work
-    # The output of an example may be a pair.
-    sides = [name for name in _SIDES if name in copy and not _is_pair(copy[name])]
+    # The output of an example may be a pair; better and worse texts become one.
+    names = _SIDES if {*_SIDES} & copy.keys() else ("chosen", "rejected")
+    sides = [name for name in names if name in copy and not _is_pair(copy[name])]
     if "input" in copy:
         copy["input"] = _read_or_left(task_in, copy["input"])
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):

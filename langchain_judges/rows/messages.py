@@ -74,24 +74,73 @@ def _messages_of(value: object) -> Iterator[Message]:
     if not isinstance(role, str):
         return
     role = _ROLES.get(role, role)
-    # What a tool, a user or a system says can call nothing, whatever it contains.
-    calls = [] if role in ("tool", "user", "system") else list(_tool_calls(fields))
-    content = fields.get("content")
+    content = fields.get("content", fields.get("parts"))
+    calls = [*_tool_calls(role, fields)]
+    if isinstance(content, list) and role != "tool":
+        yield from _of_blocks(role, content, fields, calls)
+        return
     if content is None and ("content" in fields or calls or role == "tool"):
         content = fields.get("refusal") or ""
     if role == "tool":
         content = _of_result(content)
-    if not isinstance(content, str | list):
-        return
-    results = []
-    if role in ("user", "assistant") and isinstance(content, list):
-        results = [_result_block(block) for block in content if _is_result(block)]
-        content = [block for block in content if not (_is_result(block) or _is_call(block))]
-    said = [_record_message(role, content, fields, calls)]
-    if results and not calls and not plain(content).strip():
-        said = []
-    # A user brings results back; a provider's own tools answer within the message that calls.
-    yield from [*results, *said] if role == "user" else [*said, *results]
+    elif content is not None and _speaks(role):
+        content = text_in(content)
+    if isinstance(content, str | list):
+        yield _record_message(role, content, fields, calls)
+
+
+def _of_blocks(
+    role: str, content: list[Any], fields: Mapping[str, Any], listed: list[ToolCall]
+) -> list[Message]:
+    """What content blocks say, call and bring back, in their order."""
+    made: list[Message] = []
+    said: list[Any] = []
+    calls: list[ToolCall] = []
+    known = {call["id"] for call in listed} - {""}
+    for block in map(_typed, content):
+        if steps := [*_steps_in(block, role)]:
+            if calls or plain(said).strip():
+                made.append(_record_message(role, said, fields, calls))
+            made, said, calls = [*made, *steps], [], []
+        elif role not in _CALL_NOTHING and _is_call(block):
+            calls += [call for call in [call_in(block)] if call["id"] not in known]
+        elif not _is_silent(block):
+            said.append(_shown(block))
+    if listed or calls or plain(said).strip() or not made:
+        made.append(_record_message(role, said, fields, [*calls, *listed]))
+    return made
+
+
+def _steps_in(block: object, role: str) -> Iterator[Message]:
+    """Yield the steps that a block is of itself.
+
+    A user brings results back; a provider's own tools answer within the message that calls.
+    """
+    fields = block if isinstance(block, Mapping) else {}
+    if role in ("user", "assistant") and _is_result(fields):
+        yield _result_block(fields)
+    elif role == "assistant" and not _is_call(fields):
+        yield from _response_item(fields)
+
+
+# Calls and results as Bedrock and Gemini have them, under a key of their own.
+_KEYED = {
+    **dict.fromkeys(("toolUse", "function_call", "functionCall"), "tool_use"),
+    **dict.fromkeys(("toolResult", "function_response", "functionResponse"), "tool_result"),
+}
+
+
+def _typed(block: Any) -> Any:
+    names = _KEYED if isinstance(block, Mapping) else ()
+    own = (name for name in names if isinstance(block.get(name), Mapping))
+    return next(({**block[name], "type": _KEYED[name]} for name in own), block)
+
+
+def _shown(block: Any) -> Any:
+    """A block as it is shown: what is neither text nor a medium as JSON."""
+    fields = block if isinstance(block, Mapping) else {}
+    is_shown = _is_said(block) or isinstance(fields.get("text"), str)
+    return block if is_shown else _as_text(fields.get("refusal") or block)
 
 
 def _record_message(
@@ -115,12 +164,10 @@ def _record_message(
 
 def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
     """The message of a tuple such as `("user", "Hello")`."""
-    if len(value) != 2 or not all(isinstance(part, str | list) for part in value):
-        return None
-    try:
-        return convert_to_messages([value])[0]
-    except (ValueError, NotImplementedError):
-        return None
+    if len(value) == 2 and all(isinstance(part, str | list) for part in value):
+        with suppress(ValueError, NotImplementedError):
+            return convert_to_messages([value])[0]
+    return None
 
 
 def message_fields(value: object) -> Mapping[str, Any]:
@@ -139,12 +186,14 @@ def message_fields(value: object) -> Mapping[str, Any]:
     return value
 
 
-# Items of OpenAI's Responses API that say nothing of what was done.
-_SILENT = {"reasoning", "mcp_list_tools", "compaction", "item_reference"}
+# Items of OpenAI's Responses API and blocks that say nothing of what was done.
+_SILENT = """reasoning reasoning_content thinking redacted_thinking mcp_list_tools compaction
+ item_reference tool_call_chunk input_json_delta invalid_tool_call""".split()
 
 
 def _is_silent(part: object) -> bool:
-    return isinstance(part, Mapping) and "role" not in part and part.get("type") in _SILENT
+    fields = part if isinstance(part, Mapping) and "role" not in part else {}
+    return fields.get("thought") is True or fields.get("type") in _SILENT
 
 
 def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -153,14 +202,14 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
     """
     kind = str(fields.get("type") or "")
-    if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind == "tool_call":
+    if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind in _BLOCKS:
         return
     asked = str(fields.get("call_id") or fields.get("id") or "")
     error, output = fields.get("error"), fields.get("output", fields.get("results"))
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
         names = ("arguments", "input", "action", "queries", "code")
-        args: Any = next((fields[each] for each in names if fields.get(each) is not None), {})
+        args = _first(fields, *names, default={})
         call = call_in({"name": name, "args": args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith("_output") or output is not None or error:
@@ -172,9 +221,13 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         yield {**result, "status": "error"} if error else result
 
 
+# Calls that are blocks of a message.
+_BLOCKS = {"tool_call", "server_tool_call"}
+
+
 def _is_call(block: object) -> bool:
-    kinds = {"tool_use", "tool_call", "server_tool_use"}
-    return isinstance(block, Mapping) and block.get("type") in kinds
+    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    return kind.endswith(("tool_use", "tool_call")) or kind == "function_call"
 
 
 def _is_result(block: object) -> bool:
@@ -192,7 +245,8 @@ def _is_said(block: object) -> bool:
     if isinstance(block, str) or kind_of_block(block):
         return True
     fields = block if isinstance(block, Mapping) else {}
-    return fields.get("type") == "text" and isinstance(fields.get("text"), str)
+    is_text = fields.get("type") == "text" or fields.keys() == {"text"}
+    return is_text and isinstance(fields.get("text"), str)
 
 
 def _as_text(data: object) -> dict[str, str]:
@@ -202,43 +256,57 @@ def _as_text(data: object) -> dict[str, str]:
 def _result_block(block: Mapping[str, Any]) -> Message:
     message: Message = {
         "role": "tool",
-        "content": _of_result(block.get("content")),
-        "tool_call_id": str(block.get("tool_use_id") or ""),
+        "content": _of_result(_first(block, "content", "output", "response", default="")),
+        "tool_call_id": str(_first(block, "tool_use_id", *_IDS, default="")),
     }
-    if block.get("is_error"):
+    if name := block.get("name"):
+        message["name"] = str(name)
+    if block.get("is_error") or block.get("status") == "error":
         message["status"] = "error"
     return message
 
 
-def _tool_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:
-    """Yield the calls of a message: valid ones, then invalid ones."""
-    content = fields.get("content")
-    listed = fields.get("tool_calls")
-    calls = [call for call in listed or () if isinstance(call, Mapping)]
-    if not calls and isinstance(content, list):
-        calls = [block for block in content if _is_call(block)]
+# Where a call's id is.
+_IDS = ("call_id", "tool_call_id", "id", "toolUseId")
+
+
+def _first(fields: Mapping[str, Any], *names: str, default: Any) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), default)
+
+
+# What a tool, a user or a system says can call nothing, whatever it contains.
+_CALL_NOTHING = ("tool", "user", "system")
+
+
+def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
+    """Yield the calls that are listed in a message: valid ones, then invalid ones."""
+    if role in _CALL_NOTHING:
+        return
+    calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
     if not calls and isinstance(legacy := fields.get("function_call"), Mapping):
         calls = [legacy]
-    invalid = fields.get("invalid_tool_calls") or ()
-    known = {str(call.get("id")) for call in invalid if isinstance(call, Mapping)}
-    yield from (call_in(call) for call in calls if str(call.get("id")) not in known - {"None"})
+    listed = fields.get("invalid_tool_calls") or ()
+    invalid = [call for call in listed if isinstance(call, Mapping)]
+    known = {str(call.get("id")) for call in invalid} - {"None"}
+    yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
     for call in invalid:
-        if isinstance(call, Mapping):
-            why = str(call.get("error") or "the arguments are no valid JSON")
-            yield {**call_in(call), "error": why}
+        yield {**call_in(call), "error": str(call.get("error") or _NOT_JSON)}
+
+
+_NOT_JSON = "the arguments are no valid JSON"
 
 
 def call_in(call: Mapping[str, Any]) -> ToolCall:
     """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
-    found = (inner.get(name) for name in ("args", "arguments", "input"))
-    args: Any = next((value for value in found if value is not None), {})
+    args = _first(inner, "args", "arguments", "input", default={})
     if isinstance(args, str):
         with suppress(ValueError):
             args = json.loads(args)
     name = str(inner.get("name") or "a tool")
-    read: ToolCall = {"name": name, "args": args, "id": str(call.get("id") or "")}
+    asked = str(_first(call, *_IDS, default=""))
+    read: ToolCall = {"name": name, "args": args, "id": asked}
     if isinstance(error := call.get("error"), str):
         read["error"] = error
     return read
@@ -249,8 +317,8 @@ def text_in(value: object) -> str:
     value = plain_data(value)
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and (text := plain(value)).strip():
-        return text
+    if isinstance(value, list) and all(map(_is_said, value)) and plain(value).strip():
+        return plain(value)
     return as_json(value)
 
 

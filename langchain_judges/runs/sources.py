@@ -124,13 +124,11 @@ class TableForm:
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
         given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
-        if (own := plain_data(given.get("id"))) in (None, ""):
-            given.pop("id", None)
+        row = _labels_as_one(plain_row(given))
+        if row.get("id") in (None, ""):
+            row.pop("id", None)
         else:
-            given["id"] = str(own)
-        sides = self._sides(given, number)
-        label = sides.pop("label", None)
-        row = _labels_as_one(plain_row(given | sides))
+            row["id"] = str(row["id"])
         if isinstance(own := row.get("systems"), str) and checks.kind_in(row) == "pair":
             with suppress(ValueError):  # a cell of CSV holds them as JSON
                 row["systems"] = json.loads(own)
@@ -142,20 +140,13 @@ class TableForm:
                 row[field] = checks.read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
-        return row | ({"label": label} if label else {})
-
-    def _sides(self, row: dict[str, Any], number: int) -> dict[str, Any]:
-        """The sides and the label of a row with a better text, which are taken out of it."""
-        if (
-            not {"chosen", "rejected"} <= row.keys()
-            or self.takes == "item"
-            or checks.kind_in(row) == "pair"
-        ):
-            return {}
-        better, worse = plain_data(row.pop("chosen")), plain_data(row.pop("rejected"))
-        if better is None or worse is None:
-            raise InputError("`chosen` or `rejected` is missing")
-        return by_coin(self.seed, row.get("id", str(number)), better, worse)
+        is_pair = self.takes != "item" and checks.kind_in(row) != "pair"
+        if "chosen" in row and "rejected" in row and is_pair:
+            better, worse = row.pop("chosen"), row.pop("rejected")
+            if better is None or worse is None:
+                raise InputError("`chosen` or `rejected` is missing")
+            row |= by_coin(self.seed, row.get("id", str(number)), better, worse)
+        return row
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
