@@ -251,7 +251,7 @@ RESPONSES = [
         "content": [{"type": "output_text", "text": "Oslo and Kyiv."}],
     },
 ]
-SEARCHED = [
+SEARCHED: list[str | dict[Any, Any]] = [
     {"type": "text", "text": "I look."},
     {
         "type": "server_tool_use",
@@ -282,7 +282,7 @@ GEMINI = [
     },
     {"role": "model", "parts": [{"text": "Kyiv?", "thought": True}, {"text": "In Kyiv."}]},
 ]
-STANDARD = [
+STANDARD: list[str | dict[Any, Any]] = [
     {"type": "reasoning", "reasoning": "Let me see."},
     {
         "type": "server_tool_call",

@@ -26,12 +26,12 @@ from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
-from langchain_judges.rows.texts import ROLES, fitted, readable, shown, steps_of
+from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
 from langchain_judges.verdict import comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
-from tests.shapes import BROKEN, MOMENT, PARALLEL, STEPS, TASK, a_run, call, shapes
+from tests.shapes import BROKEN, MOMENT, PARALLEL, STEPS, TALK, TASK, a_run, call, shapes
 
 
 def record(value, task=TASK):
@@ -115,6 +115,13 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
     for row in ({"output": "Hi."}, {"output": ONE}):
         with pytest.raises(InputError, match="the field `input`"):
             judge.invoke(row)
+
+
+def test_a_conversation_may_begin_with_what_the_assistant_says():
+    row = plain_row({"output": [AIMessage("I am Bob."), *TALK]})
+    assert row["input"] == CONVERSATION
+    marks = [step.mark for step in steps_of(row["output"])]
+    assert marks[:2] == ["turn 1, assistant", "turn 2, user"]
 
 
 def test_answers_of_one_side_are_numbered():
@@ -384,6 +391,12 @@ def test_no_result_in_a_reference_trajectory_imitates_a_step():
     # Other lines stay as they are, and different texts stay different.
     assert "\n[1] Oslo\n" in reference("See:\n[1] Oslo\n")
     assert reference("[final answer]") != reference("> [final answer]")
+
+
+@for_each("last, is_said", [("thanks", False), ("", True)])
+def test_a_last_word_of_the_user_leaves_the_answer_final(last, is_said):
+    work = [*ONE, AIMessage("In Kyiv."), HumanMessage(last)] if last else [*ONE]
+    assert ("(there is no final answer)" in shown(record(work))) == is_said
 
 
 # ---- other texts than the one that is judged

@@ -45,7 +45,7 @@ from langchain_judges.methods.describe import kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.fields import task_in, work_in
-from langchain_judges.rows.messages import as_json, is_nothing, plain_data
+from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, reason_of, score_of
@@ -375,7 +375,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         messages, earlier = with_structured_response(state), self._earlier(state)
         last = messages[-1] if messages else None
         is_answer = isinstance(last, AIMessage) and not last.tool_calls
-        if last is None or not is_answer or not plain(last.content).strip():
+        said = "".join(plain(message["content"]) for message in messages_in(last))
+        if not is_answer or not said.strip():
             return self._ending(state, earlier, None) if earlier else None
         if not self._has_basis(state):
             return None

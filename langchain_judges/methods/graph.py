@@ -37,7 +37,7 @@ from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
-from langchain_judges.rows.checks import fields_of, kind_in
+from langchain_judges.rows.checks import kind_in, without_field
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
 from langchain_judges.verdict import decision, noted
@@ -185,10 +185,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     row = plain_row(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:
-        raise InputError(
-            f"the field `{absent[0]}` is missing or null; {fields_of(source)}: name one "
-            f"of them `{absent[0]}`, or rows by `judge_many(columns={{{absent[0]!r}: …}})`"
-        )
+        raise without_field(absent[0], source)
     row = {**dict.fromkeys((*needed, *optional)), **row}
     if most is not None:
         check_length("the input", row, most)

@@ -105,8 +105,16 @@ def check_text(value: object, field: str) -> None:
 def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
     for field in fields:
         if row.get(field) is None:
-            raise InputError(f"the field `{field}` is missing or null; {fields_of(row)}")
+            raise without_field(field, row)
         check_text(row[field], field)
+
+
+def without_field(field: str, row: Mapping[str, object]) -> InputError:
+    """The error of a row without a field, which says how to name one of those it has."""
+    return InputError(
+        f"the field `{field}` is missing or null; {fields_of(row)}: name one of them "
+        f"`{field}`, or rows by `judge_many(columns={{{field!r}: …}})`"
+    )
 
 
 def fields_of(row: Mapping[str, object]) -> str:

@@ -269,9 +269,10 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
         return None
     asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
     rest = record[len(asked) :]
-    if not (rest and any(message["role"] == "user" for message in asked)):
-        return None
-    return CONVERSATION if any(m["role"] == "user" for m in rest) else task_in(asked)
+    if any(message["role"] == "user" for message in rest):
+        return CONVERSATION  # it may begin with what the assistant says
+    is_asked = rest and any(message["role"] == "user" for message in asked)
+    return task_in(asked) if is_asked else None
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:

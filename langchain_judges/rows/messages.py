@@ -187,8 +187,10 @@ def message_fields(value: object) -> Mapping[str, Any]:
 
 
 # Items of OpenAI's Responses API and blocks that say nothing of what was done.
-_SILENT = """reasoning reasoning_content thinking redacted_thinking mcp_list_tools compaction
- item_reference tool_call_chunk input_json_delta invalid_tool_call""".split()
+_SILENT = (
+    *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "invalid_tool_call"),
+    *("mcp_list_tools", "compaction", "item_reference", "tool_call_chunk", "input_json_delta"),
+)
 
 
 def _is_silent(part: object) -> bool:

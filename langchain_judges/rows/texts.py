@@ -187,8 +187,10 @@ _TALKING = ("user", "assistant")
 
 
 def has_answer(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an agent's work ends with an answer."""
+    """Whether an agent's work ends with an answer, to which a user may say a last word."""
     said = [m for m in messages if m.get("role") not in OUTCOMES[1:]]
+    while said and said[-1].get("role") == "user":
+        said.pop()
     return bool(said) and said[-1].get("role") in _ANSWERS and not _calls(said[-1])
 
 
