@@ -6,6 +6,7 @@ and is killed, signalled and ended as any process is.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -94,5 +95,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for module in LATER:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # a fork that sweeps for garbage would copy all of it
     if program := serve(socket.socket(fileno=int(sys.argv[1]))):
         run(program)
