@@ -305,11 +305,16 @@ def check_value(name: str, value: object, kind: Any) -> None:
     Raises:
         OptionError: It is not allowed; the message names it, the rule and the value.
     """
-    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
     try:
-        TypeAdapter(kind, config=config).validate_python(value)
+        _adapter(kind).validate_python(value)
     except ValidationError:
         raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    return TypeAdapter(kind, config=config)
 
 
 def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
