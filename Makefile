@@ -1,6 +1,8 @@
 # Everything below makes the virtual environment and installs what it needs, once.
 
 PYTHON ?= python3
+# Compiled once, not by each worker and each program that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 # Twice quiet: errors only.
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -83,23 +84,29 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
 
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-DOCSTRINGS = [
-    (path, ast.get_docstring(node) or "")
-    for path in (ROOT / "langchain_judges").rglob("*.py")
-    for node in ast.walk(ast.parse(path.read_text()))
-    if isinstance(node, DOCUMENTED)
-]
+
+
+@cache
+def docstrings():
+    return [
+        (path, ast.get_docstring(node) or "")
+        for path in (ROOT / "langchain_judges").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, DOCUMENTED)
+    ]
+
+
 # Not `memory` and `report`: examples call objects so.
 ROOMS = "compat|datasets|integrations|methods|metrics|runs|testing|viewer|writing"
 
 
 def test_a_docstring_names_the_thing():
     vague = re.compile(r"(What|How|Returns?)\b")
-    assert [(path.name, text) for path, text in DOCSTRINGS if vague.match(text)] == []
+    assert [(path.name, text) for path, text in docstrings() if vague.match(text)] == []
 
 
 def test_names_and_files_in_backticks_are_there():
-    texts = [*DOCSTRINGS, *((page, page.read_text()) for page in PAGES)]
+    texts = [*docstrings(), *((page, page.read_text()) for page in PAGES)]
     files = {path.name for path in (ROOT / "langchain_judges").rglob("*.py")}
     for path, text in texts:
         for name in re.findall(rf"`((?:{ROOMS})\.[A-Za-z_]+)\b(?!\.(?:db|jsonl?|csv))", text):
@@ -130,14 +137,16 @@ def test_names_with_an_underscore_in_docstrings_are_in_the_code():
     code = [without_docstrings(ast.parse(path.read_text())) for path in package.rglob("*.py")]
     code += [path.read_text() for path in package.rglob("*.yaml")]
     known = {*re.findall(r"\w+", " ".join(code)), *(path.stem for path in package.rglob("*"))}
-    for path, text in DOCSTRINGS:
+    for path, text in docstrings():
         named = A_NAME.findall(" ".join(re.findall(r"`([^`\n]+)`", text)))
         assert {*named} - known <= FOREIGN, path
 
 
 def test_what_a_function_returns_begins_with_no_colon():
     # The reference takes what stands before one for a type.
-    wrong = [text for _, text in DOCSTRINGS if re.search(r"\nReturns:\n.*:(\s|$)", text, re.M)]
+    wrong = [
+        text for _, text in docstrings() if re.search(r"\nReturns:\n.*:(\s|$)", text, re.M)
+    ]
     assert wrong == []
 
 

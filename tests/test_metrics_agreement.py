@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from statsmodels.stats.inter_rater import fleiss_kappa
 
 import langchain_judges.metrics as metrics
 from langchain_judges.errors import InputError, OptionError
@@ -241,6 +240,8 @@ RATED = [
 def test_alpha_kappa_and_ac1_are_those_of_their_papers():
     found = metrics.people_beyond_chance(RATED)
     table = np.asarray([[row.count(each) for each in "abc"] for row in RATED])
+    from statsmodels.stats.inter_rater import fleiss_kappa  # half a second, for one test
+
     assert found.fleiss == pytest.approx(fleiss_kappa(table))
     # α is κ with the chance of a small sample: 1 − (1 − κ) (1 − 1/N), of N = 30 votes.
     assert found.alpha == pytest.approx(1 - (1 - found.fleiss) * (29 / 30))

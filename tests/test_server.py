@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from langgraph_sdk import get_client, get_sync_client
-from mcp import Client as MCPClient
 
 from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.integrations import serve
@@ -107,6 +106,8 @@ def client(url):
 
 @pytest.mark.system
 async def test_every_assistant_is_a_tool_for_clients_of_mcp(url):
+    from mcp import Client as MCPClient  # a second, for one test
+
     async with MCPClient(f"{url}/mcp") as agent:
         listed = await agent.list_tools()
         result = await agent.call_tool("relative", PAIR)
