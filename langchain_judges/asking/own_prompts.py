@@ -233,7 +233,7 @@ def prompt_set(
     Raises:
         OptionError: A name is unknown, or a replacement asks for a variable that the step
             does not fill.
-        TypeError: A prompt of the method is no template.
+        TypeError: A prompt of the method is not a template.
     """
     for step, template in originals.items():
         if not isinstance(template, ChatPromptTemplate):

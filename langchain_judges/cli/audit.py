@@ -53,7 +53,7 @@ class AuditedFlags(JudgeFlags):
     """The judge that is audited, and its memory.
 
     Attributes:
-        memory: File of the memory; made if missing.
+        memory: File of the memory; created if missing.
     """
 
     method: str = field(default="allure", init=False)

@@ -115,7 +115,7 @@ class LabelFlags(QuestionFlags):
 def label(
     data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
+        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; appended to if it exists.")
     ],
     labelling: LabelFlags,
     table: RowFlags,
@@ -123,8 +123,8 @@ def label(
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
     The texts of a pair are in random positions, and nothing says which is A. Keys:
-    1 and 2 name the better text, t a tie (of single texts each label has its key), x says that
-    it cannot be said, n notes why, s skips, u takes the last answer back, q stops. Criteria are
+    1 and 2 name the better text, t a tie (of single texts each label has its key), x means that
+    you cannot tell, n adds a note, s skips, u takes back the last answer, q stops. Criteria are
     asked one after the other. The same command resumes where it stopped.
 
     Exit codes: 0 done or stopped, 2 wrong use.

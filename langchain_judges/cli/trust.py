@@ -128,8 +128,8 @@ class VerdictFlags(JudgeFlags):
         verdicts: Results of a finished run, in place of a model; repeatable.
         judge: The column of any judge's answers, in place of a model; repeatable. Two columns
             with a comma: its answers with A and with B shown first. People's answers are in
-            label, or as in --column label=ann; repeat it for several people: a file of labels
-            is then one more.
+            label, or as in --column label=ann; repeat it for several people; a file of labels
+            then counts as another person.
         order_rule: How the answers in both orders are combined: strict, lenient or score_mean.
     """
 

@@ -161,7 +161,7 @@ class GraphOptions(AskingOptions):
         presets: Options by name; a preset is data, not another code path.
         few: Options with which a judgment takes few calls, for examples and tests.
         result_tables: Results that a page shows as tables next to the verdict, with titles.
-        templates: Its prompts by name; mostly a step asks by the one of its name.
+        templates: Its prompts by name; a step usually asks by the one of its own name.
         results: What it returns besides the verdict: keys of its state.
         revision: Raised when the code decides otherwise than before, so that a run which is
             resumed judges its rows again.
@@ -287,7 +287,7 @@ class JudgeOptions(GraphOptions):
         """The way in which the judge queries its memory; None without one.
 
         Args:
-            contexts: Tokens that the models take that are shown examples, where known.
+            contexts: Tokens that fit into each model that is shown examples, where known.
 
         Raises:
             OptionError: An option of the memory is set, and there is none.
@@ -320,7 +320,7 @@ def check_quorum(least: int | None, most: int) -> None:
     """Check that `min_valid` can be met.
 
     Raises:
-        OptionError: It cannot.
+        OptionError: It cannot be met.
     """
     if least is not None and least > most:
         raise OptionError(f"`min_valid` must be at most {most}, got {least!r}")

@@ -44,10 +44,10 @@ def check_no_budget(judge: object, whole: str) -> None:
 
     Args:
         judge: The judge.
-        whole: What asks it within limits of its own.
+        whole: What calls it within limits of its own.
 
     Raises:
-        OptionError: It has.
+        OptionError: It has limits of its own.
     """
     if any(run_of(getattr(each, "config", None)) for each in layers_of(judge)):
         raise OptionError(
@@ -83,7 +83,7 @@ def kind_of(judge: object) -> Kind:
     """Whether a judge takes a `Pair` or an `Item`, by what it declares.
 
     Raises:
-        OptionError: `judge` is no runnable, or declares neither.
+        OptionError: `judge` is not a runnable, or declares neither.
     """
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
@@ -134,7 +134,7 @@ class Asked(NamedTuple):
     """A model, and how many calls it gets for a row.
 
     Attributes:
-        more: How often more about a row that has no room in the model's context.
+        more: Further calls for a row that does not fit into the model's context.
     """
 
     calls: int

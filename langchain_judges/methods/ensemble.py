@@ -32,7 +32,7 @@ class Member(NamedTuple):
     """A judge that another judge asks.
 
     Attributes:
-        name: How results and traces call it.
+        name: Its name in results and traces.
     """
 
     name: str

@@ -80,10 +80,10 @@ class Combination(JudgeOptions):
     ] = None
 
     def check_size(self, size: int) -> None:
-        """Check that the options fit so many members.
+        """Check that the options fit this many members.
 
         Raises:
-            OptionError: They do not.
+            OptionError: They do not fit.
         """
 
     def without_shared(self) -> Self:

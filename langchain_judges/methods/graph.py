@@ -241,7 +241,7 @@ def _fields(schema: Any) -> tuple[list[str], list[str]]:
 
 
 class Bounds(NamedTuple):
-    """The limits that the owner of a server sets; None: none.
+    """The limits that the owner of a server sets; None means no limit.
 
     Attributes:
         characters: Of a run's input; a longer one is refused.
@@ -259,7 +259,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     Messages become dictionaries, so that the state is plain JSON. What is left out becomes
     None: a checkpointed thread keeps every key that its next run is not given, and a pair
-    would be judged by the texts or the reference of the pair before it.
+    would be judged by the texts or the reference of the one before it.
 
     Attributes:
         bounds: What a run may take and cost.
@@ -325,12 +325,12 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def spec(self) -> JudgeSpec:
         """The judge as plain JSON: `{"method", "model", "options"}`, as `load_judge` takes it.
 
-        Options with their default are left out. No key stands in it: the process that builds
+        Options with their default are left out. It holds no key: the process that builds
         the judge has its own.
 
         Raises:
-            OptionError: A model is an object and no name, an option is a live object, a member
-                is no judge of this package, or the judge has a `budget`.
+            OptionError: A model is an object without a name, an option is a live object, a
+                member is not a judge of this package, or the judge has a `budget`.
         """
         if run_of(self.config):
             raise OptionError("a `budget` counts calls of this process alone: no JSON holds it")
@@ -463,8 +463,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The configuration with what bounds the calls of this graph and of all below it.
 
         Raises:
-            OptionError: A limit is none, or the judge has limits of its own and is asked within
-                those of a run.
+            OptionError: A limit is invalid, or the judge has limits of its own and is asked
+                within those of a run.
         """
         for name in ("max_concurrency", "recursion_limit"):
             limit = (config or {}).get(name)

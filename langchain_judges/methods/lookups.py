@@ -69,7 +69,7 @@ class ToolLimits(Options):
     """The limits of looking things up for one row.
 
     Attributes:
-        rounds: Times that it is asked which calls it wants; each is a call of the model.
+        rounds: How often the judge is asked which calls it wants; each time is a model call.
         calls: Calls of tools.
         characters: Characters of one result that are shown; a longer one loses its middle.
         total: Characters of all results that are shown.
@@ -89,7 +89,7 @@ def _loaded(tools: Sequence[object]) -> tuple[BaseTool, ...]:
     """Tools as they are, functions made tools of, and `module:name` imported.
 
     Raises:
-        OptionError: One cannot be imported, or called by a judge, or two have one name.
+        OptionError: One cannot be imported, or called by a judge, or two share a name.
     """
     # Loaded on use: a judge without tools needs none of it.
     from langchain_core.tools import BaseTool, tool
@@ -141,7 +141,7 @@ class LookupOptions(JudgeOptions):
         tools: LangChain tools that the judge may call before it judges: `BaseTool`, functions
             with a docstring, or `"module:name"`. Each row then costs at least one more call.
         evidence: `"auto"` offers look-ups in the row itself (`read_step`, `read_file`,
-            `search`) where it has no room in the model's context; `"shown"` shows what has.
+            `search`) where it does not fit into the model's context; `"shown"` shows what fits.
         tool_limits: Limits of look-ups for one row.
     """
 

@@ -101,7 +101,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
 
 
 class Worded(GraphOptions):
-    """The option of a method whose paper asks otherwise than we do.
+    """The option of a method whose paper asks differently from us.
 
     Attributes:
         wording: `"own"`, or `"paper"`: what the paper's prompts ask and nothing more, in our
@@ -170,7 +170,7 @@ class PairSteps(RowSteps[PairState]):
     def begin(self, state: PairState, account: Account) -> Update:
         """Check the pair, and that its models take what it holds.
 
-        Two identical texts are a tie already, without a call.
+        Two identical texts are a tie, without a call.
         """
         check_pair(state)
         pair = pair_of(state)
@@ -212,7 +212,7 @@ class PairSteps(RowSteps[PairState]):
     def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:
         """The variables of a prompt that shows request, reference and both texts, or one.
 
-        With both stands what the memory recalled for the pair.
+        Both texts are shown with what the memory recalled for the pair.
 
         Args:
             pair: The pair, or a state that holds it.

@@ -75,7 +75,7 @@ def method_of(name: str) -> type[JudgeOptions]:
 
 
 def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    """Method, preset and options of a judge, of one made of judges its first member's.
+    """Method, preset and options of a judge; if made of judges, its first member's.
 
     Args:
         spec: A judge as plain JSON.
@@ -176,7 +176,7 @@ def register(
 def options_of(
     table: Methods, method: str, preset: str | None, options: Mapping[str, object]
 ) -> GraphOptions:
-    """The checked options of a method, those of a preset beneath.
+    """The checked options of a method, on top of those of a preset.
 
     Raises:
         OptionError: The method, preset or an option is unknown.

@@ -112,7 +112,7 @@ def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ..
     """The criteria of a caller in one form.
 
     Raises:
-        ValueError: They are no list of at least one, one has no name, or two have the same.
+        ValueError: They are not a list of at least one, one has no name, or two have the same.
     """
     if criteria is None:
         return None
@@ -242,7 +242,7 @@ def quorum(
     orders: Sequence[Order],
     min_valid: int | None = None,
 ) -> str | None:
-    """The lack that keeps a verdict back, in words; None if enough criteria were scored."""
+    """Why there is no verdict: too few scores, in words; None if there are enough."""
     if not criteria:
         return "there is no plan of criteria"
     for order in orders:

@@ -33,7 +33,7 @@ class Task(TypedDict):
         question: Which is better; names no slot and no kind of text.
         quality: What a good text is like.
         about: What the two texts are, and of or to what; `{noun}` stands for their name.
-        sought: What a reader looks for something in, such as "a summary of this text".
+        sought: What readers are given to read, such as "a summary of this text".
         everyone: What counts for every judge of a panel, whatever else they look for.
         panel: The static roles of a panel.
     """
@@ -87,7 +87,7 @@ def read_task(task: str | Mapping[str, str]) -> Task:
     """A task by name, or one of the caller's.
 
     Raises:
-        OptionError: The name is unknown, there is no question, or a field is no text.
+        OptionError: The name is unknown, there is no question, or a field is not a text.
     """
     if isinstance(task, str) and task in TASKS:
         return TASKS[task]
@@ -141,7 +141,7 @@ ASPECTS = (
 
 
 def is_unsaid(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
-    """Whether nobody and nothing but the request's words says what a pair is about."""
+    """Whether only the words of the request say what a pair is about."""
     return task == "auto" and not pair.get("task_kind") and user_turns(pair["input"]) < 2
 
 
@@ -153,7 +153,7 @@ def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple
     whose words fit any request and any text.
 
     Raises:
-        InputError: The row names a task that is none.
+        InputError: The row names an unknown task.
     """
     if task != "auto":
         return task if isinstance(task, str) else "own", read_task(task)

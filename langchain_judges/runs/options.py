@@ -43,8 +43,8 @@ class CallLimits(Options):
             "cached_input", "cache_write", "flex"}}}`, in dollars per million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each row
             then show their cost.
-        max_dollars: Stop after spending this many dollars; needs `prices`. A reply whose price
-            is not known, as its tokens were not counted, counts with four bytes a token.
+        max_dollars: Stop after spending this many dollars; needs `prices`. Where tokens
+            were not counted, four bytes of text count as one.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
     """
@@ -88,8 +88,8 @@ class RunOptions(RunLimits):
         out: The table to write (`.csv`, `.tsv`, `.xlsx`, `.parquet`, `.jsonl`; `.md` for the
             counts by criterion alone): your own columns, then the judge's. `.xlsx` has those
             counts and the failures on separate sheets; a name such as `scores.excel.csv` gets
-            the byte-order mark that Excel looks for. The file is written when the run ends. The
-            same call resumes: it judges new rows, and those that could not be judged. Its state
+            the byte-order mark that Excel looks for. The file is written when the run ends. Run
+            it again to resume: it judges new rows, and those that could not be judged. Its state
             is in the hidden folder next to the table, such as `.scores.csv.run`.
         raw: Leave your own cells unchanged in `.csv`, `.tsv` and `.xlsx`, even those that a
             spreadsheet would run as a formula. Otherwise such cells get a leading quote, and

@@ -177,7 +177,7 @@ class Admission:
         return {**update, **remembered, **more}
 
     def _limit(self, state: AuditState) -> float:
-        """The chance that the next trial may owe its rise to."""
+        """The largest chance allowed for the rise of the next trial."""
         return self.options.risk / (len(state["trials"]) + 1)
 
     def _may_rise(self, state: AuditState) -> bool:
@@ -341,7 +341,7 @@ def drawn_beside(
     """Undoubted labels to audit in addition to doubted ones.
 
     Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
-    right is 0" they show where 1 is right. The rest is chance.
+    right is 0" they show where 1 is right. The rest is drawn at random.
     """
     kinds = {(each["item"].get("family"), each["label"]) for each in mistakes}
     families = {family for family, _ in kinds}
@@ -360,7 +360,7 @@ def learnt_from(
     """The ids of audited mistakes, and of right cases that are learnt with them.
 
     Labels that the auditor upheld against the check come first: no others are as near to a
-    mistake, and they cost no decision more.
+    mistake, and they cost no further decision.
     """
     lessons = {id: each for id, each in decisions.items() if each["answer"] != "reject"}
     mistakes = [id for id, each in lessons.items() if each["label"] != each["wrong"]]

@@ -66,9 +66,9 @@ def create_allure_audit(
     """Create the loop that audits a judge and teaches it its audited mistakes.
 
     Each round judges the items, lets the check doubt labels, has the doubted ones audited,
-    remembers what helps on dev. It ends after `max_rounds`, or a round in which nothing was
-    learnt; `gain` says what it brought on the items of `test`, which decided nothing. With a
-    checkpointer it resumes after a kill or a wait of days: each verdict, and each audit by a
+    and remembers what helps on dev. It ends after `max_rounds`, or after a round in which
+    nothing was learnt; `gain` is the improvement on the items of `test`, which decided nothing.
+    With a checkpointer it resumes after a kill or a wait of days: each verdict, and each audit by a
     model, is written to it before the next step, and none is paid twice.
 
     Where the paper is silent or we differ: nothing enters the memory unaudited; the label
@@ -178,7 +178,7 @@ def proposals_of(
 def judge_to_audit(
     judge: Runnable[Any, Any] | str, memory: Memory, options: states.AuditOptions
 ) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
-    """The judge that an audit teaches, made first of a model, and its metadata.
+    """The judge that an audit teaches, made from a model if need be, and its metadata.
 
     Args:
         judge: A judge, or a model as `create_allure_judge` takes it.
@@ -186,7 +186,7 @@ def judge_to_audit(
         options: Of the audit; some are those of a judge that is made here.
 
     Raises:
-        OptionError: It is no judge, or one that would learn nothing of `memory`; or it is one
+        OptionError: It is not a judge, or would learn nothing from `memory`; or it is one
             and the options cannot be its own any more.
         ModelSetupError: The model cannot be made.
     """

@@ -79,7 +79,7 @@ def resolve_auditor(
         standard: Tells a model by what the judge labels.
 
     Raises:
-        OptionError: It is nobody.
+        OptionError: It is none of these.
         ModelSetupError: The model cannot be made.
     """
     if auditor == "human":
@@ -160,7 +160,7 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
 
 
 def _question(model: ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
-    """The question that a model is asked of each proposal."""
+    """The question put to a model about each proposal."""
     prompts, version = prompt_set(options.templates, options.prompts)
     return Question(
         method="allure",
@@ -243,10 +243,10 @@ def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
     """Meaning of each failure mode by name: the caller's, then the paper's five.
 
     Args:
-        modes: Each as `"name: description"`; an own one replaces its namesake.
+        modes: Each as `"name: description"`; yours replaces one of the same name.
 
     Raises:
-        OptionError: They are no list of texts, or a mode has no name.
+        OptionError: They are not a list of texts, or a mode has no name.
     """
     if modes is not None and not isinstance(modes, list | tuple):
         raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
@@ -296,7 +296,7 @@ def resolve(
     An auditor who gives the judge's own label says that a check that doubts it was wrong.
 
     Raises:
-        InputError: The answer or its label is none of those allowed.
+        InputError: The answer or its label is not allowed.
     """
     fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
     answer = _audit_answer(fields.get("answer"))

@@ -48,7 +48,7 @@ class Guidelines(TypedDict):
         guidelines: Pass them as `instructions`; empty where none could be drawn.
         before: The judge without them; None without guidelines.
         after: The judge with them; None without guidelines.
-        chance: Of a rise as large if labels changed at random, by a sign test.
+        chance: Probability of such a rise if labels changed at random, by a sign test.
         admitted: Whether neither accuracy nor balanced accuracy is lower, and the chance is
             small.
         failures: Of the drawing, and of what was not judged on dev.

@@ -76,7 +76,7 @@ def group_of(item: Mapping[str, object], number: int) -> Hashable:
 def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
     """Items whose group joins all that share an explicit group or nearly a task.
 
-    No task is one where all items have the same, such as a rubric's question.
+    A task that all items share, such as a rubric's question, does not count.
     """
     tasks = [group_by_task(item["input"], item.get("source")) for item in items]
     if len(set(tasks)) < 2:
@@ -261,7 +261,7 @@ def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
 def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[AuditItem]:
     """Checked items, each with an id that no other has.
 
-    An item without one is known by its texts, in every list and place that holds it.
+    An item without one is identified by its texts, in every list that holds it.
     """
     if not items or isinstance(items, Mapping | str):
         raise InputError("an audit needs a list of at least one item")

@@ -1,4 +1,4 @@
-"""Answers inside texts: their words, their numbers, and what may be overlooked."""
+"""Answers inside texts: their words, their numbers, and what may be ignored."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def last_number(text: str) -> float | None:
 
 
 def pattern_of(expression: str) -> re.Pattern[str]:
-    """A regular expression that overlooks case.
+    """A regular expression that ignores case.
 
     Raises:
         OptionError: It cannot be compiled.
@@ -55,7 +55,7 @@ TextComparison = Callable[[str, str], bool | None]
 
 
 class Doubt(NamedTuple):
-    """Why a label looks wrong, and which one would not.
+    """Why a label looks wrong, and which one would look right.
 
     Attributes:
         label: The label that the check would have given.
@@ -164,7 +164,7 @@ def by_right(
     why: str,
     needs: tuple[str, ...] = (),
 ) -> Check:
-    """A check that wants the best label of right responses, the worst of others."""
+    """A check that expects the best label for right responses, the worst for others."""
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         right = is_right(item)
@@ -202,7 +202,7 @@ def label_doubt(right: bool, label: Label, labels: Sequence[Label], why: str) ->
 
 
 def exact() -> Check:
-    """The check that wants the very text of an expected answer."""
+    """The check that requires the exact text of an expected answer."""
     return by_match("exact", lambda response, expected: response == expected)
 
 
@@ -225,7 +225,7 @@ def word_set(ignore: Collection[str] = ()) -> Check:
 def numeric(tolerance: float = 1e-9) -> Check:
     """The check that compares the last number of both texts.
 
-    It says nothing where the expected answer has no number.
+    It has no opinion if the expected answer has no number.
 
     Args:
         tolerance: Largest difference, as a share of the larger number.

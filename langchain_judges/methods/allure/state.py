@@ -1,6 +1,6 @@
-"""The words of an audit: its options, what auditors are asked, its state and its result.
+"""The types of an audit: its options, what auditors are asked, its state and its result.
 
-But for the options, every value is plain JSON.
+Apart from the options, every value is plain JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 
 
 class AuditItem(Item):
-    """An item of an audit, which has an id by then, and may have its true label.
+    """An item of an audit: it has an id, and may have its true label.
 
     Attributes:
         label: The true label.
@@ -124,12 +124,12 @@ class AuditOptions(GraphOptions):
             or a model.
         modes: Your own failure modes, in addition to the paper's five.
         right_share: The largest share of cases that the judge got right among the examples of
-            a round, for a memory of only mistakes teaches a judge to invert its labels. These
+            a round, as a memory of mistakes alone teaches a judge to invert its labels. These
             are labels that the auditor upholds against the check, and some that no rule
-            doubts, which the auditor is asked about too: one for each three doubted ones, at
+            doubts, which the auditor is asked about too: one for every three doubted ones, at
             random, first from doubted families and labels. A wrong one among them is a mistake
             that the check missed. 0 asks about none, and is the paper's memory.
-        max_rounds: Most rounds.
+        max_rounds: Maximum number of rounds.
         dev: Items that are judged and never audited, each with its true label: a list, or the
             share of the items to hold out, by group. With it, examples enter the memory only
             if dev rises with them by more than chance explains; the others wait. They are
@@ -211,7 +211,7 @@ VerdictsById = dict[str, LabelVerdict]
 
 
 class JudgeWorth(TypedDict):
-    """The worth of a judge on labelled items; rates are in [0, 1].
+    """The performance of a judge on labelled items; rates are in [0, 1].
 
     Attributes:
         not_judged: Items without a label from the judge; they count as wrong.
@@ -288,7 +288,8 @@ class AdmissionTrial(TypedDict):
         sources: The ids of the items that they come from.
         before: Balanced accuracy on dev without them.
         accuracy_before: Plain accuracy on dev without them.
-        chance: Of a rise as large if labels changed at random, by a sign test of groups.
+        chance: Probability of such a rise if labels changed at random, by a sign test of
+            groups.
         limit: Largest chance that this trial may have.
     """
 

@@ -51,7 +51,7 @@ class BSMSteps(pairs.PairSteps):
 
     @cached_property
     def scale(self) -> dict[str, object]:
-        """The words of a prompt on the scale."""
+        """The words of a prompt about the scale."""
         return pairs.scale_words(self.options.scale)
 
     def focus_on(self, pair: Pair) -> str:

@@ -28,7 +28,7 @@ class BaselineSpec(NamedTuple):
     """The question of a baseline in each order; most fields are options of some baselines.
 
     The others have the values below, which cannot stand in `Baseline` itself: pydantic warns of
-    an option that hides what a class above has, and a test watches that it does.
+    an option that hides what a class above has, and a test checks that it does.
 
     Attributes:
         reads: What a reply holds.
@@ -56,7 +56,7 @@ class Baseline(LookupOptions, Worded):
 
     Attributes:
         reads: What a reply holds.
-        weighs_choice: Whether the choice counts as much as its tokens are likely (DRPE,
+        weighs_choice: Whether the choice is weighted by the probability of its tokens (DRPE,
             equation 4).
     """
 
@@ -93,7 +93,7 @@ class AboutATask(Baseline):
     """A baseline that asks what SC² asks, in the same words.
 
     Attributes:
-        task: As of `sc2`.
+        task: As for `sc2`.
     """
 
     task: AboutTask = "helpful"
@@ -110,7 +110,7 @@ def _lines(criteria: Sequence[str] | Mapping[str, str] | None) -> Sequence[str] 
 
 
 class ByCriteria(Baseline):
-    """A baseline that may be told by what to prefer.
+    """A baseline that can be told which criteria count.
 
     Attributes:
         criteria: The only criteria that count: names, or names with descriptions.
@@ -372,8 +372,8 @@ class SelfConsistency(FewShot, AboutATask):
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`.
         `verdict.scores` are the votes, `verdict.score` the share of A (where a coin decided,
-        just beside 0.5: a score above 0.5 always means A), `verdict.confidence` that of the
-        preference.
+        just above or below 0.5: a score above 0.5 always means A), `verdict.confidence` that of
+        the preference.
 
     Raises:
         OptionError: An option is not allowed.

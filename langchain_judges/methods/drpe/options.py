@@ -68,8 +68,8 @@ class Panel(Options):
     def as_json(self) -> dict[str, Any]:
         """The options as plain JSON, with the static roles in full.
 
-        A set may be reworded under the same name, and is another panel then. Where the task
-        decides who sits, the mark holds the wording of all sets.
+        A set may be reworded under the same name, and is then another panel. Where the task
+        decides who sits, the fingerprint holds the wording of all sets.
         """
         if self.by_task:
             return super().as_json()

@@ -92,7 +92,7 @@ def readers_shape(pool: int, merged: bool = False, *, is_open: bool = False) -> 
     Args:
         pool: Readers.
         merged: Whether the reply is to the merged prompt, which asks for two lists.
-        is_open: Whether the reply says too what the text wants.
+        is_open: Whether the reply also says what the text asks for.
     """
     limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
     names = ("general", "familiarity") if merged else ("readers",)

@@ -59,9 +59,9 @@ def read_ballots(
 def weighed(
     ballots: Sequence[RoleBallot], confidence: ConfidenceKind
 ) -> tuple[list[RoleBallot], list[Failure]]:
-    """Settle what ballots weigh where the log-probabilities of some are not known.
+    """The ballots with their weights, where some log-probabilities are not known.
 
-    Probabilities and plain ones are never summed together.
+    Probabilities and plain counts are never summed together.
     """
     unmeasured = [ballot for ballot in ballots if ballot["confidence"] is None]
     if confidence not in {"auto", "logprobs"} or not unmeasured:
@@ -151,7 +151,7 @@ def decide(
     each order prefers, and what they make even is a tie.
 
     Args:
-        options: Say which orders were asked, and how they become one.
+        options: Say which orders were asked, and how they are combined.
         votes: One for each role, over all orders.
         by_order: The votes in each order.
         account: Of the row.

@@ -211,7 +211,7 @@ class ClaimSteps(RubricSteps):
         return "expected" in self.options.rubric_of(item).needs
 
     def _item(self, state: ClaimState) -> Item:
-        """The item with the text alone that its claims are checked against."""
+        """The item with only the text that its claims are checked against."""
         item = item_of(state)
         if self._compares(item):
             item.pop("source", None)

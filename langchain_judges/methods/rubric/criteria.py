@@ -82,7 +82,7 @@ JUDGE = "the judge"
 def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
     """Options with their labels from the worst to the best, as `best` says it.
 
-    Words that nobody says the better end of are read as they stand, and the log says how.
+    Words without a stated better end are read in their order, and the log says so.
 
     Raises:
         OptionError: `best` is at neither end of the labels, or there are none.
@@ -211,7 +211,7 @@ class Criterion(Options):
     def position(self, label: Label) -> float:
         """Position of a label between the lowest, 0, and the highest, 1.
 
-        Numbers stand where they are on their scale, words are evenly spaced.
+        Numbers keep their place on the scale; words are evenly spaced.
 
         Raises:
             OptionError: It is none of the labels.
@@ -341,7 +341,7 @@ def load_rubric(path: str | PathLike[str]) -> Rubric:
     """The rubric in a YAML or JSON file.
 
     The file holds a list of criteria, a mapping of names to descriptions, or a mapping with
-    `criteria` and, as one likes, `steps`, `needs` and `about`.
+    `criteria` and, optionally, `steps`, `needs` and `about`.
 
     Raises:
         OptionError: It cannot be read, or holds no rubric.

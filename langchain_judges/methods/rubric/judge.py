@@ -214,7 +214,7 @@ class LabelSteps(claims.RubricSteps):
         return self.context.question("evaluate", shape, prompt, **reads)
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
-        """The answers to a criterion: its labels, and that nobody can tell."""
+        """The answers to a criterion: its labels, and that it cannot be assessed."""
         return (*criterion.names, *([texts.CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:

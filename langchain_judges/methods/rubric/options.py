@@ -236,7 +236,7 @@ def _relabelled(
 class RubricOptions(LabelOptions):
     """Create a judge of one text with your own criteria or a ready rubric.
 
-    All criteria are asked in one call, each answered by a reason and one of its labels.
+    All criteria go into one call; each is answered by a reason and one of its labels.
 
     Attributes:
         rubric: A ready rubric's name, a text, a list of criteria (`"name"`, `"name:

@@ -87,7 +87,7 @@ def _label_shape(
 
 
 def units_of(criteria: Sequence[Criterion]) -> list[str]:
-    """The name of each criterion in a reply; of one the reply is its own: an empty name."""
+    """The name of each criterion in a reply; empty if it is the only one."""
     several = len(criteria) > 1
     return [f"criterion_{number}" if several else "" for number in range(1, len(criteria) + 1)]
 
@@ -134,7 +134,7 @@ def parts_probabilities(
     """The probabilities of the labels of each part, by the tokens that begin them.
 
     The probabilities of the alternatives that begin a label are summed and made to add up to
-    one over all labels, for the rest is not among the allowed replies. Without alternatives
+    one over all labels, as no other reply is allowed. Without alternatives
     the label's own probability counts, and with two labels the other has what is left.
 
     Args:
@@ -215,8 +215,8 @@ def subscore(
 
     Args:
         criterion: The criterion.
-        answer: The label and the reason; None: it was not judged. Another label than those
-            of the criterion says that it cannot be assessed.
+        answer: The label and the reason; None: it was not judged. A label that is not
+            the criterion's says that it cannot be assessed.
         probabilities: Of the labels, where the model gave any: the score is then their mean
             (arXiv:2503.03064). Those of a judge that may abstain hold the probability of that
             too: it lowers the confidence, and the score is the mean of the other labels.
@@ -269,9 +269,9 @@ def total_verdict(
 ) -> LabelVerdict:
     """The verdict of a rubric with several criteria.
 
-    Its label and its score are the mean of the scores, weighed; 0 where a required criterion
-    does not hold. Its confidence is how probable it is that all labels that decide it are
-    right, each independently of the others.
+    Its label and its score are the weighted mean of the scores; 0 if a required criterion does
+    not hold. Its confidence is the probability that all labels that decide it are right, if
+    they are independent.
 
     Args:
         criteria: The criteria.

@@ -135,7 +135,7 @@ class SC2Steps(PairSteps):
         tables: Sequence[replies.ComparisonTable],
         account: Account,
     ) -> replies.TableMatch:
-        """A match, won by the more consistent table; by a coin where the reply says neither.
+        """A match, won by the more consistent table; by a coin where the reply names neither.
 
         Args:
             pair: The pair.
@@ -169,7 +169,7 @@ class SC2Steps(PairSteps):
         tables: Sequence[replies.ComparisonTable],
         account: Account,
     ) -> tuple[int, replies.DecidedBy, str]:
-        """The winner that the comparator names, or a coin, and why."""
+        """The winner that the comparator names or a coin decides, and why."""
         first, second = (replies.in_prompt(table["rows"]) for table in tables)
         one, other = (table["number"] for table in tables)
         variables = {

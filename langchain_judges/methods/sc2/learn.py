@@ -128,7 +128,7 @@ class LearnOptions(AskingOptions):
 def learn_aspects(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> AspectSet:
-    """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
+    """Learn n aspects from a corpus, once for each kind of text (SC², section 3.1, offline).
 
     One call for every text names its aspects; then one call merges them to exactly n. The
     paper reads 50 pairs, which is 100 texts, and keeps five aspects. Pass the result, or its
@@ -141,8 +141,8 @@ def learn_aspects(
 
     Returns:
         The aspects with the task, prompt version, model, hash of the corpus, failures and
-        usage. A text that failed is left out. Where merging failed, the most frequent
-        aspects stand in and `failures` say so.
+        usage. A text that failed is left out. If merging fails, the most frequent
+        aspects are used and `failures` say so.
 
     Raises:
         OptionError: An option is not allowed, the file cannot be written, or fewer than n
@@ -249,7 +249,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
-    """The failure of merging to fewer aspects; the most frequent fill up."""
+    """The failure of merging to fewer aspects; the most frequent fill the gap."""
     found = len(distinct_phrases((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []

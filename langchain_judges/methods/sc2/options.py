@@ -25,7 +25,7 @@ AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), Owne
 class SC2(FewShot, Worded):
     """Create a judge that compares by tables before it prefers (Yan et al. 2023, SC²).
 
-    `aspects` names what the texts can be compared in; `table` samples |C| tables of what
+    `aspects` names what to compare the texts by; `table` samples |C| tables of what
     they share and where they differ; `match` compares two tables at a time by consistency only,
     until one is left; `preference` is decided from the texts and that table. With given aspects
     and a tournament that is 2|C| calls: |C| tables, |C| - 1 comparisons in log2 |C| rounds, one
@@ -62,7 +62,7 @@ class SC2(FewShot, Worded):
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
         "bracket", "table", "choices"}`. `verdict.score` is the probability of
-        the label where its log-probability came, else 1 or 0.
+        the label if log-probabilities came, else 1 or 0.
 
     Raises:
         OptionError: An option is not allowed.

@@ -2,7 +2,7 @@
 
 Online aspects (section 4 of the paper: "self-consistency to select the most agreeable
 aspect"). It gives neither the number of samples nor the rule. Ours: phrases of one normal form
-are one aspect; those that most samples name are kept, of equals those named earlier.
+are one aspect; those that most samples name are kept, among equals those named earlier.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def distinct_phrases(phrases: Iterable[str], most: int | None = None) -> list[st
 
 
 def by_frequency(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Every phrase once: those of most lists first, of equals those named earlier.
+    """Every phrase once: those of most lists first, among equals those named earlier.
 
     Args:
         lists: Phrases, in each list the best first.
@@ -279,7 +279,7 @@ def silent_rows(rows: Sequence[TableRow]) -> list[str]:
 
 
 def within(rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
-    """Rows with cells of at most `CELL_SIZE` characters, and the aspects of which some was cut.
+    """Rows with cells of at most `CELL_SIZE` characters, and the aspects whose cells were cut.
 
     Every match and preference shows whole tables: one cell must not crowd out the others.
     """

@@ -44,7 +44,7 @@ def meetings(
 def survivors(
     mode: Inference, contenders: Sequence[int], played: Sequence[TableMatch]
 ) -> list[int]:
-    """Who is left after a round; of as many wins, who stands first among the contenders."""
+    """Who is left after a round; with equal wins, whoever stands first among the contenders."""
     # Whoever had a bye stands first, so that nobody has two while others have none.
     winners = [match["winner"] for match in sorted(played, key=lambda m: len(m["tables"]))]
     return [max(contenders, key=winners.count)] if mode == "exact" else winners
@@ -68,7 +68,7 @@ def decide(
     """Combine the preferences of all orders into the verdict.
 
     Args:
-        options: Say which orders were asked, and how they become one.
+        options: Say which orders were asked, and how they are combined.
         choices: What the calls said.
         account: Of the row.
         how: How the table was found, for the rationale.
