@@ -115,7 +115,7 @@ class LabelFlags(QuestionFlags):
 def label(
     data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; appended to if it exists.")
+        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; may exist already.")
     ],
     labelling: LabelFlags,
     table: RowFlags,

@@ -68,8 +68,8 @@ def create_allure_audit(
     Each round judges the items, lets the check doubt labels, has the doubted ones audited,
     and remembers what helps on dev. It ends after `max_rounds`, or after a round in which
     nothing was learnt; `gain` is the improvement on the items of `test`, which decided nothing.
-    With a checkpointer it resumes after a kill or a wait of days: each verdict, and each audit by a
-    model, is written to it before the next step, and none is paid twice.
+    With a checkpointer it resumes after a kill or a wait of days: each verdict, and each audit
+    by a model, is written to it before the next step, and none is paid twice.
 
     Where the paper is silent or we differ: nothing enters the memory unaudited; the label
     proposed may be edited; an item is proposed once for each label it got; only families
