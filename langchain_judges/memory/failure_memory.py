@@ -71,7 +71,7 @@ class MemoryView:
     records: Sequence[Record] = ()
 
     def activate(self) -> Token[Views]:
-        """Show the memory in this way to whatever this thread or task does from here on.
+        """Show the memory in this way to all that this thread or task does from here on.
 
         Examples remembered since are not recalled, and those forgotten since still are.
         """

@@ -54,7 +54,7 @@ def people_agreement(
 
     Not with a third vote asked only of the disputed items: `beside_people` allows for that.
 
-    It is no ceiling: people who are right four times in five agree two times in three, and a
+    It is not a ceiling: people who are right four times in five agree two times in three, and a
     judge that knows the truth agrees with each of them four times in five.
 
     Args:
@@ -215,7 +215,7 @@ def beside_people(
     Not with one vote an item: how people differ is then unknown.
 
     On every item the same number of votes counts: as many as every item has, the first ones.
-    Where a third person is asked only if two disagree, the later votes are no sample of people:
+    Where a third person is asked only if two disagree, the later votes are not a sample of people:
     counting them makes a judge that is exchangeable with people seem better, or worse. Where
     the votes show that rule but not their order, the two of which the third was asked are
     taken, one of each kind.

@@ -41,7 +41,7 @@ def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> flo
 
     Its confidence, where the method gives one: the probability of the label, or the agreement
     of samples or of a jury. Else by its orders: 0 where they disagree, 1 where both say the
-    same label. Else nothing: a label alone is no certainty. The lead of scores,
+    same label. Otherwise None: a label alone says nothing of certainty. The lead of scores,
     |2 · score − 1|, is one only for thresholds that were found on labelled rows.
 
     Args:

@@ -197,7 +197,7 @@ def cohen_kappa(
         κ in [−1, 1] over `n` items; NaN where both always give the same one label.
 
     Raises:
-        InputError: Weights are asked for labels that are no numbers.
+        InputError: Weights are asked for labels that are not numbers.
 
     Source: Cohen 1960, 1968; the interval as in `table_result`, with weights at least
     that of `jackknife_interval`.

@@ -35,7 +35,7 @@ LEAST_ITEMS = 30
 
 
 def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
-    """The largest error rates that so many errors allow, by Clopper & Pearson."""
+    """The largest error rates compatible with this many errors, by Clopper and Pearson."""
     bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
     return np.where(errors < sizes, bounds, 1.0)
 

@@ -70,7 +70,7 @@ class Disagreement:
 def costliest(sample: Sample) -> list[Disagreement]:
     """The worst disagreements: the judge is sure of a wrong answer, and people are unanimous.
 
-    Rows that were not judged are no disagreements; the failures count them.
+    Rows that were not judged do not count as disagreements, but as failures.
     """
     # Of mistakes that cost the same each kind has its turn, for one may be common.
     seen = Counter[object]()

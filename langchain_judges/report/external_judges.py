@@ -45,7 +45,7 @@ def trust_columns(
 
     Raises:
         InputError: There is no such column, no row has an answer, or two orders are of answers
-            that are no sides of pairs.
+            that are not sides of pairs.
     """
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")

@@ -321,7 +321,7 @@ def _label_counts(report: Measured, number: int) -> NextStep:
 
 
 def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
-    """End of a sentence: what so many labels are likely to settle, and what they do not."""
+    """End of a sentence: what that many labels are likely to settle, and what not."""
     names: dict[str, list[str]] = {}
     for each in uses:
         hoped = each.labels if each.labels and each.hopeful else 0

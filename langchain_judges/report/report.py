@@ -355,7 +355,7 @@ def trust(  # noqa: PLR0913 - options
         data: The rows that were judged, with texts and labels; they are matched by the texts
             where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
             an older text, and on rows that are not there, are left out and counted. None:
-            what the run kept of the rows, which is no text.
+            what the run kept of the rows, which are not texts.
         name: The judge's name; by default its model and method.
         data_name: The name of the data.
         policy: What is good enough for each use; printed at the top of the report.

@@ -219,7 +219,7 @@ class Sample:
 
     @cached_property
     def scale(self) -> float:
-        """Range of the ratings; 1 if labels are no ratings."""
+        """Range of the ratings; 1 if labels are not ratings."""
         return self.ends[1] - self.ends[0] or 1.0 if self.rated else 1.0
 
     @cached_property

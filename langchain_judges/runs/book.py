@@ -41,7 +41,7 @@ class Spelt(float):
 
 
 def _excel_cell(cell: object) -> object:
-    """A cell as Excel holds it: a number, or a text that is no formula."""
+    """A cell as Excel holds it: a number, or a text that is not a formula."""
     if cell is None or isinstance(cell, bool | int | float):
         return cell
     text = str(inert_cell(str(cell))).replace("\r\n", "\n")
@@ -149,7 +149,7 @@ def _number_spelt(text: str) -> float | str:
 
 
 def _in_cells(line: Sequence[str]) -> list[float | str]:
-    """A line of the summary, its interval in two cells and what is no interval in a third."""
+    """A line of the summary, its interval in two cells and what is not an interval in a third."""
     *cells, end = (*line, *[""] * (len(HEAD) - len(line)))
     ends = list(map(_number_spelt, end.split(" to ")))
     is_range = len(ends) == 2 and not any(isinstance(each, str) for each in ends)

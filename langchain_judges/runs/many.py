@@ -67,7 +67,7 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
     Raises:
         OptionError: `judge` is not a judge, `rows` cannot be iterated, a limit is invalid, or
             results are stored and the metadata of `judge` do not identify it.
-        InputError: Every row is invalid, or the first ten are, and they are no table (while
+        InputError: Every row is invalid, or the first ten are, and they are not a table (while
             iterating); any other invalid row fails alone, with the reason `invalid_input`.
         ModelAccessError: The provider rejects the key, or all of the first rows (while
             iterating); a 403 or 404 for one row fails that row.

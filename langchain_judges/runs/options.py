@@ -89,8 +89,8 @@ class RunOptions(RunLimits):
             counts by criterion alone): your own columns, then the judge's. `.xlsx` has those
             counts and the failures on separate sheets; a name such as `scores.excel.csv` gets
             the byte-order mark that Excel looks for. The file is written when the run ends. Run
-            it again to resume: new rows are judged, and those that could not be. Its state is in
-            the hidden folder next to the table, such as `.scores.csv.run`.
+            it again to resume: new rows are judged, and those that could not be. Its state is
+            in the hidden folder next to the table, such as `.scores.csv.run`.
         raw: Leave your own cells unchanged in `.csv`, `.tsv` and `.xlsx`, even those that a
             spreadsheet would run as a formula. Otherwise such cells get a leading quote, and
             control characters are replaced.

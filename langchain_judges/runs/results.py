@@ -74,7 +74,7 @@ def write_receipt(path: Path, kind: str, data: Mapping[str, object]) -> None:
 
 
 def read_receipt(path: Path, kind: str, remedy: str) -> dict[str, Any] | None:
-    """Content of a receipt; None where there is none.
+    """Content of a receipt; None if there is no receipt.
 
     Args:
         path: The file.

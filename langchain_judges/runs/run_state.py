@@ -68,7 +68,7 @@ def budget(**limits: Any) -> RunnableConfig:
 
 
 def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None) -> CallLimiter:
-    """The bounds on the calls of a run: so many at a time, calls, tokens, dollars.
+    """The bounds on the calls of a run: how many at a time, calls, tokens, dollars.
 
     Raises:
         OptionError: Dollars are bounded, and there are no prices.
@@ -107,7 +107,7 @@ class FirstRows:
         self._raised += 1
 
     def error_of_all(self, rows: int) -> Exception | None:
-        """The first exception if the judge raised one on each of so many rows."""
+        """The first exception, if the judge raised one on each of that many rows."""
         return self._first_error if self._raised == rows else None
 
     def error_of_first(self, result: run_row.ResultRow) -> Exception | None:
@@ -319,7 +319,7 @@ class RunState:
         return self._keep(row, outcome)
 
     def _refused(self, row: run_row.RunRow) -> Mapping[str, object]:
-        """The outcome of a bad row; rows that are no table may be of another kind."""
+        """The outcome of a bad row; rows that are not a table may be of another kind."""
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
             self._first_rows.raised(errors.InputError(f"row {row.index + 1}: {row.problem}"))

@@ -126,7 +126,7 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     Raises:
         OutputError: A part is missing or not finished, the parts are of different runs or
             `source` is of several judges, a row occurs twice, or `out` cannot be written.
-        OptionError: The suffix of `out` is none of these.
+        OptionError: The suffix of `out` is not one of these.
         MissingExtraError: Parquet needs the extra `hub`.
     """
     place, target = Path(source), table_path(out)

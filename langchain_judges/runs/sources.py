@@ -97,7 +97,7 @@ class TableForm:
         no types and judges' labels do.
 
         Raises:
-            InputError: A column is missing, or a label is none of `labels`.
+            InputError: A column is missing, or a label is not one of `labels`.
         """
         row = self.row(record, number)
         if "input" in row:
@@ -120,7 +120,7 @@ class TableForm:
             number: Its number, for the coin of the slots where it has no id.
 
         Raises:
-            InputError: A column is missing, or a label is none of `labels`.
+            InputError: A column is missing, or a label is not one of `labels`.
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
         given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
@@ -439,7 +439,7 @@ def kind_of_columns(
 def seen_fields(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields of a row that a judge receives, and those its verdict may follow from.
 
-    A memory chooses its examples by id, family and group; a judge that is no graph of this
+    A memory chooses its examples by id, family and group; a judge that is not a graph of this
     package may read whatever it is given.
     """
     # Loaded on use: tables are read without a graph.
