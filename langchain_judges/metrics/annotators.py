@@ -215,7 +215,7 @@ def beside_people(
     Not with one vote an item: how people differ is then unknown.
 
     On every item the same number of votes counts: as many as every item has, the first ones.
-    Where a third person is asked only if two disagree, the later votes are not a sample of people:
+    Where a third person is asked only if two disagree, later votes are not a sample of people:
     counting them makes a judge that is exchangeable with people seem better, or worse. Where
     the votes show that rule but not their order, the two of which the third was asked are
     taken, one of each kind.

@@ -149,7 +149,7 @@ def _number_spelt(text: str) -> float | str:
 
 
 def _in_cells(line: Sequence[str]) -> list[float | str]:
-    """A line of the summary, its interval in two cells and what is not an interval in a third."""
+    """A line of the summary, an interval in two cells, anything else in a third."""
     *cells, end = (*line, *[""] * (len(HEAD) - len(line)))
     ends = list(map(_number_spelt, end.split(" to ")))
     is_range = len(ends) == 2 and not any(isinstance(each, str) for each in ends)
