@@ -92,7 +92,7 @@ def _messages_of(value: object) -> Iterator[Message]:
 def _of_blocks(
     role: str, content: list[Any], fields: Mapping[str, Any], listed: list[ToolCall]
 ) -> list[Message]:
-    """What content blocks say, call and bring back, in their order."""
+    """The texts, calls and results of content blocks, in their order."""
     made: list[Message] = []
     said: list[Any] = []
     calls: list[ToolCall] = []
