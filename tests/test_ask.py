@@ -5,9 +5,11 @@ import copy
 import json
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 from langchain_core.caches import InMemoryCache
 from langchain_core.exceptions import (
     ModelAuthenticationError,
@@ -32,10 +34,12 @@ from langchain_judges.asking.question import Question
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import ServerReply, error, reply
+from langchain_judges.testing import FakeModelServer, ServerReply, error, reply
+from tests.attacks import messages
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
+from tests.judges import PAIR
 from tests.model_server import cut, filtered, refusal, scores, tool_call
 
 VARIABLES = {"fence_request": "0", "request": "q", "focus": ""}
@@ -119,36 +123,87 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
 ODD = [None, 5, "x", [], {}, True, [1], {"a": 1}]
 
 
-def _places(data, path=()):
+def places_in(data, path=()):
     inside = data.items() if isinstance(data, dict) else enumerate(data)
     for name, part in inside:
         yield (*path, name)
         if isinstance(part, dict | list):
-            yield from _places(part, (*path, name))
+            yield from places_in(part, (*path, name))
 
 
-def _changed(payload, path, value):
-    changed = copy.deepcopy(payload)
-    part = changed
+def changed(payload, path, value):
+    whole = copy.deepcopy(payload)
+    part = whole
     for name in path[:-1]:
         part = part[name]
     part[path[-1]] = value
-    return ServerReply(payload=changed)
+    return ServerReply(payload=whole)
 
 
 def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serve, monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
     good = reply(scores(4, 2))
-    changed = [_changed(good.payload, p, v) for p in _places(good.payload) for v in ODD]
+    faults = [changed(good.payload, p, v) for p in places_in(good.payload) for v in ODD]
     byte = json.dumps(good.payload).encode().replace(b"score_1", b"score_\xe9")
     broken = [ServerReply(body=body) for body in (byte, b"[" * 100_000, b'{"error": "no"}')]
     queue: list[ServerReply] = []
     asks = question(serve(lambda call: queue.pop(0)))
-    for fault in changed + broken:
+    for fault in faults + broken:
         # One that is not of the protocol is retried, and one without a reply is repaired.
         queue[:] = [fault, good]
         found = run(ask(asks, VARIABLES, Account()))
         assert (found.data and found.data["score_1"], found.failures) == (4, []), fault
+
+
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+@given(messages.messages())
+def test_no_message_of_any_form_is_raised_or_makes_another_verdict(drawn):
+    assert messages.problem(drawn) == ""
+
+
+def with_fields(error, **fields):
+    vars(error).update(fields)
+    return error
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+ODD_ERRORS = [
+    Mute(),
+    ValueError({"message": None, "code": "429"}),
+    OSError("\ud800\x1b[2J"),
+    KeyError(b"\xff"),
+    StopIteration(),
+    ExceptionGroup("several", [OSError("one")]),
+    *(with_fields(RuntimeError("no"), response=each) for each in ODD),
+    *(with_fields(RuntimeError("no"), response=SimpleNamespace(headers=each)) for each in ODD),
+    *(with_fields(OSError("no"), request=SimpleNamespace(url=each)) for each in ODD),
+    *(with_fields(RuntimeError("no"), body=each, code=each, status_code=each) for each in ODD),
+    *(with_fields(RuntimeError("no"), response={"ResponseMetadata": each}) for each in ODD),
+]
+
+
+@for_each("raised", ODD_ERRORS)
+def test_an_error_of_any_form_is_a_failure_that_a_file_can_hold(raised, monkeypatch):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    verdict = asking(FakeChatModel(replies=lambda _: raised))
+    assert [each["reason"] for each in verdict["failures"]] == ["provider_error"]
+    assert json.dumps(verdict, ensure_ascii=False).encode()
+
+
+HALF = '{"preference": "1 \ud800'
+
+
+@for_each("first", [reply(HALF), reply("x", finish="\ud800"), reply(json.dumps(HALF))])
+def test_a_reply_with_half_a_character_is_asked_for_once_more(first):
+    good = reply('{"preference": "1", "explanation": "\ud800"}')
+    with FakeModelServer([first, good]) as server:
+        found = create_direct_judge(server.chat()).invoke(PAIR)["verdict"]
+    assert found["rationale"].endswith("\ufffd")
+    assert (found["preference"], found["failures"], len(server.calls)) == ("A", [], 2)
 
 
 def test_redirects_in_a_circle_are_not_asked_again(serve):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import traceback
 from typing import Any
 
 import pytest
@@ -12,17 +13,21 @@ from langchain_judges import (
     create_allure_audit,
     create_allure_judge,
     create_bsm_writer,
+    judge_many,
 )
+from langchain_judges.errors import ModelAccessError
 from langchain_judges.integrations import end_traces
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import ServerReply, reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel, writes
+from tests.fakes import FakeChatModel, with_logprobs, writes
 from tests.judges import answer_call, drpe, item_of, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.memories import Letters
 from tests.planners import as_labelled, fooled_model, planning
 from tests.processes import start
+from tests.test_ask import changed, places_in
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 
@@ -64,6 +69,50 @@ def test_no_trace_has_a_key_a_header_or_a_query_of_the_model(traced, serve):
     assert {"HIDDEN2", "Bearer HIDDEN3", "HIDDEN5"} <= set(sent.headers.values())
     assert trace.runs
     assert "HIDDEN" not in json.dumps([*trace.runs.values()], default=str)
+
+
+KEY = "sk-HIDDEN-0123456789"
+
+
+def repeating():
+    """Answers that repeat the key: in any place of a reply, and of an error of any status."""
+    call = {"id": "1", "type": "function", "function": {"name": "T", "arguments": "{"}}
+    message: Any = {"tool_calls": [call], "refusal": "", "reasoning_content": ""}
+    good = reply("x", **message).payload | {"system_fingerprint": "x", "service_tier": "x"}
+    yield from (changed(good, place, KEY) for place in places_in(good))
+    yield reply(with_logprobs(("sk-HIDDEN", 1), ("-0123456789", 1)))
+    fields = {"error": {"message": KEY, "param": KEY, "code": KEY, "type": KEY}}
+    for status in (307, 400, 401, 404, 500):
+        for answer in (fields, {"error": KEY}):
+            yield ServerReply(status, answer, {"x-echo": KEY, "location": f"/{KEY}"})
+        yield ServerReply(status, body=KEY.encode())
+
+
+def test_no_answer_that_repeats_the_key_puts_it_into_a_result_a_file_or_a_trace(
+    traced, serve, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("langchain_judges.asking.send.ATTEMPTS", 1)
+    answers: list[Any] = [*repeating()]
+    found: list[Any] = []
+    server = serve(lambda call: answers[0])
+    model = chat(server, api_key=KEY, include_response_headers=True)
+
+    def judged():
+        judge = of_method("direct", model, repairs=0)
+        records = tmp_path / f"{len(answers)}.jsonl"
+        try:
+            run = judge_many(judge, [PAIR], progress=False, records=records, keep_requests=True)
+            found.extend(run)
+        except ModelAccessError:
+            found.append(traceback.format_exc())
+
+    while answers:
+        trace = traced(judged)
+        assert trace.runs
+        found += [json.dumps([*trace.runs.values()], default=str)]
+        answers.pop(0)
+    found += [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert [each for each in found if "HIDDEN" in str(each)] == []
 
 
 def below(trace, run):

@@ -30,6 +30,7 @@ from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed
+from langchain_judges.rows.texts import without_lone_surrogates
 from langchain_judges.verdict import no_step_usage
 
 # Seconds that calls in flight get to come back when a run ends early.
@@ -183,7 +184,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
                 said = message.text.strip() or "(no text)"
-                repairs.append([said, _repair(question, problem)])
+                repairs.append(without_lone_surrogates([said, _repair(question, problem)]))
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 asking.give_back()
                 continue

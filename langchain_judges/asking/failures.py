@@ -92,6 +92,11 @@ _FORMAT_REJECTED = re.compile(
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
 
 
+def said_by(error: Exception) -> str:
+    """What an exception says; of one that cannot say it, that it cannot."""
+    return str(traceback.TracebackException.from_exception(error, limit=0))
+
+
 def paid_error(error: Exception) -> Problem | None:
     """The problem with a reply that came but was raised as an exception."""
     return _PAID.get(type(error).__name__)
@@ -120,11 +125,11 @@ def status_of(error: Exception) -> int | None:
     response that is a dictionary.
     """
     response = getattr(error, "response", None)
-    parts = response if isinstance(response, dict) else {}
+    metadata = response.get("ResponseMetadata") if isinstance(response, dict) else None
     statuses = (
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
-        (parts.get("ResponseMetadata") or {}).get("HTTPStatusCode"),
+        metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
         *(status for kind, status in _STATUSES.items() if isinstance(error, kind)),
@@ -141,7 +146,7 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
     """
     raised: Any = error
     body: Any = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(error, TypeError) and any(words in str(error) for words in _NO_CHOICES):
+    if isinstance(error, TypeError) and any(words in said_by(error) for words in _NO_CHOICES):
         try:
             body = raised.response.json()
         except (AttributeError, ValueError):
@@ -164,11 +169,11 @@ def unreadable(error: Exception) -> str | None:
         return _NO_REPLY
     if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not _of_client(error):
         return None
-    if "NoneType" in str(error):
+    if "NoneType" in said_by(error):
         return _NO_REPLY
-    if isinstance(error, ValueError) and "Unexpected response type" in str(error):
-        return f"the server's answer is no chat completion: {error}"
-    return f"the server's answer cannot be read: {type(error).__name__}: {error}"
+    if isinstance(error, ValueError) and "Unexpected response type" in said_by(error):
+        return f"the server's answer is no chat completion: {said_by(error)}"
+    return f"the server's answer cannot be read: {type(error).__name__}: {said_by(error)}"
 
 
 def _of_client(error: Exception) -> bool:
@@ -182,7 +187,7 @@ def _of_client(error: Exception) -> bool:
 
 
 def _refuses_keyword(error: Exception) -> bool:
-    return isinstance(error, TypeError) and " argument" in str(error)
+    return isinstance(error, TypeError) and " argument" in said_by(error)
 
 
 def redirects_in_circles(error: BaseException | None) -> bool:
@@ -209,7 +214,7 @@ def can_pass(error: Exception) -> bool:
         return status in {408, 409, 425, 429} or status >= 500
     if error_under_200(error) is not None or unreadable(error):
         return True
-    if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
+    if isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error):
         # A client that the caller gave was used in an event loop that has ended since.
         return True
     return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
@@ -218,9 +223,9 @@ def can_pass(error: Exception) -> bool:
 def diagnosis(error: Exception) -> Problem:
     """The failure that an error comes to when it is final."""
     message = in_a_line(error)
-    if isinstance(error, exceptions.ContextOverflowError) or _OVERFLOW.search(str(error)):
+    if isinstance(error, exceptions.ContextOverflowError) or _OVERFLOW.search(said_by(error)):
         return Problem("context_overflow", message)
-    if status_of(error) == 400 and "content_filter" in str(error):
+    if status_of(error) == 400 and "content_filter" in said_by(error):
         return Problem("refusal", message)
     late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
     if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
@@ -231,7 +236,7 @@ def diagnosis(error: Exception) -> Problem:
 def in_a_line(error: Exception) -> str:
     """The error on one line, with its HTTP status first where it has one."""
     status, hidden = status_of(error), error_under_200(error)
-    text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
+    text = said_by(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
     text = unreadable(error) or text
     if redirects_in_circles(error):
         text = "the server redirects every request in a circle"
@@ -244,18 +249,19 @@ def in_a_line(error: Exception) -> str:
 
 def _address(error: Exception) -> str:
     """Address of a request that got no answer, without anything secret."""
-    url = getattr(vars(error).get("request"), "url", None)
-    if status_of(error) is not None or url is None:
+    url: Any = getattr(vars(error).get("request"), "url", None)
+    host = getattr(url, "netloc", None)
+    if status_of(error) is not None or not isinstance(host, bytes):  # one of httpx has bytes
         return ""
     path = re.sub("/(chat/completions|responses)$", "", url.path)
-    return f" ({url.scheme}://{url.netloc.decode().rpartition('@')[2]}{path})"
+    return f" ({url.scheme}://{host.decode().rpartition('@')[2]}{path})"
 
 
 def wait_after(error: Exception, wait: float) -> float:
     """The seconds to wait: what the provider says, else the back-off with jitter."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    headers = getattr(getattr(error, "response", None), "headers", None)
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = str(headers.get(name))
+        value = str(headers.get(name)) if isinstance(headers, Mapping) else ""
         try:
             seconds = float(value) * unit
         except ValueError:
@@ -321,7 +327,7 @@ def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:
     fields = body if isinstance(body, dict) else {}
     parameter = fields.get("param")
     root = re.split(r"[.\[]", parameter)[0] if isinstance(parameter, str) else None
-    message = str(fields.get("message") or error)[:_LONGEST]
+    message = str(fields.get("message") or said_by(error))[:_LONGEST]
     words = [re.findall(r"\w+", text.casefold()) for text in prompt]
     pairs = frozenset(pair for each in words for pair in pairwise(each))
     return Complaint(root or None, message, pairs)
@@ -348,7 +354,7 @@ def is_bug(exc: Exception) -> bool:
         return False
     if status_of(exc) is not None or error_under_200(exc) is not None:
         return False
-    if isinstance(exc, RuntimeError) and "Event loop is closed" in str(exc):
+    if isinstance(exc, RuntimeError) and "Event loop is closed" in said_by(exc):
         return False
     package = type(exc).__module__.partition(".")[0]
     return package in _OF_CODE or not _is_installed(package)
@@ -374,7 +380,7 @@ def failure_of(exc: Exception, step: str) -> Failure:
     if is_bug(exc):
         place = place_of(exc)
         _report(type(exc), place, lambda: "".join(traceback.format_exception(exc)))
-        problem = Problem("internal_error", f"{type(exc).__name__}: {exc} ({place})")
+        problem = Problem("internal_error", f"{type(exc).__name__}: {said_by(exc)} ({place})")
     elif isinstance(exc, errors.InputError):
         lacks = isinstance(exc, errors.LackingError)
         problem = Problem("lacking" if lacks else "invalid_input", str(exc))
@@ -385,7 +391,7 @@ def failure_of(exc: Exception, step: str) -> Failure:
         problem = Problem("over_budget", str(exc))
     else:
         problem = diagnosis(exc)
-    return problem._replace(detail=problem.detail[:500]).failure(step, "")
+    return problem.failure(step, "")
 
 
 def place_of(exc: Exception) -> str:

@@ -326,7 +326,9 @@ def token_usage(message: AIMessage) -> TokenUsage:
     writes = {"cache_creation", "ephemeral_5m_input_tokens"}
     written = sum(_count(count) for name, count in details if name in writes)
     metadata = message.response_metadata
-    tier = metadata.get("service_tier") or (metadata.get("usage") or {}).get("service_tier")
+    counted = metadata.get("usage")
+    beside = counted.get("service_tier") if isinstance(counted, Mapping) else None
+    tier = metadata.get("service_tier") or beside
     read, given = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
     return TokenUsage(read, cached, given, tier, written)
 

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from pydantic import SecretStr
 
@@ -27,14 +26,17 @@ Secrets = tuple[str, ...]
 
 
 def _masked(data: Any, secrets: Secrets) -> Any:
-    """JSON data with stars for every secret in its texts."""
+    """JSON data with stars for every secret in its texts; log-probabilities stay."""
     if isinstance(data, str):
         for secret in secrets:
             data = data.replace(secret, MASK)
     if isinstance(data, list):
         return [_masked(part, secrets) for part in data]
     if isinstance(data, dict):
-        return {_masked(k, secrets): _masked(part, secrets) for k, part in data.items()}
+        return {
+            _masked(name, secrets): part if name == "logprobs" else _masked(part, secrets)
+            for name, part in data.items()
+        }
     return data
 
 
@@ -103,15 +105,19 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
 
 
 def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
+    result.llm_output = _masked(result.llm_output, secrets)
     for generation in result.generations:
-        message: BaseMessage = generation.message
-        for name in ("content", "tool_calls", "additional_kwargs"):
-            part = getattr(message, name, None)
-            if (clean := _masked(part, secrets)) != part:
-                message = message.model_copy(update={name: clean})
-        if message is not generation.message:
-            generation.message = message
+        message = vars(generation.message)
+        changed = {
+            n: new for n, old in message.items() if (new := _masked(old, secrets)) != old
+        }
+        generation.generation_info = _masked(generation.generation_info, secrets)
+        if changed:  # tokens of the log-probabilities spell what is masked
+            metadata = changed.get("response_metadata", message["response_metadata"])
+            changed["response_metadata"] = {**metadata, "logprobs": None}
+            generation.message = generation.message.model_copy(update=changed)
             generation.text = _masked(generation.text, secrets)
+            generation.generation_info = None
     return result
 
 

@@ -195,7 +195,7 @@ class Asking:
         if problem is None:
             return Reply(data, [], self.usage())
         failure = problem.failure(self.question.step, self.unit)
-        return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage())
+        return Reply(data, [failure], self.usage())
 
     def usage(self) -> Usage:
         """Cost so far."""

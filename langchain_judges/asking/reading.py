@@ -53,7 +53,8 @@ class Problem(NamedTuple):
 
     def failure(self, step: str, unit: str) -> Failure:
         """The failure of a part of a reply."""
-        return {"step": step, "unit": unit, "reason": self.reason, "detail": self.detail}
+        detail = without_lone_surrogates(self.detail[:500])
+        return {"step": step, "unit": unit, "reason": self.reason, "detail": detail}
 
 
 # The checked data of a reply, or what is wrong with it.
@@ -111,7 +112,7 @@ def _unread_words(message: AIMessage) -> str:
 
 def _written_calls(message: AIMessage) -> int:
     """The number of calls that a provider has written; its client may have read fewer."""
-    in_blocks = sum(each.get("type") in _CALLS for each in _blocks(message))
+    in_blocks = sum(str(each.get("type")) in _CALLS for each in _blocks(message))
     raw = message.additional_kwargs.get("tool_calls")
     in_raw = len(raw) if isinstance(raw, list) else 0
     return max(in_blocks, in_raw, bool(message.additional_kwargs.get("function_call")))
@@ -156,7 +157,9 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
     if problem := _unfinished_reason(message):
         return None, problem
     calls: list[tuple[Any, Any]]
-    calls = [(call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+    calls = [
+        (each["name"], json.dumps(each["args"], default=str)) for each in message.tool_calls
+    ]
     calls += [(call["name"], call["args"]) for call in message.invalid_tool_calls]
     if not calls and (text := message.text.strip()):
         return _read_answer(text, shape, lambda _: {"calls": []})
@@ -166,6 +169,8 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
 
 def _unfinished_reason(message: AIMessage) -> Problem | None:
     """The reason why a reply is not whole, if its provider says so."""
+    if too_deep(message.tool_calls):
+        return Problem("unparsable", "a call of a tool is nested too deep")
     # The Responses API puts a refusal among the blocks of a content.
     for part in [message.additional_kwargs, *_blocks(message)]:
         if part.get("refusal") or part.get("type") == "refusal":

@@ -19,6 +19,7 @@ from langchain_judges.asking.effects import Effect, check_stop, pause
 from langchain_judges.asking.limiter import RowCost, Show, TokenUsage, token_usage
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem
+from langchain_judges.asking.reply_text import too_deep
 from langchain_judges.errors import ModelAccessError, RunStopped
 from langchain_judges.rows.texts import plain
 
@@ -174,9 +175,12 @@ async def _reply_or_error(
 
 def _conversation(messages: list[BaseMessage]) -> list[list[str]]:
     """Who says what in a request and its reply, as people read it."""
-    calls = [json.dumps(getattr(each, "tool_calls", None) or "") for each in messages]
-    texts = zip(messages, calls, strict=True)
-    return [[m.type, plain(m.content) or (call if call != '""' else "")] for m, call in texts]
+    return [[each.type, plain(each.content) or _said_by_calls(each)] for each in messages]
+
+
+def _said_by_calls(message: BaseMessage) -> str:
+    calls = getattr(message, "tool_calls", None)
+    return json.dumps(calls, default=str) if calls and not too_deep(calls) else ""
 
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import no_usage
-from tests.attacks import evidence, mutations, replies, writes
+from tests.attacks import evidence, messages, mutations, replies, writes
 from tests.attacks.cells import live_cells, live_in
 
 Tries = Iterator[tuple[str, str]]
@@ -62,6 +62,10 @@ def replies_that_are_no_verdict(number: int) -> Tries:
         found = [*_drawn(part, strategy, left // (len(replies.TRIES) - done), _no_verdict)]
         left -= len(found)
         yield from found
+
+
+def messages_of_odd_forms(number: int) -> Tries:
+    yield from _drawn("", messages.messages(), number, messages.problem)
 
 
 def recorded_replies_changed(number: int) -> Tries:
@@ -124,6 +128,7 @@ def runs_ended_by_signals(_: int | None) -> Tries:
 
 CLASSES: dict[Callable[[Any], Tries], tuple[int | None, int | None]] = {
     replies_that_are_no_verdict: (20_000, 700),
+    messages_of_odd_forms: (5_000, 100),
     recorded_replies_changed: (100_000, 2_000),
     agents_that_forge_steps: (1_000, 20),
     cells_of_tables: (20_000, 400),
