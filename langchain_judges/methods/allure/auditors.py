@@ -21,9 +21,9 @@ from langchain_judges.asking.question import Question
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.label_checks import nearest
+from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import prompt_variables
@@ -54,7 +54,7 @@ def standard_of(judge: object) -> Standard:
         if len(criteria) != 1:
             return ""
         criterion, labels = criterion_words(criteria[0]), label_words(criteria[0])
-        return str(texts.WORDS["standard"]).format(criterion=criterion, labels=labels)
+        return str(WORDS["standard"]).format(criterion=criterion, labels=labels)
 
     return standard
 
@@ -216,7 +216,7 @@ def _variables(
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = prompt_variables(proposal["item"], also=[rationale])
-    reason = texts.WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
+    reason = WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
     return {
         **parts,
         "standard": standard,

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.label_checks import CHECKS, Check
+from langchain_judges.methods.allure.prompts import PROMPTS
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
@@ -150,7 +150,7 @@ class AuditOptions(GraphOptions):
 
     method = "allure_audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    templates = {"audit": texts.PROMPTS["audit"]}
+    templates = {"audit": PROMPTS["audit"]}
     results = (
         *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
         *("waiting", "history", "gain", "stopped"),

@@ -13,9 +13,9 @@ from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.memory.shown import block
 from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
-from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM
+from langchain_judges.methods.bsm.prompts import WORDS
 from langchain_judges.methods.bsm.replies import Answer, BSMState, OrderResult
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.options import factory
@@ -57,7 +57,7 @@ class BSMSteps(pairs.PairSteps):
     def focus_on(self, pair: Pair) -> str:
         """Say which turn is judged, where the request has several, and what is not shown."""
         hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
-        return super().focus_on(pair) + (texts.WORDS["not_shown"] if hidden else "")
+        return super().focus_on(pair) + (WORDS["not_shown"] if hidden else "")
 
     async def reference(self, state: BSMState, account: Account) -> Update:
         """Take the pair's own reference, or write one, once for each request."""
@@ -68,7 +68,7 @@ class BSMSteps(pairs.PairSteps):
             **self.frame(pairs.pair_of(state)),
             "fence_request": fence(request),
             "request": request,
-            "focus": texts.WORDS["answer_focus"] if user_turns(state["input"]) > 1 else "",
+            "focus": WORDS["answer_focus"] if user_turns(state["input"]) > 1 else "",
         }
         question = self.context.question("reference", Answer, is_shared=True)
         reply = await ask(question, variables, account)
@@ -105,7 +105,7 @@ class BSMSteps(pairs.PairSteps):
         variables = {
             "fence_request": fence(request),
             "request": request,
-            **self.frame(pairs.pair_of(state), lessons and lessons + texts.WORDS["lessons"]),
+            **self.frame(pairs.pair_of(state), lessons and lessons + WORDS["lessons"]),
             "count": pairs.how_many(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
@@ -139,13 +139,13 @@ class BSMSteps(pairs.PairSteps):
     ) -> shared.PlanScore | None:
         """The scores of both texts on one criterion, in one order, by identity."""
         options, name = self.options, criterion["name"]
-        words = criterion["description"] or texts.WORDS["undescribed"]
+        words = criterion["description"] or WORDS["undescribed"]
         rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = criterion.get("asks_right", False)
         variables = {
             **self.prompt_variables(pair, order),
             **self.scale,
-            "reply": texts.WORDS["explained_first" if options.explain_first else "explained"],
+            "reply": WORDS["explained_first" if options.explain_first else "explained"],
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
         }
         several = options.samples > 1

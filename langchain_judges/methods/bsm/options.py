@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.declaration import OtherModel, Seed, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded
@@ -85,7 +85,7 @@ class BSM(LookupOptions, Worded):
         "ten_points": {"scale": (1, 10)},
     }
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
-    templates = texts.PROMPTS
+    templates = PROMPTS
     examples_in = ("branch", "merge")
     results = ("criteria", "subscores", "by_order")
 

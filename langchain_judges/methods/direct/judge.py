@@ -16,8 +16,7 @@ from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.direct import options as baselines
-from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct import replies, tally
+from langchain_judges.methods.direct import prompts, replies, tally
 from langchain_judges.methods.direct.prompts import render_shots
 from langchain_judges.methods.pairs import PairSteps, ShownPair, how_many, pair_of, scale_words
 from langchain_judges.methods.tasks import choose_task, worded
@@ -159,14 +158,14 @@ class BaselineSteps(PairSteps):
     def _variables(
         self, pair: ShownPair, order: Order, plan: Sequence[shared.PlanLine] = ()
     ) -> dict[str, object]:
-        reply = texts.EXPLAINED_FIRST if self.form.explain_first else texts.EXPLAINED
+        reply = prompts.EXPLAINED_FIRST if self.form.explain_first else prompts.EXPLAINED
         aspects = ", ".join(self.form.aspects or ())
         lines = [f"{i}. {_described(c)}" for i, c in enumerate(plan, 1)]
         return {
             **self.prompt_variables(pair, order),
             **self._task(pair),
             "examples": self.shots,
-            "aspects": texts.BY_ASPECTS.format(aspects=aspects) if aspects else "",
+            "aspects": prompts.BY_ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(lines),
             **scale_words(self.form.scale),
             "reply": reply.format(each=" on each criterion" if plan else ""),
@@ -176,7 +175,7 @@ class BaselineSteps(PairSteps):
         """The words around the material, with the caller's criteria."""
         frame, own = super().frame(pair, examples), getattr(self.options, "criteria", None)
         lines = "\n".join(f"- {line}" for line in own or ())
-        criteria = texts.CRITERIA.format(criteria=lines) if own else ""
+        criteria = prompts.CRITERIA.format(criteria=lines) if own else ""
         return {**frame, "instructions": frame["instructions"] + criteria}
 
     def _task(self, pair: Pair) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, model_validator
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration
-from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe.prompts import PROMPTS
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
 from langchain_judges.options import Group, NotSerialisable, Options, Rule
@@ -199,7 +199,7 @@ class DRPE(declaration.JudgeOptions):
         "no_static": {"panel": {"static": []}, "voting": _OWN_VIEWS},
     }
     result_tables = {"votes": "Votes of the panel"}
-    templates = texts.PROMPTS
+    templates = PROMPTS
     examples_in = ("vote",)
     results = ("roles", "proposed", "votes", "score_norm", "roles_key", "task")
 

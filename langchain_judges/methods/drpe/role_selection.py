@@ -19,8 +19,8 @@ from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_e
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
-from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE, Panel
+from langchain_judges.methods.drpe.prompts import WORDS
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
@@ -151,7 +151,7 @@ class RoleSteps(PairSteps):
             "text": text,
             "sought": self._sought(self.task(pair)[1]),
             "pool": self.panel.readers,
-            "wanted": texts.WORDS["wanted"] if open_task else "",
+            "wanted": WORDS["wanted"] if open_task else "",
         }
         questions = self.questions(open_task=open_task)
         asks = [ask(q, variables, account.part(), unit=kind) for kind, q in questions.items()]

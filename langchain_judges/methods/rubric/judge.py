@@ -24,8 +24,7 @@ from langchain_judges.methods import items
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
-from langchain_judges.methods.rubric import claims, replies
-from langchain_judges.methods.rubric import prompts as texts
+from langchain_judges.methods.rubric import claims, prompts, replies
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
 from langchain_judges.options import factory
@@ -88,7 +87,7 @@ class LabelSteps(claims.RubricSteps):
 
     def lookup_variables(self, state: items.ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
-        criteria = texts.listed_criteria(self.criteria(items.item_of(state)))
+        criteria = prompts.listed_criteria(self.criteria(items.item_of(state)))
         return {**super().lookup_variables(state), "judgment": f"by\n{criteria}"}
 
     @property
@@ -141,17 +140,17 @@ class LabelSteps(claims.RubricSteps):
         fields["source"] += findings(state.get("lookups") or [])
         corrections = block(lessons)
         if corrections and self._is_whole(item):
-            corrections = texts.WORDS["whole"] + corrections
-        ask_words = texts.WORDS["ask"][self.options.explain].format(
+            corrections = prompts.WORDS["whole"] + corrections
+        ask_words = prompts.WORDS["ask"][self.options.explain].format(
             each=" by each criterion" if several else ""
         )
-        note = texts.WORDS["labelled"] if examples and not lessons else ""
+        note = prompts.WORDS["labelled"] if examples and not lessons else ""
         return {
             **fields,
             "of_row": item.get("variables") or {},
             **self._criteria_words(criteria),
             "steps": self._steps(item, note),
-            "ask": ask_words + (texts.WORDS["abstain"] if self.options.abstain else ""),
+            "ask": ask_words + (prompts.WORDS["abstain"] if self.options.abstain else ""),
             "instructions": instructions_block(self.options.instructions),
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
@@ -215,19 +214,19 @@ class LabelSteps(claims.RubricSteps):
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
         """The answers to a criterion: its labels, and that it cannot be assessed."""
-        return (*criterion.names, *([texts.CANNOT_ASSESS] if self.options.abstain else []))
+        return (*criterion.names, *([prompts.CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         """The words of a prompt on criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
-            return {"criteria": f"\n\n{texts.listed_criteria(criteria)}"}
-        words = texts.WORDS["one"].format(criterion=texts.criterion_words(criteria[0]))
+            return {"criteria": f"\n\n{prompts.listed_criteria(criteria)}"}
+        words = prompts.WORDS["one"].format(criterion=prompts.criterion_words(criteria[0]))
         shown = words if "criteria" in self.options.shown else ""
-        return {"labels": texts.label_words(criteria[0]), "criteria": shown}
+        return {"labels": prompts.label_words(criteria[0]), "criteria": shown}
 
     def _steps(self, item: Item, note: str) -> str:
         steps = self.options.steps or self.options.rubric_of(item).steps
-        return texts.numbered_steps(steps if "steps" in self.options.shown else (), note)
+        return prompts.numbered_steps(steps if "steps" in self.options.shown else (), note)
 
     def _is_whole(self, item: Item) -> bool:
         """Whether a label of a person is of more than one criterion."""
@@ -248,7 +247,7 @@ class LabelSteps(claims.RubricSteps):
         """Each example as the two turns it would have been."""
         name = "example" if "task" in self.options.shown else "answer_example"
         prompt = self.context.prompts[name]
-        ask_words = texts.WORDS["ask"]["none"].format(each="")
+        ask_words = prompts.WORDS["ask"]["none"].format(each="")
         return [
             turn
             for example in examples
