@@ -237,7 +237,6 @@ def traced(
         order: As for `ask`.
         seed: As for `ask`.
     """
-    sampling = question.adapter.sampling(question.sampled, seed)
-    config = Asking(question, {}, Account(), unit, order, seed).config(sampling)
+    config = question.config(unit, order, seed)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
     return Effect.of(task, "invoke", value, config)

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.adapter import ModelAdapter, Sampling
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.own_prompts import FencedPrompt, template_of
 from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_schema
 from langchain_judges.asking.reply_log import ReplyLog
@@ -110,6 +110,22 @@ class Question:
                 call["tools"] = self.tools
             self._decisive[seed] = json.dumps(call, sort_keys=True, default=str)
         return self._decisive[seed]
+
+    def config(self, unit: str, order: Order | None, seed: int | None) -> RunnableConfig:
+        """The name, tags and metadata of a call's run, as LangSmith shows them."""
+        name = ":".join(filter(None, [self.label or self.step, unit]))
+        if "{unit}" in self.label:
+            name = self.label.replace("{unit}", unit) or self.step
+        sampling, known = self.adapter.sampling(self.sampled, seed), self.adapter.identity
+        own = sampling.get("temperature", known.get("temperature"))
+        metadata = {
+            "unit": unit,
+            "order": order,
+            "model": known["name"],
+            "prompt_version": self.version,
+            "temperature": "refused" if "temperature" in self.adapter.refused else own,
+        }
+        return {"run_name": name, "tags": [self.method, self.step], "metadata": metadata}
 
 
 @dataclass
@@ -206,23 +222,6 @@ class Asking:
         if self.dropped_settings:
             usage["asked_without"] = sorted(self.dropped_settings)
         return usage
-
-    def config(self, sampling: Sampling) -> RunnableConfig:
-        """The run's name, tags and metadata, as LangSmith shows them."""
-        question, adapter = self.question, self.question.adapter
-        name = ":".join(filter(None, [question.label or question.step, self.unit]))
-        if "{unit}" in question.label:
-            name = question.label.replace("{unit}", self.unit) or question.step
-        own = sampling.get("temperature", adapter.identity.get("temperature"))
-        metadata = {
-            "unit": self.unit,
-            "order": self.order,
-            "model": adapter.identity["name"],
-            "prompt_version": question.version,
-            "temperature": "refused" if "temperature" in adapter.refused else own,
-        }
-        tags = [question.method, question.step]
-        return {"run_name": name, "tags": tags, "metadata": metadata}
 
 
 def sample_seed(seed: int, number: int) -> int:

@@ -152,7 +152,7 @@ async def _reply_or_error(
     asking: Asking, request: ReplyRequest, messages: list[BaseMessage]
 ) -> AIMessage | Exception:
     question, adapter, row_cost = asking.question, asking.question.adapter, asking.account.run
-    config = asking.config(adapter.sampling(question.sampled, asking.seed))
+    config = question.config(asking.unit, asking.order, asking.seed)
     prompt = request.messages(messages)
     try:
         check_stop()
