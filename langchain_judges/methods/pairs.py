@@ -71,6 +71,16 @@ COMPARES = f"You compare two responses to the same request. {MATERIAL_RULE}"
 ALONE = f"You judge a response to a request. {MATERIAL_RULE}"
 
 
+def words_in(file: str) -> Mapping[str, Any]:
+    """The words that fill the prompts of a YAML file.
+
+    Args:
+        file: Below the folder of this module.
+    """
+    words: Mapping[str, Any] = packaged(__package__, file)["words"]
+    return words
+
+
 @cache
 def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
     """The prompts of a method in a YAML file by step: what each role says, in order.

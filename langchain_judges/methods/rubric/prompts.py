@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from langchain_judges.methods.pairs import prompts_in
+from langchain_judges.methods.pairs import prompts_in, words_in
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Label
 
 # Every prompt that asks for labels, by name.
@@ -18,7 +16,7 @@ ANSWER_PROMPTS = prompts_in("rubric/prompts.yaml", "answer")
 CLAIM_PROMPTS = prompts_in("rubric/prompts.yaml", "claims")
 
 # What the prompts are filled with.
-WORDS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")["words"]
+WORDS = words_in("rubric/prompts.yaml")
 # The label of a text that cannot be assessed, where a judge may abstain.
 CANNOT_ASSESS = "cannot_assess"
 # Labels that are named one by one; of more, the ends.

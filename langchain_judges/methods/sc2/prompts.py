@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from langchain_judges.methods.pairs import prompts_in
-from langchain_judges.rows.files import packaged
+from langchain_judges.methods.pairs import prompts_in, words_in
 
 # Every prompt of the judge, by the name of its step.
 PROMPTS = prompts_in("sc2/prompts.yaml", "sc2")
@@ -15,4 +11,4 @@ PROMPTS = prompts_in("sc2/prompts.yaml", "sc2")
 LEARN_PROMPTS = prompts_in("sc2/prompts.yaml", "learn_aspects")
 
 # What the prompts are filled with.
-WORDS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")["words"]
+WORDS = words_in("sc2/prompts.yaml")
