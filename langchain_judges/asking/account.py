@@ -9,7 +9,7 @@ from typing import Any, get_args
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.limiter import RowCost
+from langchain_judges.asking.limiter import RowInRun
 from langchain_judges.verdict import Failure, FailureReason, Usage, add_usage
 
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
@@ -46,7 +46,7 @@ class Account:
     """
 
     row: Mapping[str, Any] = field(default_factory=dict)
-    run: RowCost | None = None
+    run: RowInRun | None = None
     bookings: list[Booking | Account] = field(default_factory=list)
 
     def open(self) -> Booking:
@@ -93,13 +93,13 @@ class Account:
         return add_usage([each.usage for each in self.bookings if each.usage])
 
 
-def run_of(config: Mapping[str, Any] | None) -> RowCost | None:
+def run_of(config: Mapping[str, Any] | None) -> RowInRun | None:
     """The run that a judgment belongs to, by its configuration."""
-    run: RowCost | None = ((config or {}).get("configurable") or {}).get(_RUN)
+    run: RowInRun | None = ((config or {}).get("configurable") or {}).get(_RUN)
     return run
 
 
-def within_run(config: RunnableConfig | None, run: RowCost) -> RunnableConfig:
+def within_run(config: RunnableConfig | None, run: RowInRun) -> RunnableConfig:
     """A configuration whose judgments belong to a run."""
     settings = {**((config or {}).get("configurable") or {}), _RUN: run}
     return {**(config or {}), "configurable": settings}

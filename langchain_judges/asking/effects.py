@@ -360,7 +360,7 @@ class StopSignal:
             self._woken.put(self._woken.get(timeout=seconds))
 
 
-class MainThread(StopSignal):
+class MainInterrupt(StopSignal):
     """Says whether Ctrl-C has ended what the main thread did, beside which this one is at work.
 
     Only the main thread can handle signals. But while it waits for threads of the user's own,
@@ -416,7 +416,7 @@ def stoppable(
         yield stop
         return
     is_main = threading.current_thread() is threading.main_thread()
-    stop = StopSignal(first, second) if is_main else MainThread()
+    stop = StopSignal(first, second) if is_main else MainInterrupt()
     before = {each: _handled(each, stop) for each in signals} if is_main else {}
     token = _STOP.set(stop)
     try:
@@ -452,7 +452,7 @@ def check_stop() -> None:
     Raises:
         RunStopped: A signal has come.
     """
-    if (_STOP.get() or MainThread()).came:
+    if (_STOP.get() or MainInterrupt()).came:
         raise RunStopped("a signal has stopped the run")
 
 

@@ -264,8 +264,8 @@ Show = Callable[[str, list[BaseMessage], dict[str, Any]], None]
 
 
 @dataclass
-class RowCost:
-    """Cost of one row of a run so far; kept even if its graph is stopped midway.
+class RowInRun:
+    """A row in its run: the limits of all, its replies, and its cost, even if it is stopped.
 
     Attributes:
         limiter: Of the run.

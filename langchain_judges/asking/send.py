@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import failures, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.effects import Effect, check_stop, pause
-from langchain_judges.asking.limiter import RowCost, Show, TokenUsage, token_usage
+from langchain_judges.asking.limiter import RowInRun, Show, TokenUsage, token_usage
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_text import too_deep
@@ -44,8 +44,8 @@ async def send(asking: Asking) -> Sent:
     before the others are sent.
     """
     question, adapter, messages = asking.question, asking.question.adapter, asking.messages
-    if (row_cost := asking.account.run) and row_cost.shown:
-        return _show_request(asking, row_cost.shown)
+    if (run := asking.account.run) and run.shown:
+        return _show_request(asking, run.shown)
     cache = adapter.prompt_cache if question.cache_first else None
     found = None
     if cache and (question.shares_material or cache == "by prefix"):
@@ -92,10 +92,9 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
         back_off *= 2
 
 
-def _rest(row_cost: RowCost | None, seconds: float) -> Effect:
+def _rest(run: RowInRun | None, seconds: float) -> Effect:
     """A wait that the end of a run ends too."""
-    in_run = row_cost and row_cost.end_run
-    return row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
+    return run.limiter.pause(seconds) if run and run.end_run else pause(seconds)
 
 
 async def _call(
@@ -106,9 +105,9 @@ async def _call(
     A reply keeps its place until it is written down: a killed run loses no more replies than
     it has places.
     """
-    adapter, row_cost = asking.question.adapter, asking.account.run
-    if row_cost:
-        await row_cost.limiter.enter(row_cost.rank, adapter.model)
+    adapter, run = asking.question.adapter, asking.account.run
+    if run:
+        await run.limiter.enter(run.rank, adapter.model)
     paid: TokenUsage | None = None
     reply = ""
     try:
@@ -126,9 +125,9 @@ async def _call(
             asking.cost["input_tokens"] += paid.input_tokens
             asking.cost["output_tokens"] += paid.output_tokens
             asking.cost["cached_tokens"] += paid.cached_tokens
-        if row_cost:
+        if run:
             texts = [message.text for message in messages]
-            asking.leave = partial(row_cost.leave, adapter.model, paid, texts, reply)
+            asking.leave = partial(run.leave, adapter.model, paid, texts, reply)
             if not reply:
                 asking.give_back()
 
@@ -151,7 +150,7 @@ def _request(asking: Asking) -> ReplyRequest:
 async def _reply_or_error(
     asking: Asking, request: ReplyRequest, messages: list[BaseMessage]
 ) -> AIMessage | Exception:
-    question, adapter, row_cost = asking.question, asking.question.adapter, asking.account.run
+    question, adapter, run = asking.question, asking.question.adapter, asking.account.run
     config = question.config(asking.unit, asking.order, asking.seed)
     prompt = request.messages(messages)
     try:
@@ -168,8 +167,8 @@ async def _reply_or_error(
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
     asking.dropped_settings |= adapter.asked_without(request, seed=seed, logprobs=logprobs)
-    if row_cost and row_cost.replies:
-        row_cost.replies.keep_request(asking.unit, _conversation([*prompt, message]))
+    if run and run.replies:
+        run.replies.keep_request(asking.unit, _conversation([*prompt, message]))
     return message
 
 

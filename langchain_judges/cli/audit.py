@@ -229,7 +229,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     from langgraph.types import Command
 
     from langchain_judges.asking.account import within_run
-    from langchain_judges.asking.limiter import RowCost
+    from langchain_judges.asking.limiter import RowInRun
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
@@ -245,7 +245,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, own, marks], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
-    config = within_run({"configurable": {"thread_id": thread}}, RowCost(limiter, 0))
+    config = within_run({"configurable": {"thread_id": thread}}, RowInRun(limiter, 0))
     with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
         state = loop.get_state(config)

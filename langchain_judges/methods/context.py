@@ -388,7 +388,7 @@ class RowSteps(ABC, Generic[RowState]):
     def lookup_variables(self, state: RowState) -> Mapping[str, object]:
         """The row as the look-up prompt shows it: `material` and `judgment`."""
 
-    def blank(self, row: Pair | Item, account: Account) -> Update:
+    def first_state(self, row: Pair | Item, account: Account) -> Update:
         """The state before a row is judged, in place of a checkpointed thread's old one."""
         texts, failures = self.context.fitted(row)
         blank, options = self.context.schema.blank, self.context.options

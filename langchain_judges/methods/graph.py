@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
-from langchain_judges.asking.limiter import CallLimiter, RowCost
+from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.models import ModelLike, ModelSpec
 from langchain_judges.asking.own_prompts import FencedPrompt
 from langchain_judges.asking.reply_log import ReplyLog
@@ -400,10 +400,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             text = "\n\n".join([*parts, f"[the reply]\n{json.dumps(schema)}"])
             shown.setdefault(name, text)
 
-        run_cost = RowCost(CallLimiter(1), 0, shown=take)
+        in_run = RowInRun(CallLimiter(1), 0, shown=take)
         alone = self.copy({"checkpointer": None, "log": None})
         with tracing_context(enabled=False):
-            verdict = alone.invoke(row, within_run(None, run_cost)).get("verdict") or {}
+            verdict = alone.invoke(row, within_run(None, in_run)).get("verdict") or {}
         return "\n\n".join(shown[name] for name in sorted(shown)) or (
             f"Nothing would be asked: {verdict.get('rationale')}"
         )
@@ -479,7 +479,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             )
         if most is None and (places is None or inherited or own):
             return config
-        return within_run(config, RowCost(CallLimiter(places or most or 1, max_calls=most), 0))
+        return within_run(config, RowInRun(CallLimiter(places or most or 1, max_calls=most), 0))
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):

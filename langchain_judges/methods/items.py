@@ -77,7 +77,7 @@ class ItemSteps(RowSteps[ItemState]):
         if failures := self.context.unsupported_media(item):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(not_labelled(failures, no_usage(), why))
-        return self.blank(item, account)
+        return self.first_state(item, account)
 
     def lookup_variables(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it."""

@@ -188,7 +188,7 @@ class PairSteps(RowSteps[PairState]):
         if failures := self.context.unsupported_media(pair):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(not_judged(failures, no_usage(), why))
-        return self.decided(even_verdict()) if same else self.blank(pair, account)
+        return self.decided(even_verdict()) if same else self.first_state(pair, account)
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """The words around the material: focus, the caller's words, examples.

@@ -21,7 +21,7 @@ from langchain_judges import errors
 from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
-from langchain_judges.asking.limiter import CallLimiter, RowCost
+from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.methods.describe import (
     check_no_budget,
     is_local,
@@ -64,7 +64,7 @@ def budget(**limits: Any) -> RunnableConfig:
     Raises:
         OptionError: There is no such limit, or dollars are bounded without prices.
     """
-    return within_run(None, RowCost(limiter_of(None, CallLimits(**limits)), 0))
+    return within_run(None, RowInRun(limiter_of(None, CallLimits(**limits)), 0))
 
 
 def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None) -> CallLimiter:
@@ -203,7 +203,7 @@ class RunState:
         self._spent = False
         self._next: run_row.RunRow | None = None
         # What the rows in progress have spent, by index.
-        self._active: dict[int, RowCost] = {}
+        self._active: dict[int, RowInRun] = {}
         self._first_rows = FirstRows()
         self._lock = threading.Lock()
         self._show: Callable[[], None] = lambda: None
@@ -262,7 +262,7 @@ class RunState:
         if self._spent:
             return False
         if limiter.max_calls is not None:
-            promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
+            promised = sum(max(0, each - in_run.usage["calls"]) for in_run in active)
             if limiter.calls + promised + max(each, 1) > limiter.max_calls:
                 return False
         new_rows = self.summary.rows - self.summary.resumed
@@ -281,7 +281,7 @@ class RunState:
 
     def _start(self, row: run_row.RunRow) -> None:
         replies = self._files.replies_to(row.key)
-        self._active[row.index] = RowCost(self.limiter, row.index, self.fail, replies)
+        self._active[row.index] = RowInRun(self.limiter, row.index, self.fail, replies)
         self._first_rows.start(row.index)
 
     def is_active(self, row: run_row.RunRow) -> bool:
@@ -325,20 +325,20 @@ class RunState:
             self._first_rows.raised(errors.InputError(f"row {row.index + 1}: {row.problem}"))
         return run_row.failed_outcome(row, "invalid_input", row.problem)
 
-    async def _outcome(self, row: run_row.RunRow, row_cost: RowCost) -> Mapping[str, object]:
+    async def _outcome(self, row: run_row.RunRow, in_run: RowInRun) -> Mapping[str, object]:
         """Outcome of a row by the judge; a service that fails costs only that row."""
         for memory in self._memories:
             memory.activate()
         try:
             return await self._invoke(row)
         except errors.OverBudget as exc:
-            return run_row.failed_outcome(row, "over_budget", str(exc), row_cost.usage)
+            return run_row.failed_outcome(row, "over_budget", str(exc), in_run.usage)
         except Exception as exc:  # whatever a judge raises
             if ends_the_run(exc) or (is_bug(exc) and self._options.on_bug == "raise"):
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            return run_row.outcome_without(row, failure_of(exc, "run"), row_cost.usage)
+            return run_row.outcome_without(row, failure_of(exc, "run"), in_run.usage)
 
     async def _invoke(self, row: run_row.RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
@@ -367,8 +367,8 @@ class RunState:
 
     def _keep(self, row: run_row.RunRow, outcome: Mapping[str, object]) -> run_row.ResultRow:
         """Store the result of a row and count it."""
-        row_cost = self._active.get(row.index)
-        spent = {"cost": row_cost.cost} if row_cost and self.limiter.price else {}
+        in_run = self._active.get(row.index)
+        spent = {"cost": in_run.cost} if in_run and self.limiter.price else {}
         result = run_row.result_row(row, outcome, self.name, spent)
         with self._lock:
             self._files.append(result)
