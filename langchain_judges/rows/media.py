@@ -57,11 +57,10 @@ def media_in(value: object) -> Iterator[Mapping[str, object]]:
     """Yield every block that is not text, at any depth of plain data."""
     if isinstance(value, Mapping) and kind_of_block(value):
         yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from media_in(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
+        return
+    parts = value.values() if isinstance(value, Mapping) else value
+    for part in parts if isinstance(value, Mapping | list | tuple) else ():
+        if not isinstance(part, str):
             yield from media_in(part)
 
 
