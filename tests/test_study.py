@@ -462,8 +462,8 @@ def data(monkeypatch):
 TRIED = {
     "bsm": ["--table", "1,3,7", "--limit", "2"],
     "drpe": ["--table", "2", "--limit", "2"],
-    "sc2": ["--table", "1,3", "--limit", "2"],
-    "allure": ["--table", "e1", "--limit", "12"],
+    "sc2": ["--table", "1,3", "--limit", "1"],
+    "allure": ["--table", "e1", "--limit", "6"],
 }
 
 
