@@ -512,6 +512,8 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     done = comparing(server, first, second, *words)
     better = "v2 is better in 30 of 40 (75 %, 60–86 %): settled."
     assert better in done.stdout
+    counts = [line.split() for line in done.stdout.splitlines()[:2]]
+    assert counts == [["v1", "10"], ["v2", "30"]]
     assert "1 row without" in done.stderr
     table = read(out[0])
     assert [row["v1"] for row in table] == [row["reply"] for row in answers("v1", range(40))]

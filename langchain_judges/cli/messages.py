@@ -311,7 +311,7 @@ def run_rows(
                     collect(row)
         finally:
             if run.summary.rows:
-                console.print(summary_table(run.summary))
+                console.print(summary_table(run.summary, run.systems))
                 if run.summary.criteria.several:
                     console.print(criteria_table(run.summary))
                 for sentence in conclusion(run.summary, run.systems):

@@ -107,12 +107,13 @@ def criteria_table(summary: Summary) -> Table:
 Line = tuple[str, str, str]
 
 
-def summary_table(summary: Summary) -> Table:
-    """Render the summary of a run."""
+def summary_table(summary: Summary, systems: Sequence[str] | None = None) -> Table:
+    """Render the summary of a run, A and B by the names of the systems, if they have some."""
     columns = Column(style="bold"), Column(justify="right"), Column()
     table = Table(*columns, box=None, show_header=False, pad_edge=False)
-    for line in _lines(summary):
-        table.add_row(*line)
+    names = dict(zip("AB", map(clean, systems or ()), strict=False))
+    for name, *cells in _lines(summary):
+        table.add_row(Text(names.get(name, name)), *cells)
     return table
 
 
