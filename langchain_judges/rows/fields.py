@@ -8,6 +8,7 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -70,11 +71,9 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     beside = context_in(context_of(copy.get("output")))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
-    for name in ("reference", "expected", "instruction"):
-        if name in copy:
-            copy[name] = _words(copy[name], takes_data=name != "instruction") or None
-    if "output_a" in copy and isinstance(copy.get("reference"), list):
-        copy["reference"] = _read_or_left(_reference_of, given["reference"])
+    for name in (each for each in ("reference", "expected", "instruction") if each in copy):
+        read = reference_in if "output_a" in copy and name == "reference" else expected_in
+        copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
@@ -182,20 +181,11 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
     if isinstance(value, str):  # nearly all of them
         return value
-    is_record = isinstance(value, Mapping | BaseModel) or is_run(value) or record_in(value)
-    try:
-        if is_record:
-            return read(value)
-        return _text(value, "output") if _is_words(value) else value
-    except InputError:
-        return value
-
-
-def _is_words(value: object) -> bool:
-    """Whether a value is a number, a truth value, or a list of something."""
-    if isinstance(value, list | tuple):
-        return any(part is not None for part in value)
-    return isinstance(value, bool | int | float)
+    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or is_run(value)
+    is_list = isinstance(value, list | tuple) and any(part is not None for part in value)
+    with suppress(InputError):
+        return read(value) if is_data or is_list or record_in(value) else value
+    return value
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
@@ -205,38 +195,18 @@ def _work_of_row(value: object, task: object) -> PlainText:
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
-def _words(value: object, *, takes_data: bool = False) -> object:
-    """The text of a message, of an agent's work or of data; of a list each of them."""
-    if isinstance(value, str) or value is None:
-        return value
-    if not isinstance(value, list | tuple) and _is_words(value):
-        return _text(value, "reference")
-    record = record_in(value)
-    # An image is not text: it is left for the check that rejects it by the field's name.
-    if any(content_in(message["content"]) for message in record):
-        return value
-    if record:
-        return readable(without_task(record))
-    if takes_data and value and isinstance(value, Mapping | BaseModel):
-        read = partial(find, field="reference", source=None, named=True)
-        return _read_or_left(lambda data: _reference_of(read(data)), value)
-    if isinstance(value, list | tuple):
-        return _answers_in(value, partial(_words, takes_data=takes_data))
-    return value
-
-
 def _names_an_answer(value: object) -> bool:
     names = (*USUAL["reference"], "page_content")
     return isinstance(value, Mapping) and any(name in value for name in names)
 
 
-def _answers_in(values: Sequence[object], read: Callable[[Any], object]) -> object:
+def _answers_in(values: Sequence[object]) -> str | list[str]:
     """Each of several right answers, which data may name; other data are one answer."""
     named = partial(find, field="reference", source=None, named=True)
     parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
     if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in parts):
         return _text(values, "reference")
-    return [read(each) for each in parts]
+    return [_reference_of(each) for each in parts]
 
 
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
@@ -399,13 +369,13 @@ def _only(value: object, name: str) -> object:
     return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
-def reference_in(value: object, source: TextSource = None) -> str:
+def reference_in(value: object, source: TextSource = None, *, named: bool = False) -> str:
     """The text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
         InputError: There is no text, or it contains an image or a file.
     """
-    return _reference_of(_part(value, "reference", source))
+    return _reference_of(_part(value, "reference", source, named=named))
 
 
 def _reference_of(part: object) -> str:
@@ -415,17 +385,19 @@ def _reference_of(part: object) -> str:
     return readable(work)
 
 
-def expected_in(value: object, source: TextSource = None) -> str | list[str]:
+def expected_in(
+    value: object, source: TextSource = None, *, named: bool = False
+) -> str | list[str]:
     """The expected answer in a reference, or a list of accepted answers.
 
     Raises:
         InputError: The reference holds no answer.
     """
-    answers = _part(value, "reference", source)
+    answers = _part(value, "reference", source, named=named)
     if is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and answers and not record_in(answers):
-        return _answers_in(answers, _reference_of)  # type: ignore[return-value]
+        return _answers_in(answers)
     return _reference_of(answers)
 
 
