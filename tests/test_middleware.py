@@ -3,12 +3,12 @@
 import asyncio
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NotRequired, cast
 
 import httpx
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import dynamic_prompt, wrap_model_call
+from langchain.agents.middleware import AgentState, dynamic_prompt, wrap_model_call
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -547,3 +547,21 @@ async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
     assert [each.json()["score"] for each in answers] == [0, 1] * 25
     assert len(server.calls) == 50
     assert server.peak > 10  # at once, and not one after the other
+
+
+class Keeping(AgentState[Any]):
+    """The state of an agent that puts results into files, as deep agents do."""
+
+    files: NotRequired[dict[str, Any]]
+
+
+@for_each("trajectory", [True, False])
+def test_the_files_of_an_agent_are_shown_with_its_work(trajectory):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    guard = JudgeMiddleware(judge, max_revisions=0, trajectory=trajectory)
+    made: Any = create_agent(writer("Done."), middleware=[guard], state_schema=Keeping)
+    made.invoke({**ASKED, "files": {"/notes.md": {"content": ["Paid", "in full."]}}})
+    [prompt] = map(unfenced, model.prompts)
+    assert ("[file-/notes.md]\nPaid\nin full." in prompt) == trajectory, prompt
+    assert "Done." in prompt

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from dataclasses import make_dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+from pydantic import create_model
 
 from langchain_judges import (
     as_comparative_evaluator,
@@ -216,6 +218,19 @@ def test_a_field_of_that_name_in_a_row_is_a_note_or_nothing():
     for own in (*forged, forged, "text", {"a": 1}):
         verdict = judge_of_texts().invoke({**TASK, "output": "Kyiv", "notes_on_reading": own})
         assert verdict["verdict"]["failures"] == []
+
+
+@for_each("fields", [{"question": "Where?", "answer": "Kyiv"}, {**TASK, "output": "Kyiv"}])
+def test_a_row_may_be_a_model_or_a_data_class_with_usual_names(fields):
+    prompts = []
+    for make in (create_model, make_dataclass):
+        names: Any = {name: str for name in fields}
+        own = make("Own", **names) if make is create_model else make("Own", names.items())
+        model = FakeChatModel(replies=fitting_reply)
+        create_rubric_judge(model, rubric=RUBRIC).invoke(own(**fields))
+        prompts += model.prompts
+    assert prompts[0] == prompts[1]
+    assert "Kyiv" in prompts[0]
 
 
 def test_notes_are_shown_to_no_model():

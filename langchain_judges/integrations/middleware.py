@@ -73,10 +73,16 @@ def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainT
         return cases.NO_TASK
 
 
-def work_of(messages: Sequence[AnyMessage]) -> PlainText:
-    """An agent's work since the user's last message, without rejected drafts."""
+def work_of(messages: Sequence[AnyMessage], files: object = None) -> PlainText:
+    """An agent's work since the user's last message, without rejected drafts.
+
+    Args:
+        messages: Those of the agent's state.
+        files: Those that it keeps there, where it may have put results.
+    """
     rejected, since = drafts_in(messages), messages[_beginning(messages) :]
-    return work_in([message for message in since if str(message.id) not in rejected])
+    done = [message for message in since if str(message.id) not in rejected]
+    return work_in({"messages": done, "files": files} if files else done)
 
 
 def _beginning(messages: Sequence[AnyMessage]) -> int:
@@ -404,7 +410,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[Judged, cases.JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
         answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
-        work = work_of(messages) if self.options.trajectory else answer
+        files = {**state}.get("files")  # of deep agents
+        work = work_of(messages, files) if self.options.trajectory else answer
         task = task_of(messages, state.get("system_sent"))
         outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OverBudget
-from langchain_judges.integrations.eval_cases import CaseVerdict, check_basis_of, judge_case
+from langchain_judges.integrations.eval_cases import CaseVerdict, judge_case
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.lookup import check_words
@@ -58,8 +58,6 @@ def judge_tool(
         try:
             for field in case:
                 check_text(case[field], field)
-            if not pairs:
-                check_basis_of(judge, case)
             verdict = (await judge_case(judge, case))["verdict"]
         except (InputError, OverBudget) as exc:
             raise ToolException(str(exc)) from exc

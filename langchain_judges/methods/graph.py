@@ -6,7 +6,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import is_dataclass
 from functools import cache, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
@@ -25,7 +24,6 @@ from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph, StateGraph
 from langgraph.types import Command, StateSnapshot
 from langsmith.run_helpers import tracing_context
-from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
@@ -40,6 +38,8 @@ from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import kind_in, without_field
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
+from langchain_judges.rows.messages import plain_data
+from langchain_judges.rows.record import opened
 from langchain_judges.verdict import decision, noted
 
 # The graph of any method.
@@ -171,10 +171,6 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     if source is None or isinstance(source, Command):
         return source
     needed, optional = _fields(schema)
-    if isinstance(source, BaseModel) or (is_dataclass(source) and not isinstance(source, type)):
-        # The state of a graph that this judge is a node of; it may have fields of its own.
-        state = {name: getattr(source, name, None) for name in (*needed, *optional)}
-        source = {name: value for name, value in state.items() if value is not None}
     if most is not None and isinstance(source, Mapping):
         _check_size(source, most)
     if not isinstance(source, Mapping):
@@ -482,6 +478,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return within_run(config, RowInRun(CallLimiter(places or most or 1, max_calls=most), 0))
 
     def _read(self, source: object) -> object:
+        if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
+            source = opened(plain_data(source))
         if isinstance(source, Mapping):
             fenced = [each for each in self.prompts.values() if isinstance(each, FencedPrompt)]
             names = {name for prompt in fenced for name in prompt.input_variables}

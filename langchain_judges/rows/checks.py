@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block, media_in
@@ -127,13 +127,9 @@ def fields_of(row: Mapping[str, object]) -> str:
 def expected_answers(item: Mapping[str, object]) -> list[str]:
     """An item's expected answers as a list, empty if it has none."""
     expected = item.get("expected")
-    if expected is None:
-        return []
-    if isinstance(expected, str):
-        return [expected]
-    if isinstance(expected, Iterable):
-        return [str(answer) for answer in expected]
-    raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
+    if expected is None or isinstance(expected, str):
+        return [] if expected is None else [expected]
+    return [*map(str, cast("Sequence[object]", expected))]
 
 
 def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
