@@ -331,6 +331,9 @@ def messages() -> Iterator[tuple[str, Any]]:
     generation = {"text": "In Oslo.", "message": dumpd(AIMessage("In Oslo."))}
     yield "response: generations", {"generations": [[generation]], "llm_output": None}
     yield "message: an object", AIMessage("In Oslo.")
+    yield "message: its content", [{"type": "text", "text": "I look."}, USED[0]]
+    yield "message: its calls", [call(7, "1"), call(9, "2")]
+    yield "message: its text and data", [KYIV[0], {"type": "json", "data": {"at": 7}}]
     yield "message: message_to_dict", message_to_dict(AIMessage("In Oslo."))
 
 

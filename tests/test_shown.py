@@ -340,6 +340,26 @@ NAMES_OF_OTHERS = [
     {"question": TASK, "answer": TEXT, "ground_truth": KNOWN, "context": SOURCE},
     {"query": TASK, "prediction": TEXT, "reference": KNOWN, "contexts": [SOURCE]},
     {"prompt": TASK, "actual_output": TEXT, "expected_output": KNOWN, "documents": [SOURCE]},
+    {
+        "input": TASK,
+        "actualOutput": TEXT,
+        "expectedOutput": KNOWN,
+        "retrievalContext": [SOURCE],
+    },
+    {"question": TASK, "answer": TEXT, "ground_truths": [KNOWN], "contexts": [SOURCE]},
+    {
+        "request": TASK,
+        "response": TEXT,
+        "expected_response": KNOWN,
+        "retrieved_context": SOURCE,
+    },
+    {"problem": TASK, "completion": TEXT, "target": KNOWN, "retrieval_context": SOURCE},
+    {
+        "messages": [{"role": "user", "content": TASK}],
+        "answer": TEXT,
+        "ideal": KNOWN,
+        "source": SOURCE,
+    },
 ]
 
 

@@ -728,3 +728,15 @@ def test_thousands_of_rows_of_parquet_come_back_in_flat_memory(tmp_path):
     assert table["label"].to_pylist() == [1] * count
     # A key's hash in a set is about a hundred bytes; results that are kept are 24 MB.
     assert sizes[1] - sizes[0] < 12
+
+
+def test_instructions_and_their_inputs_in_two_columns_are_one_task(tmp_path):
+    rows = [
+        {"instruction": "Translate.", "input": "Kyiv", "output": "Київ"},
+        {"instruction": "Name a city.", "input": "", "output": "Kyiv"},
+    ]
+    table = written(tmp_path / "alpaca.csv", rows)
+    model, columns = FakeChatModel(replies=answer), {"input": ["instruction", "input"]}
+    list(judge_many(polite(model), table, columns=columns, progress=False))
+    tasks = [re.findall(r"<request-.*?>\n(.*?)\n</", each, re.DOTALL) for each in model.prompts]
+    assert sorted(tasks) == [["Name a city."], ["Translate.\nKyiv"]]

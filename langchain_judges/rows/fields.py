@@ -429,7 +429,7 @@ def _text(value: object, field: Field) -> str:
     elif is_nothing(value):
         raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
-        text = plain([*value])
+        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
     else:
         if isinstance(value, list | tuple) and any(map(is_spoken, value)):
             check_text([*value], field)  # one of them is no message

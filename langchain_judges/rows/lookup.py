@@ -43,6 +43,7 @@ Field = Literal["input", "output", "reference", "context", "rubric"]
 CONTEXTS = (
     *("source", "context", "contexts", "documents", "docs", "sources", "source_documents"),
     *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
+    *("retrieval_context", "retrieved_context", "source_nodes"),
 )
 # Where a row keeps the documents that stood beside the answer in its `output`. A response is
 # made of them: they are shown to a judge that needs a source, and to no other.
@@ -61,8 +62,10 @@ _NAMES = {
     " inputs message problem",
     "output_a": _SIDE.format("a", 1) + " model_a_output",
     "output_b": _SIDE.format("b", 2) + " model_b_output",
-    "source": "context contexts document documents retrieved_contexts",
-    "expected": "reference ground_truth expected_output reference_answer gold reference_output",
+    "source": "retrieval_context context contexts document documents retrieved_contexts"
+    " retrieved_context",
+    "expected": "reference ground_truth expected_output reference_answer gold reference_output"
+    " target ideal ground_truths expected_response expected_answer correct_answer",
     "reference": "reference_answer ground_truth expected_output",
 }
 # Usual names of the fields of a row.
@@ -114,7 +117,7 @@ def understood(
 
 @lru_cache(1024)  # the rows of a run have the same names
 def _plain_name(name: str) -> str:
-    return re.sub(r"[\s\-]+", "_", str(name).strip()).casefold()
+    return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z])", "_", str(name).strip()).casefold()
 
 
 def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
@@ -209,11 +212,11 @@ def check_columns(columns: Columns) -> None:
         OptionError: One is, or two systems are not two.
     """
     for field, own in columns.items():
-        fit = {"human_votes": own, "source": own, "systems": len(own) == 2}
+        fit = {"human_votes": own, "input": own, "source": own, "systems": len(own) == 2}
         if not isinstance(own, str) and not fit.get(field):
             raise OptionError(
                 f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "
-                "may hold human_votes and source, two of them systems, and one any other field"
+                "may hold human_votes, input and source, two of them systems, one another field"
             )
 
 

@@ -102,7 +102,7 @@ def _of_blocks(
             if calls or plain(said).strip():
                 made.append(_record_message(role, said, fields, calls))
             made, said, calls = [*made, *steps], [], []
-        elif role not in _CALL_NOTHING and _is_call(block):
+        elif role not in _CALL_NOTHING and is_call(block):
             calls += [call for call in [call_in(block)] if call["id"] not in known]
         elif not _is_silent(block):
             said.append(_shown(block))
@@ -119,7 +119,7 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     fields = block if isinstance(block, Mapping) else {}
     if role in ("user", "assistant") and _is_result(fields):
         yield _result_block(fields)
-    elif role == "assistant" and not _is_call(fields):
+    elif role == "assistant" and not is_call(fields):
         yield from _response_item(fields)
 
 
@@ -227,7 +227,8 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 _BLOCKS = {"tool_call", "server_tool_call"}
 
 
-def _is_call(block: object) -> bool:
+def is_call(block: object) -> bool:
+    """Whether a value is a call as a block of a message has it."""
     kind = str(block.get("type")) if isinstance(block, Mapping) else ""
     return kind.endswith(("tool_use", "tool_call")) or kind == "function_call"
 

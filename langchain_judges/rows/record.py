@@ -20,6 +20,7 @@ from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import (
     as_json,
     dump_of,
+    is_call,
     message_fields,
     messages_in,
     plain_data,
@@ -56,6 +57,8 @@ def record_in(value: object) -> list[Message]:
     """
     if messages := messages_in(value):
         return [*messages, *_ending(messages, value)]
+    if isinstance(value, list) and any(map(is_call, value)):
+        return messages_in({"role": "assistant", "content": value})  # without its message
     if content := content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
