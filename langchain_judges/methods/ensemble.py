@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -13,6 +11,7 @@ from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods import describe
@@ -233,7 +232,7 @@ def graph_of(
             for member, its in zip(members, member_metadata, strict=True)
             for step, identity in (its.get("model") or {}).items()
         },
-        "prompt_version": _digest([each.get("prompt_version") for each in member_metadata]),
+        "prompt_version": key_of([each.get("prompt_version") for each in member_metadata])[:12],
         "calls": sum(int(each.get("calls") or 0) for each in member_metadata),
     }
     graph, places = chain(schema.graph(), begin, phases), len(members) + SPARE_THREADS
@@ -244,7 +243,3 @@ def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The data that decide a member's verdicts; its name in traces does not."""
     options = {k: v for k, v in (metadata.get("options") or {}).items() if k != "name"}
     return {"method": metadata.get("method"), "options": options}
-
-
-def _digest(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()[:12]

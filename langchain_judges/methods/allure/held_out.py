@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 import random
 from collections import Counter, defaultdict
@@ -12,6 +10,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeVar, cast
 
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import nearest, require_labels
 from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, JudgeWorth
@@ -284,8 +283,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
 def _item_digest(item: Mapping[str, object]) -> str:
     """A short hash of what is judged."""
     judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
-    data = json.dumps(judged, sort_keys=True, default=str).encode()
-    return hashlib.sha256(data).hexdigest()[:10]
+    return key_of(judged)[:10]
 
 
 def _unused(id: str, ids: Collection[str]) -> str:

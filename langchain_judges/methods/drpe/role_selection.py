@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_e
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.prompts import WORDS
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
@@ -137,8 +137,7 @@ class RoleSteps(PairSteps):
         identity = self.context.adapters["roles"].identity
         view = [unsealed(text), self.panel.as_json(), identity, self.context.version]
         about = [self._sought(task), self.panel.static_roles(task)]
-        data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
-        return hashlib.sha256(data.encode()).hexdigest()[:16]
+        return key_of([view, about, self.options.seed])[:16]
 
     async def _replies(self, text: str, pair: ShownPair, account: Account) -> dict[str, Reply]:
         """Ask for readers of both kinds; rows of the same text share the replies.

@@ -6,11 +6,10 @@ the first version (MDRPE).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Role
@@ -62,7 +61,7 @@ SETS: Mapping[str, tuple[Role, ...]] = {
 
 def sets_mark() -> str:
     """A hash of all sets: a reworded set is another panel."""
-    return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
+    return key_of(SETS)[:12]
 
 
 def read_roles(value: object) -> tuple[Role, ...]:

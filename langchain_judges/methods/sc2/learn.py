@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.declaration import AskingOptions
 from langchain_judges.methods.pairs import instructions_block
@@ -90,8 +90,7 @@ def _passages(text: TextLike) -> list[Passage]:
 
 def corpus_hash(corpus: Sequence[Passage]) -> str:
     """A hash of the texts of a corpus, in their order."""
-    data = json.dumps(corpus, ensure_ascii=True)
-    return hashlib.sha256(data.encode()).hexdigest()[:16]
+    return key_of(corpus)[:16]
 
 
 class LearnOptions(AskingOptions):
