@@ -67,6 +67,13 @@ def test_labelling_resumes_skips_and_takes_back(tmp_path):
     assert "3 in" in arguments
 
 
+def test_a_key_that_means_nothing_is_told_with_the_same_question(tmp_path):
+    data, out = written(tmp_path / "d.jsonl", data_of([None] * 2)), tmp_path / "l.jsonl"
+    said = label(data, "-o", out, keys="anot done\nsu1t")
+    assert said.count("'a' is not one of the keys") == said.count("is not one of") == 1
+    assert len(labels(out)) == 2
+
+
 def test_a_row_that_is_skipped_comes_last_and_the_next_one_is_shown(tmp_path):
     rows = [{"id": f"t{i}", "input": "q", "output": f"text {i}\nsecond"} for i in range(3)]
     data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"

@@ -94,10 +94,10 @@ class Terminal:
             asked: Places and names of the questions to answer.
             answered: Of those whose answers are there and may be taken back.
         """
-        left, done, whole = deque(asked), list(answered), False
+        left, done, whole, wrong = deque(asked), list(answered), False, ""
         while left:
             place, name = left[0]
-            self._show(place, name, f"{len(done) + 1} of {len(done) + len(left)}", whole)
+            self._show(place, name, f"{len(done) + 1} of {len(done) + len(left)}{wrong}", whole)
             try:
                 key = self.key().casefold()
                 is_answer = self._press(place, name, key)
@@ -113,6 +113,8 @@ class Terminal:
             elif is_answer:
                 done.append(left.popleft())
             whole = key == "v" and not whole
+            is_known = is_answer or key in "nsu=mv"
+            wrong = "" if is_known else f" · {clean(key)!r} is not one of the keys"
 
     def _keys(self, place: int, name: str) -> dict[str, str]:
         [keys] = [each["keys"] for each in self.desk.questions(place) if each["name"] == name]
