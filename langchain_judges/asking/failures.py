@@ -93,7 +93,7 @@ _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "f
 
 
 def said_by(error: Exception) -> str:
-    """What an exception says; of one that cannot say it, that it cannot."""
+    """The text of an exception, or that it cannot be read."""
     return str(traceback.TracebackException.from_exception(error, limit=0))
 
 
