@@ -223,9 +223,10 @@ def test_a_field_of_that_name_in_a_row_is_a_note_or_nothing():
 @for_each("fields", [{"question": "Where?", "answer": "Kyiv"}, {**TASK, "output": "Kyiv"}])
 def test_a_row_may_be_a_model_or_a_data_class_with_usual_names(fields):
     prompts = []
+    make: Any
     for make in (create_model, make_dataclass):
-        names: Any = {name: str for name in fields}
-        own = make("Own", **names) if make is create_model else make("Own", names.items())
+        kinds: Any = dict.fromkeys(fields, str)
+        own = make("Own", **kinds) if make is create_model else make("Own", kinds.items())
         model = FakeChatModel(replies=fitting_reply)
         create_rubric_judge(model, rubric=RUBRIC).invoke(own(**fields))
         prompts += model.prompts

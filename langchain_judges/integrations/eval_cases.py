@@ -24,11 +24,10 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.fields import (
     are_assertions,
     asked_in,
-    criteria_in,
     expected_in,
-    media_of,
     notes_on,
     outputs_of,
+    plain_row,
     reference_in,
     source_in,
     task_in,
@@ -56,30 +55,21 @@ from langchain_judges.verdict import (
 
 
 def item_for(
-    judge: object,
-    task: Text,
-    output: Text | None,
-    *,
-    expected: str | list[str] | None = None,
-    source: object = None,
-    rubric: object = None,
+    judge: object, task: Text, output: Text | None, **more: object
 ) -> dict[str, object]:
-    """An `Item` with the given fields that are not empty.
+    """An `Item` with the given fields that are not None.
 
-    Of a judge of what was retrieved the output may be None.
+    Args:
+        judge: The judge that gets it.
+        task: What was asked.
+        output: What is judged; None for a judge of what was retrieved.
+        more: `expected`, `source` and `rubric`, in any form.
 
     Raises:
         InputError: The judge has nothing to judge it by.
     """
-    fields = {
-        "output": output,
-        "expected": None if is_nothing(expected) else plain_data(expected),
-        "source": context_in(source),
-        "media": media_of(source) or None,
-        "rubric": criteria_in(rubric) if isinstance(rubric, list) else rubric,
-    }
-    given = {name: value for name, value in fields.items() if value is not None}
-    item: dict[str, object] = {"input": task, **given}
+    given = {"input": task, "output": output, **more}
+    item = plain_row({name: value for name, value in given.items() if value is not None})
     check_basis_of(judge, item)
     return item
 
@@ -205,7 +195,7 @@ class CaseReader:
         if self.kind == "item":
             rubric, reference = self._criteria(row)
             expected = self._expected(row, reference, bool(rubric))
-            more: dict[str, Any] = {"expected": expected, "source": source, "rubric": rubric}
+            more = {"expected": expected, "source": source, "rubric": rubric}
             item = item_for(self.judge, task, text, **more)
             return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric

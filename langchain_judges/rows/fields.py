@@ -145,17 +145,13 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
     found, own = context_of(row), row.get("rubric") or row.get("assertions")
-    text, media = context_in(found), media_of(found)
+    # Images, audio and files, whose marks are in the text.
+    text, media = context_in(found), [*media_in(messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
         | ({"rubric": criteria_in(own)} if isinstance(own, list) else {})
     )
-
-
-def media_of(source: object) -> list[Mapping[str, object]]:
-    """Images, audio and files in a source, whose marks are in its text."""
-    return list(media_in(messages_in(source) or source))
 
 
 def are_assertions(criteria: object) -> bool:
