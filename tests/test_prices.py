@@ -288,14 +288,15 @@ def test_whatever_asks_stops_at_its_limit(what):
 @for_each("judge, judged", [("relative", 1), ("rubric", 2)])
 def test_the_best_of_what_was_judged_before_a_budget_was_spent_is_returned(judge, judged):
     model, options = FakeChatModel(replies=fitting_reply), RUBRIC if judge == "rubric" else {}
-    task = {"input": "Why?", "answers": [*"abcd"]}
-    best = best_of(4, load_judge(judge, model, **options)).invoke(task, budget(**LIMIT))
+    task, limit = {"input": "Why?", "answers": [*"abcd"]}, budget(**LIMIT)
+    best = best_of(4, load_judge(judge, model, **options)).invoke(task, limit)
     decided = [match for match in best["bracket"] if decision(match["verdict"]) is not None]
     # Three matches of two calls each, or four labels of one.
     assert (len(model.prompts), len(decided)) == (2, judged)
     spent = [failure["reason"] for failure in best["failures"]]
     assert spent == ["over_budget"] * (len(best["bracket"]) - judged)
-    assert best["output"] in best["answers"]
+    with pytest.raises(OverBudget, match="no answer was judged"):
+        best_of(4, load_judge(judge, model, **options)).invoke(task, limit)
 
 
 RUBRIC: dict[str, Any] = {"rubric": "It is kind."}

@@ -100,6 +100,7 @@ def best_of(
     Raises:
         OptionError: An option is not allowed.
         ModelSetupError: The model does not exist.
+        OverBudget: When it is called: a budget let no answer be judged.
     """
     check_value("n", n, Annotated[int, Ge(1)])
     check_value("seed", seed, Count)
@@ -144,13 +145,16 @@ class _Contest:
         else:
             winner, bracket = await self._knockout([*texts], judged)
         verdicts = [match["verdict"] for match in bracket]
-        failures += [f for verdict in verdicts for f in verdict.get("failures") or []]
+        lost = [failure for each in verdicts for failure in each.get("failures") or []]
+        is_judged = any(decision(each) is not None for each in verdicts)
+        if not is_judged and {failure["reason"] for failure in lost} == {"over_budget"}:
+            raise OverBudget("the budget is spent: no answer was judged")
         return Best(
             output=texts[winner],
             index=winner,
             answers=answers,
             bracket=bracket,
-            failures=failures,
+            failures=failures + lost,
             usage=add_usage([verdict.get("usage") or no_usage() for verdict in verdicts]),
         )
 
