@@ -311,10 +311,8 @@ def check_value(name: str, value: object, kind: Any) -> None:
         raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
 
 
-@functools.cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
-    return TypeAdapter(kind, config=config)
+_CHECKED = ConfigDict(strict=True, arbitrary_types_allowed=True)
+_adapter = functools.cache(functools.partial(TypeAdapter, config=_CHECKED))
 
 
 def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:

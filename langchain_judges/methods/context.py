@@ -79,7 +79,7 @@ class StateSchema:
         # Loaded on use: to check options and count calls takes no graph.
         from langgraph.graph import StateGraph
 
-        hints, new_type = get_type_hints(self.state), cast("Any", TypedDict)
+        hints, new_type = _hints_of(self.state), cast("Any", TypedDict)
         result = {
             key: NotRequired[hints[key]] if key in _OF_MEMORY else hints[key]
             for key in self.results
@@ -87,6 +87,9 @@ class StateSchema:
         }
         output = new_type(self.state.__name__.replace("State", "Result"), result)
         return StateGraph(self.state, input_schema=self.source, output_schema=output)
+
+
+_hints_of = cache(get_type_hints)
 
 
 @cache
@@ -97,8 +100,7 @@ def _blank_state(state: type, source: type) -> Mapping[str, Any]:
         state: The `TypedDict` of the state.
         source: That of the input.
     """
-    given = get_type_hints(source)
-    hints = get_type_hints(state).items()
+    given, hints = _hints_of(source), _hints_of(state).items()
     return {key: _blank(hint) for key, hint in hints if key not in given}
 
 

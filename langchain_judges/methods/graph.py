@@ -137,7 +137,7 @@ def chain(
             return update
         return {**update, **await phases[0]({**state, **update}, account)}
 
-    keys, last = get_type_hints(graph.state_schema), phases[-1]
+    keys, last = graph.state_schema.__annotations__, phases[-1]
     for phase in phases:
         if not iscoroutinefunction(phase):
             raise TypeError(f"the phase {phase.__name__!r} must be an `async def`")
