@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 
@@ -13,6 +14,7 @@ from benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
+    Result,
     concordance,
     mean,
     paired_difference,
@@ -32,6 +34,17 @@ def test_wilson_gives_the_figures_worked_out_beforehand() -> None:
     # Newcombe 1998, table I.
     assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+
+
+def test_a_result_is_copied_and_written_with_all_that_it_holds() -> None:
+    failed = {"timeout": 2, "refusal": 0}
+    result = Result(0.5, n=4, n_failed=failed, interval=Interval(0.1234567, 0.9), se=0.25)
+    copied = copy.deepcopy(result)
+    assert (copied, copied.to_dict()) == (result, result.to_dict())
+    assert copied.to_dict()["n_failed"] == {"timeout": 2}
+    parts = "n=4, interval=(0.123457, 0.9), se=0.25, n_failed={'timeout': 2}"
+    assert repr(result) == f"Result(0.5, {parts})"
+    assert str(result) == "0.5"
 
 
 def test_wilson_of_nothing_is_nan_and_of_too_much_an_error() -> None:
