@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from contextlib import closing
 from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.cli.label import FirstToLabel
+from langchain_judges.cli.terminal import Terminal
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.report.joined_rows import join
 from langchain_judges.report.labelling import (
@@ -26,6 +30,8 @@ from langchain_judges.report.labelling import (
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply
 from langchain_judges.verdict import UNANSWERED
+from langchain_judges.viewer.desks import LabelDesk
+from langchain_judges.viewer.items import Collection
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.test_direct import respond
@@ -108,6 +114,18 @@ def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(
     shown = [re.findall("╭─ (.*?) ─", screen) for screen in screens]
     assert shown == [titles, [*titles, "note"]]
     assert "│ Odd. " in screens[1]
+
+
+@for_each("width, beside", [(99, False), (100, True)])
+def test_two_texts_stand_side_by_side_where_there_is_room(tmp_path, width, beside):
+    row = {"input": "q", "output_a": "x", "output_b": "y"}
+    screen, keys = io.StringIO(), iter("q")
+    with closing(LabelFile(tmp_path / "l.jsonl")) as file:
+        desk = LabelDesk(Collection([row]), file, Questionnaire())
+        console = Console(file=screen, width=width)
+        Terminal(console, lambda: next(keys), desk).go_through([(0, "")])
+    [line] = [line for line in screen.getvalue().splitlines() if "╭─ 1 ─" in line]
+    assert ("╭─ 2 ─" in line) == beside
 
 
 def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path):
@@ -195,8 +213,8 @@ def test_rows_on_which_people_differ_are_named(tmp_path):
     file = LabelFile(tmp_path / "l.jsonl")
     for row, given in zip(rows, (0, 1), strict=True):
         file.say(row, "Ana", "", given)
-    told = [file.difference(row) for row in rows]
-    assert ["0, 1" in each for each in told] == [False, True]
+    told = [file.difference(row) for row in (*rows, {"id": "new", "output": "x"})]
+    assert ["0, 1" in each for each in told] == [False, True, False]
     file.close()
 
 

@@ -21,6 +21,7 @@ from langchain_judges import progress
 from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 from langchain_judges.testing import FakeModelServer, fitting_reply
 from tests.cases import for_each
 from tests.judges import ITEM, PAIR
@@ -77,9 +78,9 @@ def test_every_option_of_an_example_exists(example):
 
 
 def test_the_list_of_commands_cuts_no_sentence():
-    text = invoke("--help", width=80).stdout
-    assert "..." not in text.partition("Commands:")[2]
-    assert all(summary in text for summary in COMMANDS.values())
+    listed = invoke("--help", width=80).stdout.partition("\nCommands:\n")[2]
+    assert "..." not in listed
+    assert all(summary in listed for summary in COMMANDS.values())
 
 
 # ---- show
@@ -99,6 +100,11 @@ def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
     shown = dict(re.findall(r"(?m)^  (\w+)=(.*)$", listed))
     assert shown.keys() == set(METHODS[name].defaults()) - barred
     assert all(json.loads(value) is not ... for value in shown.values())
+
+
+@for_each("name", ready_names())
+def test_a_rubric_is_shown_as_its_file_is(name):
+    assert invoke("show", name, width=80).stdout == f"{ready_text(name).rstrip()}\n"
 
 
 def test_a_judge_made_of_judges_has_no_prompts_to_show():

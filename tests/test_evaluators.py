@@ -121,9 +121,12 @@ def test_further_fields_are_those_of_the_row_or_are_refused():
 def test_attachments_of_a_call_are_sent_with_its_task():
     model = FakeChatModel(replies=highest)
     evaluator = as_evaluator(rubric_judge(model=model, rubric="Is it good?"))
-    evaluator(outputs="a cat", attachments={"mime_type": "image/png", "data": "aGk="})
-    content: Any = model.messages[0][-1].content
-    assert [block["base64"] for block in content if block["type"] == "image"] == ["aGk="]
+    image = {"mime_type": "image/png", "data": "aGk="}
+    for attached, name in ((image, None), ({**image, "name": "cat.png"}, "cat.png")):
+        evaluator(outputs="a cat", attachments=attached)
+        content: Any = model.messages[-1][-1].content
+        [block] = [block for block in content if block["type"] == "image"]
+        assert (block["base64"], block.get("filename")) == ("aGk=", name)
 
 
 def test_sources_may_come_without_a_task():

@@ -125,6 +125,18 @@ def test_each_vote_is_matched_on_its_own() -> None:
     assert vote_agreement(["tie", "A"], bare).n == 3
 
 
+@for_each("measure", [vote_agreement, majority_agreement])
+def test_groups_stay_with_their_items_where_ties_are_dropped(measure: Any) -> None:
+    answers: list[Any] = ["A", "tie", "B", "A"] * 8
+    votes = [[vote] for vote in "AAAB" * 8]
+    groups = [place // 8 for place in range(32)]
+    kept = [place for place, answer in enumerate(answers) if answer != "tie"]
+    dropped = measure(answers, votes, ties="drop", groups=groups)
+    alone = measure(*([column[i] for i in kept] for column in (answers, votes)),
+                    groups=[groups[i] for i in kept])  # fmt: skip
+    assert (dropped, dropped.interval) == (alone, alone.interval)
+
+
 def test_the_majority_of_votes() -> None:
     ballots: Votes = [["A", "A", "B"], ["A", "B"], ["tie"], []]
     assert [majority_vote(each) for each in ballots] == ["A", "tie", "tie", None]

@@ -228,6 +228,7 @@ def test_smaller_leads_take_more_labels() -> None:
     # Connor 1987: (1.96 √d + .84 √(d − lead²))² / lead², with d = .2: 155 and 625.
     assert few == pytest.approx(155, rel=0.15)
     assert many == pytest.approx(625, rel=0.1)
+    assert {labels_needed(0.1, 0.2) for _ in range(4)} == {few}
     with pytest.raises(OptionError, match="at most `disagreement`"):
         labels_needed(0.3, 0.2)
 
@@ -241,4 +242,4 @@ def test_a_threshold_that_takes_nothing_has_no_agreement_and_names_what_is_wrong
 
 def test_a_verdict_without_a_confidence_is_never_taken_and_counted() -> None:
     gate = selective_threshold(["A"] * 60 + ["B"] * 5, [0.9] * 60 + [None] * 5, ["A"] * 65)
-    assert (gate.agreement, gate.agreement.n) == (1.0, 60)
+    assert (gate.agreement, gate.agreement.n, gate.n) == (1.0, 60, 65)

@@ -498,7 +498,13 @@ def test_a_sample_that_fails_is_left_out():
 
     result = best_of(3, bsm(), write).invoke("Why?")
     assert result["answers"].count(None) == 1
-    assert result["failures"][0]["step"] == "sample"
+    [failure] = result["failures"]
+    assert failure == {
+        "step": "sample",
+        "unit": "sample 2",
+        "reason": "provider_error",
+        "detail": "RuntimeError: no",
+    }
 
 
 def test_samples_of_a_server_carry_distinct_seeds(serve):

@@ -295,6 +295,20 @@ def test_a_row_labelled_again_counts_once(tmp_path, monkeypatch, names, people, 
     assert "not in the table by id and texts: 2 labelled ones" in invoke(*command).stderr
 
 
+def test_of_several_people_in_a_file_the_label_is_that_of_most(tmp_path):
+    table, file = tmp_path / "rows.csv", tmp_path / "labels.jsonl"
+    table.write_text("input,output,gpt,label\n" + "".join(f"q{n},x,1,1\n" for n in range(20)))
+    labels = LabelFile(file)
+    (row, *_) = known_rows(table, check_known_of, RowFlags())
+    for name, label in (("dee", 0), ("eve", 0), ("fay", 0), ("gil", 1)):
+        labels.say(row, name, WHOLE_ROW, label)
+    labels.close()
+    out = tmp_path / "r.json"
+    assert invoke("trust", table, file, "--judge", "gpt", "-o", out).exit_code == 0
+    numbers = {each["key"]: each for each in json.loads(out.read_text())["numbers"]}
+    assert numbers["agreement.label.wrong"]["value"] == pytest.approx(19 / 20)
+
+
 def test_two_columns_with_a_comma_are_two_orders(tmp_path):
     table = tmp_path / "rows.csv"
     table.write_text("ab,ba,ann\n" + "A,A,A\nA,B,B\n" * 20)

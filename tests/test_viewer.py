@@ -23,7 +23,7 @@ from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, items, render, view
-from langchain_judges.viewer.app import Page, create_app, export
+from langchain_judges.viewer.app import Page, Server, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read_collection
 from langchain_judges.viewer.render import rendered_markdown, texts, verdicts
@@ -593,6 +593,17 @@ def test_agents_runs_in_the_shape_of_a_provider_are_shown_from_python():
 def test_a_second_writer_is_refused(desk):
     with pytest.raises(OutputError, match="Somebody else is writing"):
         open_labels(desk.found, desk.file.path, None, ())
+
+
+def test_the_command_prints_the_address_and_what_is_asked_and_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(Server, "run", lambda _: None)
+    rows, out = written(tmp_path / "d.jsonl", data_of(["A"] * 3)), tmp_path / "l.jsonl"
+    for more in ([], ["-o", str(out)]):
+        result = CliRunner().invoke(cli, ["view", str(rows), *more])
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?t=\S+\n", result.stdout), result.output
+        assert "Open this address in a browser. Ctrl-C ends it." in result.stderr
+        assert ("Pairs are compared as a whole." in result.stderr) == bool(more)
+        assert (f"0 rows in {out}." in result.stderr.replace("\n", "")) == bool(more)
 
 
 def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):

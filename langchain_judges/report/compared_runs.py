@@ -51,9 +51,9 @@ class Contest(Findings):
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON data, flat as the numbers of a report are."""
-        number = Number("", "", self.difference, "points").to_dict()
-        ends = {name: number[name] for name in ("low", "high")}
-        return {**super().to_dict(), "difference": number["value"], **ends}
+        found = self.difference.to_dict()
+        low, high = found["interval"] or (None, None)
+        return {**super().to_dict(), "difference": found["value"], "low": low, "high": high}
 
     @property
     def settled(self) -> bool:
