@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from langchain_judges import progress
 from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
+from langchain_judges.cli.judge_flags import ModelFlags
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 from langchain_judges.testing import FakeModelServer, fitting_reply
@@ -110,6 +111,18 @@ def test_a_rubric_is_shown_as_its_file_is(name):
 def test_a_judge_made_of_judges_has_no_prompts_to_show():
     result = invoke("show", "jury", "prompts")
     assert (result.exit_code, "its judges have them" in result.stderr) == (2, True)
+
+
+def test_settings_of_a_model_are_its_own_and_its_timeout_stands_apart():
+    given = ["model.timeout=9", "model.temperature=0.3", "rubric=Is it kind?"]
+    spec = ModelFlags("m", "http://x", given).spec_of("m")
+    assert spec == {
+        "name": "m",
+        "timeout": 9,
+        "base_url": "http://x",
+        "settings": {"temperature": 0.3},
+    }
+    assert ModelFlags("m").spec_of("n") == {"name": "n"}
 
 
 # ---- groups of flags

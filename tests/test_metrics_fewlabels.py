@@ -41,6 +41,12 @@ def test_ppi_gives_the_figures_worked_out_beforehand(given, expected) -> None:
     assert (result.n, result.n_unlabelled) == (8, 16)
 
 
+def test_an_estimate_of_verdicts_is_that_of_their_scores() -> None:
+    labels, scores, more = [1, 0, 1, 1], [0.9, 0.2, 0.4, 0.8], [0.3, 0.6, 0.7]
+    given = ([{"label": "fine", "score": score} for score in own] for own in (scores, more))
+    assert ppi_mean(labels, *given).to_dict() == ppi_mean(labels, scores, more).to_dict()
+
+
 def test_two_labels_are_the_fewest_for_an_estimate() -> None:
     assert ppi_mean([0, 1], [0, 1], [0, 1, 1], lam=0) == 0.5
     result = ppi_mean([1], [1], [0, 1, 1])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 import scipy
 
 from benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
+from langchain_judges import metrics
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
@@ -45,6 +48,28 @@ def test_a_result_is_copied_and_written_with_all_that_it_holds() -> None:
     parts = "n=4, interval=(0.123457, 0.9), se=0.25, n_failed={'timeout': 2}"
     assert repr(result) == f"Result(0.5, {parts})"
     assert str(result) == "0.5"
+
+
+def options() -> list[tuple[Any, str, object]]:
+    """Each option of a statistic that is a word or a share, with a value that it cannot be."""
+    functions = [each for each in vars(metrics).values() if inspect.isfunction(each)]
+    found: list[tuple[Any, str, object]] = []
+    for each in functions:
+        hints, taken = get_type_hints(each), inspect.signature(each).parameters
+        words = [name for name in taken if "Literal" in str(hints[name])]
+        shares = [name for name in ("confidence", "alpha", "delta", "power") if name in taken]
+        found += [(each, name, "no such word") for name in words]
+        found += [(each, name, 2.0) for name in shares]
+    return found
+
+
+@for_each("function, name, value", options())
+def test_an_option_of_a_statistic_is_refused_by_its_name(function, name, value) -> None:
+    needed = [each for each in inspect.signature(function).parameters.values()
+              if each.default is each.empty and each.kind is not each.VAR_KEYWORD]  # fmt: skip
+    given = [0.1, 0.2] if function is metrics.labels_needed else [[0.0, 1.0, 1.0]] * len(needed)
+    with pytest.raises(OptionError, match=f"`{name}` must"):
+        function(*given, **{name: value})
 
 
 def test_wilson_of_nothing_is_nan_and_of_too_much_an_error() -> None:

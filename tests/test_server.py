@@ -246,6 +246,11 @@ async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
     assert (await entered(entry, samples=40)).options.samples == 40
 
 
+def test_a_graph_that_there_is_not_is_refused():
+    with pytest.raises(OptionError, match="graph"):
+        serve("nothing")
+
+
 async def test_an_owner_names_what_clients_may_set():
     entry = serve("bsm", settable=("criteria", "scale"))
     graph = await entered(entry, criteria=["Depth"], scale=[1, 3])

@@ -207,7 +207,7 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     """Make a text inert, write it to a file if there is one, and return it."""
     text = clean(text)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8", errors="replace")
+        Path(path).write_text(text, encoding="utf-8")
     return text
 
 
