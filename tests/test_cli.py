@@ -237,6 +237,16 @@ def test_ids_of_ones_own_are_counted_in_bad_rows_too_and_made_up_ones_are_not(tm
     assert "the id '0'" not in said
 
 
+def test_a_run_knows_how_many_rows_there_are_good_and_bad(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("input,output\nWhy?,\nHow?,Well.\nWho?,Ann.\n")
+    file = open_rows(path, check_item, RowFlags(), "item")
+    file.count()
+    assert (file.number, [number for number, _ in file.bad]) == (2, [1])
+    assert file.whole().size == 3
+    assert [*file.at({0, 2})] == [2]
+
+
 def test_a_row_to_show_is_counted_as_the_messages_about_rows_count(tmp_path):
     path = tmp_path / "replies.csv"
     path.write_text("input,output\nWhy?,\nHow?,Well.\n")

@@ -128,6 +128,14 @@ def test_two_texts_stand_side_by_side_where_there_is_room(tmp_path, width, besid
     assert ("╭─ 2 ─" in line) == beside
 
 
+def test_rows_without_a_text_to_label_are_refused_with_the_fields_that_there_are(tmp_path):
+    data = written(tmp_path / "d.jsonl", [{"id": "a", "input": "q", "output_a": "x"}])
+    result = CliRunner().invoke(app, ["label", str(data), "-o", str(tmp_path / "l.jsonl")])
+    said = " ".join(result.output.split())
+    assert (result.exit_code, "to label; the fields are 'id', 'input'," in said) == (2, True)
+    assert "--column output=COLUMN" in said
+
+
 def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path):
     out = tmp_path / "l.jsonl"
     file = LabelFile(out)

@@ -21,6 +21,7 @@ from langchain_judges import progress
 from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
 from langchain_judges.cli.judge_flags import ModelFlags
+from langchain_judges.cli.show import option_text
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 from langchain_judges.testing import FakeModelServer, fitting_reply
@@ -101,6 +102,7 @@ def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
     shown = dict(re.findall(r"(?m)^  (\w+)=(.*)$", listed))
     assert shown.keys() == set(METHODS[name].defaults()) - barred
     assert all(json.loads(value) is not ... for value in shown.values())
+    assert option_text({"né": ["ja"]}) == '{"né": ["ja"]}'
 
 
 @for_each("name", ready_names())

@@ -67,7 +67,8 @@ def options() -> list[tuple[Any, str, object]]:
 def test_an_option_of_a_statistic_is_refused_by_its_name(function, name, value) -> None:
     needed = [each for each in inspect.signature(function).parameters.values()
               if each.default is each.empty and each.kind is not each.VAR_KEYWORD]  # fmt: skip
-    given = [0.1, 0.2] if function is metrics.labels_needed else [[0.0, 1.0, 1.0]] * len(needed)
+    own = {"labels_needed": [0.1, 0.2], "selective_cascade": [[([0], [0.5])], [0]]}
+    given: Any = own.get(function.__name__, [[0.0, 1.0, 1.0]] * len(needed))
     with pytest.raises(OptionError, match=f"`{name}` must"):
         function(*given, **{name: value})
 

@@ -33,8 +33,8 @@ class Duel:
         verdict = row["verdict"]
         if verdict.get("preference") in ("A", "B"):
             kept = ("preference", "score", "rationale")
-            own = {"id": row.get("id") or row["index"], **{n: verdict.get(n) for n in kept}}
-            self.rows.append(own)
+            name = row.get("id") or row["index"] + 1
+            self.rows.append({"id": name, **{n: verdict.get(n) for n in kept}})
 
     def sentences(self) -> list[str]:
         """Sentence that says who is better, by how much, and where they differ."""

@@ -78,7 +78,7 @@ def _panel(
     told = "tokens not reported" if usage["calls"] and not tokens else counted(tokens, "token")
     cost = Text(f"{counted(usage['calls'], 'call')}, {told}", "dim")
     own = row.get("id")
-    name = f"{kind} {row.get('index', 0)}" if own in (None, "") else str(own)
+    name = f"{kind} {row.get('index', -1) + 1}" if own in (None, "") else str(own)
     # Text, not str: ids and criteria may hold what looks like markup.
     title = Text(clean(f"{name}: {headline}"))
     return Panel(Group(*parts, *failures, cost), title=title, title_align="left")
