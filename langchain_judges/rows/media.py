@@ -58,7 +58,7 @@ def media_in(value: object) -> Iterator[Mapping[str, object]]:
     if isinstance(value, Mapping) and kind_of_block(value):
         yield value
         return
-    parts = value.values() if isinstance(value, Mapping) else value
+    parts: Any = value.values() if isinstance(value, Mapping) else value
     for part in parts if isinstance(value, Mapping | list | tuple) else ():
         if not isinstance(part, str):
             yield from media_in(part)

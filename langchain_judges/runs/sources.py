@@ -403,8 +403,7 @@ class Records:
             if is_table or columns:
                 raise UnreadableTable(str(exc)) from exc
         is_read = columns or is_table or self.source.is_file
-        form = TableForm(columns, takes=takes, named=self._columns)
-        return form if is_read else None
+        return TableForm(columns, takes=takes, named=self._columns) if is_read else None
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
