@@ -348,13 +348,10 @@ def _tool_runs(run: Any) -> list[Any]:
 def _of_tool(tool: Any) -> list[Message]:
     """The call of a tool and its result, of the run of the tool."""
     call = call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
-    result: Message = {"role": "tool", "content": "", "tool_call_id": str(tool.id)}
     output = _only(tool.outputs, "output")
-    messages = messages_in(output)
-    if tool.error is not None:
-        result["content"] = str(tool.error)
-    else:
-        result["content"] = messages[-1]["content"] if messages else text_in(output)
+    messages = messages_in(output) if tool.error is None else []
+    content = messages[-1]["content"] if messages else text_in(tool.error or output)
+    result: Message = {"role": "tool", "content": content, "tool_call_id": str(tool.id)}
     if tool.error is not None or (messages and messages[-1].get("status") == "error"):
         result["status"] = "error"
     return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]

@@ -81,10 +81,8 @@ def _messages_of(value: object) -> Iterator[Message]:
         return
     if content is None and ("content" in fields or calls or role == "tool"):
         content = fields.get("refusal") or ""
-    if role == "tool":
+    if role == "tool" or (content is not None and _speaks(role)):
         content = _of_result(content)
-    elif content is not None and _speaks(role):
-        content = text_in(content)
     if isinstance(content, str | list):
         yield _record_message(role, content, fields, calls)
 
@@ -104,7 +102,7 @@ def _of_blocks(
             made, said, calls = [*made, *steps], [], []
         elif role not in _CALL_NOTHING and is_call(block):
             calls += [call for call in [call_in(block)] if call["id"] not in known]
-        elif not _is_silent(block):
+        elif not (block is None or _is_silent(block)):
             said.append(_shown(block))
     if listed or calls or plain(said).strip() or not made:
         made.append(_record_message(role, said, fields, [*calls, *listed]))
@@ -117,7 +115,8 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     A user brings results back; a provider's own tools answer within the message that calls.
     """
     fields = block if isinstance(block, Mapping) else {}
-    if role in ("user", "assistant") and _is_result(fields):
+    is_result = str(fields.get("type")).endswith("tool_result")
+    if is_result and role in ("user", "assistant"):
         yield _result_block(fields)
     elif role == "assistant" and not is_call(fields):
         yield from _response_item(fields)
@@ -215,12 +214,8 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         call = call_in({"name": name, "args": args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith("_output") or output is not None or error:
-        result: Message = {
-            "role": "tool",
-            "content": text_in(error or output),
-            "tool_call_id": asked,
-        }
-        yield {**result, "status": "error"} if error else result
+        said = text_in(error or output)
+        yield _result_block({"tool_use_id": asked, "content": said, "is_error": error})
 
 
 # Calls that are blocks of a message.
@@ -233,23 +228,17 @@ def is_call(block: object) -> bool:
     return kind.endswith(("tool_use", "tool_call")) or kind == "function_call"
 
 
-def _is_result(block: object) -> bool:
-    return isinstance(block, Mapping) and str(block.get("type")).endswith("tool_result")
-
-
 def _of_result(content: object) -> str | list[Any]:
-    """Result of a tool: text and media unchanged, all other data as JSON."""
+    """Result of a tool, or data: text and media unchanged, all other data as JSON."""
     if not isinstance(content, list):
         return text_in(content)
     return [block if _is_said(block) else _as_text(block) for block in content]
 
 
 def _is_said(block: object) -> bool:
-    if isinstance(block, str) or kind_of_block(block):
-        return True
-    fields = block if isinstance(block, Mapping) else {}
+    fields = block if isinstance(block, Mapping) else {"text": block}
     is_text = fields.get("type") == "text" or fields.keys() == {"text"}
-    return is_text and isinstance(fields.get("text"), str)
+    return bool(kind_of_block(block)) or (is_text and isinstance(fields.get("text"), str))
 
 
 def _as_text(data: object) -> dict[str, str]:
@@ -288,8 +277,7 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
     if not calls and isinstance(legacy := fields.get("function_call"), Mapping):
         calls = [legacy]
-    listed = fields.get("invalid_tool_calls") or ()
-    invalid = [call for call in listed if isinstance(call, Mapping)]
+    invalid = [c for c in fields.get("invalid_tool_calls") or () if isinstance(c, Mapping)]
     known = {str(call.get("id")) for call in invalid} - {"None"}
     yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
     for call in invalid:
