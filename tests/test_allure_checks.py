@@ -91,7 +91,7 @@ def test_a_function_is_a_check(text, label):
 def test_what_is_no_check_is_refused():
     with pytest.raises(OptionError, match=r"'normalised_sequence'.*got 'nothing'"):
         resolve_check("nothing")
-    with pytest.raises(OptionError, match="no regular expression"):
+    with pytest.raises(OptionError, match="not a regular expression"):
         pattern("(")
     with pytest.raises(OptionError, match="min_deviation"):
         annotated(min_deviation=0)

@@ -228,7 +228,7 @@ REFUSED = {
     "trust no.csv --model fake": "There is no file no.csv, and no public data set",
     "trust --verdicts nowhere.jsonl": "there is no file nowhere.jsonl",
     "trust pairs.jsonl --model m --baseline pairs.jsonl": "pairs.jsonl is not a report",
-    "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run is for --model",
+    "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run needs --model",
     "merge empty.jsonl -o a.csv": "holds results of 0 judges",
     "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
     "show faithfulness": "did you mean 'groundedness'?",

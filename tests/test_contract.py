@@ -428,7 +428,7 @@ def of_label(**by_label):
         (r"`flipped` is false where both", lambda _: {"flipped": True}),
         (r"`confidence` is from 0 to 1, not 80", lambda _: {"confidence": 80}),
         (r"makes the verdict 'A', not 'tie'", lambda _: {"preference": "tie", "score": 0.5}),
-        (r"no verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
+        (r"not a verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
         (r"is a failure with its reason", lambda _: {"failures": []}),
         (r"`rationale` says what decided", lambda _: {"rationale": " "}),
     ],

@@ -113,7 +113,7 @@ def test_which_brace_is_no_variables_is_told_by_all_that_takes_a_text(text):
         for prompt in (text, {"prompt": text}, {"prompt": "{request}", "system": text}):
             with pytest.raises(OptionError, match="written twice") as refusal:
                 create(FakeChatModel(replies=[]), prompts={step: prompt})
-            said = f"the prompt of {step!r} is no template: {LONE[text]}"
+            said = f"the prompt of {step!r} is not a template: {LONE[text]}"
             assert said in str(refusal.value)
     with pytest.raises(OptionError, match="is no variable's"):
         pair_prompt(text)
@@ -267,9 +267,9 @@ def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
     [
         ("nowhere.yaml", "`prompts`: nowhere.yaml cannot be read"),
         ({"solve": 3}, "each a text, a template or a mapping with `prompt`"),
-        ({"solve": "Rate {"}, "'solve' is no template"),
+        ({"solve": "Rate {"}, "'solve' is not a template"),
         ("Which? {outputs}", "`prompts` takes .*, got"),
-        ({"solve": {"prompt": "x", "patern": "y"}}, "`prompt` and, as one likes"),
+        ({"solve": {"prompt": "x", "patern": "y"}}, "`prompt` and, optionally"),
     ],
 )
 def test_a_file_that_says_no_prompts_is_refused(prompts: Any, message):

@@ -164,7 +164,7 @@ def unreadable(error: Exception) -> str | None:
     if cause:
         return f"the server's answer cannot be read: {cause}"
     if isinstance(error, json.JSONDecodeError):
-        return "the server's answer is empty, was cut or is no JSON"
+        return "the server's answer is empty, was cut or is not JSON"
     if isinstance(error, IndexError) or error_under_200(error) == {}:
         return _NO_REPLY
     if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not _of_client(error):
@@ -172,7 +172,7 @@ def unreadable(error: Exception) -> str | None:
     if "NoneType" in said_by(error):
         return _NO_REPLY
     if isinstance(error, ValueError) and "Unexpected response type" in said_by(error):
-        return f"the server's answer is no chat completion: {said_by(error)}"
+        return f"the server's answer is not a chat completion: {said_by(error)}"
     return f"the server's answer cannot be read: {type(error).__name__}: {said_by(error)}"
 
 

@@ -177,7 +177,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     else:
         raise OptionError(
             f"`prompts` must be prompts by step, each a text, a template or a mapping with "
-            f"`prompt` and, as one likes, `system`, got {prompt!r} for {step!r}"
+            f"`prompt` and, optionally, `system`, got {prompt!r} for {step!r}"
         )
     which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
     own = prompt if isinstance(prompt, ChatPromptTemplate) else None
@@ -208,7 +208,7 @@ def template_of(
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
         raise OptionError(
-            f"{which} is no template: {_lone_brace(messages) or exc}; a brace that is a part "
+            f"{which} is not a template: {_lone_brace(messages) or exc}; a brace that is part "
             "of the text is written twice, {{ or }}"
         ) from exc
     return template

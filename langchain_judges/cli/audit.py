@@ -194,7 +194,7 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
             f"so {rounds} rounds make at most {counted(rounds * calls, 'call')}."
         )
     if settings["dev"] is not None:
-        say("Beside these, examples are tried on the items held out by --dev.")
+        say("In addition, examples are tried on the items held out by --dev.")
     if (auditor := settings["auditor"]) not in {"human", "labels", "page"}:
         check_model({"name": auditor})
         say(f"{auditor} is asked once about each doubted label, at most once an item a round.")

@@ -303,7 +303,7 @@ def _check_use(judge: VerdictFlags, *, has_rows: bool, dry_run: bool) -> None:
     if not judge.verdicts and not has_rows:
         raise OptionError("name the rows to judge: a table, or a known set")
     if not asks and dry_run:
-        raise OptionError("--dry-run is for --model: else nothing is asked")
+        raise OptionError("--dry-run needs --model: without it nothing is asked")
 
 
 def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def rows(
     if path.is_file():
         return TableForm(columns, labels, seed).rows(path)
     if columns is not None or labels is not None:
-        raise OptionError(f"`columns` and `labels` are for a table; {source} is no file")
+        raise OptionError(f"`columns` and `labels` are for a table; {source} is not a file")
     if knows(source):
         folder = path.resolve() if path.is_dir() else None
         return iter(load(folder.name if folder else str(source), folder, seed=seed))

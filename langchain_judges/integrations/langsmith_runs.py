@@ -336,7 +336,7 @@ def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
     if isinstance(value, str | int | float):
         return value
     if not isinstance(given, int | float):
-        raise InputError(f"its feedback is no label: {value!r}")
+        raise InputError(f"its feedback is not a label: {value!r}")
     score = float(given)
     if not 0 <= score <= 1 or not labels:
         return _number(score)  # type: ignore[return-value]  # a number

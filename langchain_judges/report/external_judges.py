@@ -77,7 +77,7 @@ def trust_columns(
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
     if not pairs and sources != specs:
-        raise InputError(f"{sources} are two orders, and their answers are no sides of pairs")
+        raise InputError(f"{sources} are two orders, and their answers are not sides of pairs")
     runs = {
         name: [_verdict(*each, pairs=pairs) for each in zip(names, answers[spec], strict=True)]
         if isinstance(spec, str)

@@ -33,7 +33,7 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
         ids = verdict.get("recalled") or recalled.get("ids") or ()
         note = Text(f"shown {counted(len(ids), 'remembered example')}", style="dim")
         if recalled.get("allow_leak"):
-            leak = "; those of the item's own group were allowed, so this is no test"
+            leak = "; those of the item's own group were allowed, so this is not a test"
             note.append(leak, style="yellow")
         parts.append(note)
     return _panel(row, kind_of_result(row), _headline(verdict), parts, verdict)

@@ -272,7 +272,7 @@ class _Contract(SentPrompts):
     def failures(self) -> None:
         verdict, _ = self.judged(lambda _: _NOTHING_USABLE, repairs=0)
         label = decision(verdict)
-        expect(label is None, f"what cannot be used is no verdict; it became {label!r}")
+        expect(label is None, f"what cannot be used is not a verdict; it became {label!r}")
         expect(verdict["failures"], "a reply that cannot be used is a failure with its reason")
         script = self.decided[0]
         rules = ({}, {"orders": "lenient"}) if "orders" in self.kind.model_fields else ({},)

@@ -272,7 +272,7 @@ def _add_report(found: Collection, data: Cells, path: Path) -> None:
     judges = data.get("judges") or ([data] if "numbers" in data else [])
     if not judges and "decisions" not in data:
         raise InputError(
-            f"{path} is no table, report, audit or comparison; it has {list(data)}"
+            f"{path} is not a table, report, audit or comparison; it has {list(data)}"
         )
     for each in [data, *judges] if "judges" in data else [data]:
         title = " on ".join(filter(None, [each.get("judge"), each.get("data")])) or path.name

@@ -279,7 +279,7 @@ def read_answers(
     problems: list[str] = []
     for id, answer in answers.items():
         if id not in by_id:
-            problems.append(f"{id!r} is none of the proposals")
+            problems.append(f"{id!r} is not one of the proposals")
             continue
         try:
             decisions[id] = resolve(by_id[id], answer, labels, auditor)

@@ -47,7 +47,7 @@ def pattern_of(expression: str) -> re.Pattern[str]:
     try:
         return re.compile(expression, re.IGNORECASE)
     except re.error as exc:
-        raise OptionError(f"{expression!r} is no regular expression: {exc}") from exc
+        raise OptionError(f"{expression!r} is not a regular expression: {exc}") from exc
 
 
 # Says whether a response is an expected answer; None: it cannot say.
