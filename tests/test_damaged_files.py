@@ -1,11 +1,12 @@
 """Files that are read back: damage is named, and what is somebody else's is left as it is."""
 
+import json
 import resource
 import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
+from langchain_judges.cli import app
 from langchain_judges.errors import JudgeError, OptionError, OutputError
+from langchain_judges.report.labelling import LabelFile
 from langchain_judges.runs.shards import merge_shards
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -185,6 +189,28 @@ def test_a_full_disk_is_named(name, full_disk, tmp_path_factory):
     rows = [{**row, "input": f"{row['input']} {'long ' * 4000}"} for row in ROWS]
     with pytest.raises(OutputError, match="written"):
         list(judge_many(judge(), rows, out=out, progress=False))
+
+
+def test_an_answer_of_which_half_fits_on_the_disk_is_none(full_disk, tmp_path):
+    rows = [{"id": n, "output": "long " * size} for n, size in enumerate((4_000, 4_000, 1))]
+    out, kept = tmp_path / "labels.jsonl", []
+    with closing(LabelFile(out)) as file:
+        for row in rows:
+            with suppress(OutputError):
+                file.say(row, "", "", 1)
+                kept.append(row["id"])
+    with closing(LabelFile(out)) as again:
+        assert [each["id"] for each in again.answers.values()] == kept == [0, 2]
+
+
+@for_each("command", [("view", "ROWS", "--export"), ("label", "ROWS", "--out")])
+def test_a_command_whose_output_does_not_fit_says_so_in_a_sentence(command, tmp_path_factory):
+    rows = tmp_path_factory.mktemp("full") / "rows.jsonl"
+    rows.write_text(json.dumps({**ROWS[0], "output": "x"}) + "\n")
+    words = [str(rows) if each == "ROWS" else each for each in command]
+    ended = CliRunner().invoke(app, [*words, "/dev/full"], input="1")
+    assert ended.exit_code == 2
+    assert ended.stderr.endswith("/dev/full cannot be written: No space left on device\n")
 
 
 @for_each("path", [":memory:", "file:x?mode=memory", "file:m.db", "s3://a/b"])

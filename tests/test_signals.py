@@ -5,6 +5,7 @@ import signal
 import threading
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from tests.attacks.matrix import Case, tried
@@ -213,6 +214,44 @@ def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, com
     assert script.asked == before == 3
 
 
+@pytest.mark.parametrize("command", ["judge", "trust", "show"])
+def test_a_broken_pipe_ends_a_command_quietly_and_nothing_is_paid_twice(
+    serve, tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(json.dumps({**pair, "label": "A"}) + "\n" for pair in PAIRS[:4])
+    (tmp_path / "pairs.jsonl").write_text(lines)
+    server = serve(answer_call)
+    model = ("--model", "fake", "--base-url", server.url) if command in COMMANDS else ()
+    asked = []
+    for _ in range(2):
+        program = start("-m", "langchain_judges.cli", *COMMANDS.get(command, [command]), *model)
+        program.stdout.close()  # as `| head -1` does
+        with program.stderr:
+            errors = program.stderr.read()
+        wait_until(lambda program=program: program.poll() is not None)
+        assert program.returncode == 1
+        assert "Traceback" not in errors
+        assert "BrokenPipe" not in errors
+        asked.append(len(server.calls))
+    assert asked[0] == asked[1]
+    assert bool(asked[0]) == bool(model)
+
+
+def test_what_was_answered_on_a_page_is_there_after_a_signal(tmp_path):
+    rows, out = tmp_path / "pairs.jsonl", tmp_path / "labels.jsonl"
+    rows.write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
+    for place, number in enumerate((signal.SIGTERM, signal.SIGHUP)):
+        program = start("-m", "langchain_judges.cli", "view", rows, "-o", out)
+        address = httpx.URL(program.stdout.readline().strip())
+        sent = {"do": "say", "place": place, "name": "", "key": "1"}
+        said = httpx.post(address.copy_with(path="/answer"), json=sent)
+        assert said.status_code == 200
+        program.send_signal(number)
+        program.communicate()
+        assert len(out.read_text().splitlines()) == place + 1
+
+
 def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
     script = Held()
@@ -258,6 +297,8 @@ def test_a_reply_that_never_comes_keeps_no_command_alive(serve, tmp_path, monkey
         Case("jury", "checkpointer, threads", "SIGTERM"),
         Case("bsm", "checkpointer alone, threads", "kill -9"),
         Case("bsm", "checkpointer alone, async", "kill -9"),
+        Case("relative", "out, threads", "SIGHUP"),
+        Case("relative", "out, async", "SIGQUIT"),
         Case("audit", "checkpointer, threads", "kill -9"),
         Case("audit", "checkpointer, async", "kill -9"),
     ],

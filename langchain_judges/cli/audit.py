@@ -37,6 +37,7 @@ from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
 from langchain_judges.report.labelling import AnswerFile
+from langchain_judges.rows.files import write_text
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
 from langchain_judges.viewer.desks import ProposalDesk
@@ -327,4 +328,4 @@ def _show(result: Mapping[str, Any], out: Path | None) -> None:
     InertConsole(highlight=False).print(audit_report(result))
     if out is not None:
         text = inert_json(json.dumps(result, ensure_ascii=False, indent=1))
-        out.write_text(text, encoding="utf-8", errors="replace")
+        write_text(out, text)

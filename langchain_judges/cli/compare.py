@@ -34,6 +34,7 @@ from langchain_judges.cli.row_files import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.files import write_text
 from langchain_judges.rows.messages import is_nothing
 from langchain_judges.rows.texts import bytes_of, texts_read
 from langchain_judges.runs.sources import Source, source_of
@@ -97,7 +98,7 @@ class PlaceFlags:
 
         for path in self.out or []:
             if path.suffix == ".md":
-                path.write_text(answer.markdown(), encoding="utf-8")
+                write_text(path, answer.markdown())
             elif isinstance(answer, RankedSystems):
                 systems, book = answer.ranking["systems"], Book()
                 rows = [list(each.values()) for each in systems]

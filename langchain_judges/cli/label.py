@@ -33,6 +33,7 @@ from langchain_judges.report.labelling import (
     label_line,
     to_label,
 )
+from langchain_judges.rows.files import write_text
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import UNANSWERED, decision, reason_of
 from langchain_judges.viewer.desks import open_labels
@@ -63,7 +64,7 @@ def write_first(
         return
     rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
-    path.write_text("".join(map(label_line, first)), encoding="utf-8")
+    write_text(path, "".join(map(label_line, first)))
     say(
         f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
         f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "

@@ -14,6 +14,7 @@ from langchain_judges.cli.flags import QuestionFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import say, warn
 from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
 from langchain_judges.errors import OptionError, needs
+from langchain_judges.rows.files import write_text
 
 if TYPE_CHECKING:
     from langchain_judges.viewer.app import Page
@@ -78,7 +79,7 @@ def view(
     for problem in found.problems:
         warn(problem)
     if page.export:
-        page.export.write_text(export(Page(found)), encoding="utf-8", errors="replace")
+        write_text(page.export, export(Page(found)))
         return
     if out is None:
         serve_page(Page(found), page)

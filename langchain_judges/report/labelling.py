@@ -14,7 +14,7 @@ from typing import Any
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_of_row, number_in
 from langchain_judges.rows.files import whole_file, writing
-from langchain_judges.runs.results import ResultsInUse, claim
+from langchain_judges.runs.results import ResultsInUse, claim, write_whole
 from langchain_judges.runs.run_row import content_key
 from langchain_judges.verdict import Label, decision
 
@@ -246,8 +246,7 @@ class AnswerFile:
             self._save(answers)
         else:
             with writing(self.path), self.path.open("ab") as file:
-                file.write(label_line(answer).encode())
-                file.flush()
+                write_whole(file.fileno(), label_line(answer).encode())
                 os.fsync(file.fileno())
         self.answers = answers
 
@@ -266,7 +265,8 @@ class AnswerFile:
             self._lock = None
 
     def _read(self) -> None:
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        # To read a device might never end.
+        text = self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
         lines = text.split("\n")
         for number, line in enumerate(lines, 1):
             if not line.strip():

@@ -34,6 +34,7 @@ from langchain_judges.report.joined_rows import JudgedRow, join, judges_of, rows
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import SIDES
+from langchain_judges.rows.files import write_text
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     """Make a text inert, write it to a file if there is one, and return it."""
     text = clean(text)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text
 
 

@@ -152,6 +152,16 @@ def writing(path: Path) -> Iterator[None]:
         raise OutputError(f"{path} cannot be written: {exc.strerror or exc}") from exc
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file; what UTF-8 cannot hold is replaced.
+
+    Raises:
+        OutputError: The disk is full, or the file cannot be written.
+    """
+    with writing(Path(path)):
+        Path(path).write_text(text, encoding="utf-8", errors="replace")
+
+
 def json_in(path: Path) -> Any:
     """Read a JSON file.
 

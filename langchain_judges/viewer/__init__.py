@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import needs
+from langchain_judges.rows.files import write_text
 
 
 class View:
@@ -38,7 +39,7 @@ class View:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page as one HTML file that loads nothing."""
-        Path(path).write_text(self.html, encoding="utf-8", errors="replace")
+        write_text(path, self.html)
 
     def close(self) -> None:
         """Stop answering at the address."""

@@ -41,6 +41,8 @@ HANGS = 180.0
 SIGNALS = {
     "kill -9": signal.SIGKILL,
     "SIGTERM": signal.SIGTERM,
+    "SIGHUP": signal.SIGHUP,
+    "SIGQUIT": signal.SIGQUIT,
     "Ctrl-C": signal.SIGINT,
     "cancellation": signal.SIGUSR1,
 }

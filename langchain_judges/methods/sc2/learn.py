@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
@@ -36,6 +35,7 @@ from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows.checks import check_pair, check_text
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.files import write_text
 from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Failure, add_usage
 
@@ -205,7 +205,7 @@ async def _learn(
     }
     if options.path is not None:
         text = json.dumps(learned, indent=2, ensure_ascii=False) + "\n"
-        Path(options.path).write_text(text, "utf-8")
+        write_text(options.path, text)
     return learned
 
 
