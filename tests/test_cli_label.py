@@ -221,7 +221,8 @@ def test_rows_on_which_people_differ_are_named(tmp_path):
     file = LabelFile(tmp_path / "l.jsonl")
     for row, given in zip(rows, (0, 1), strict=True):
         file.say(row, "Ana", "", given)
-    told = [file.difference(row) for row in (*rows, {"id": "new", "output": "x"})]
+    new: dict[str, object] = {"id": "new", "output": "x"}
+    told = [file.difference(row) for row in (*rows, new)]
     assert ["0, 1" in each for each in told] == [False, True, False]
     file.close()
 
