@@ -18,7 +18,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples
 from langchain_judges.memory.faiss_store import FaissStore
-from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
+from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.methods import create_jury
@@ -85,7 +85,7 @@ HOWS = ["all", "uniform:9", "knn:9", "near:9"]
 def test_what_is_remembered_comes_back_whole_and_once(memory):
     first = memory.remember([example(1), example(3, note="ünïcode\u2028"), example(1)])
     version = memory.version
-    assert memory.recall(ITEM, all_())[1] == {
+    assert memory.recall(ITEM, "all")[1] == {
         **example(3, note="ünïcode\u2028"), "id": first[1], "version": 1,
     }  # fmt: skip
     assert memory.remember([example(1)]) == [first[0]]
@@ -222,18 +222,18 @@ def test_knn_takes_the_nearest_of_the_family_first_in_a_crowd_of_others(memory):
     memory.remember([example(n, family="crowd") for n in range(150)])
     memory.remember([example(n) for n in range(8)])
     memory.remember([example(0, family="tools", output="It is apple pie!")])
-    found = memory.recall({**ITEM, "expected": "apple"}, knn(2))
+    found = memory.recall({**ITEM, "expected": "apple"}, "knn:2")
     assert [e["family"] for e in found] == ["food", "food"]
     assert found[0]["output"] == "It is apple 0."
-    anywhere = memory.recall({**ITEM, "expected": "apple"}, knn(1, any_family=True))
+    anywhere = memory.recall({**ITEM, "expected": "apple"}, Recall("knn", 1, any_family=True))
     assert anywhere[0]["family"] == "tools"
-    assert memory.recall({**ITEM, "family": "none"}, knn(2)) == []
+    assert memory.recall({**ITEM, "family": "none"}, "knn:2") == []
 
 
 def test_near_takes_the_nearest_of_each_label_in_turn_and_is_the_default(memory):
     memory.remember([example(n, corrected=int(n > 5)) for n in range(8)])
-    nearest = memory.recall(ITEM, knn(8))
-    found = memory.recall(ITEM, near(4))
+    nearest = memory.recall(ITEM, "knn:8")
+    found = memory.recall(ITEM, "near:4")
     assert sorted(e["corrected"] for e in found) == [0, 0, 1, 1]
     of_zero = [e["id"] for e in nearest if not e["corrected"]][:2]
     assert ids(found) == [e["id"] for e in nearest if e["corrected"] or e["id"] in of_zero]
@@ -242,11 +242,11 @@ def test_near_takes_the_nearest_of_each_label_in_turn_and_is_the_default(memory)
 
 def test_uniform_is_seeded_and_grows_without_changing(memory):
     memory.remember([example(n) for n in range(8)])
-    few, many = (ids(memory.recall(ITEM, uniform(m, seed=1))) for m in (3, 6))
+    few, many = (ids(memory.recall(ITEM, Recall("uniform", m, seed=1))) for m in (3, 6))
     assert len(few) == 3
     assert [name for name in many if name in few] == few
-    assert few == ids(memory.recall({**ITEM, "output": "other"}, uniform(3, seed=1)))
-    others = {tuple(ids(memory.recall(ITEM, uniform(3, seed=s)))) for s in range(9)}
+    assert few == ids(memory.recall({**ITEM, "output": "other"}, Recall("uniform", 3, seed=1)))
+    others = {tuple(ids(memory.recall(ITEM, Recall("uniform", 3, seed=s)))) for s in range(9)}
     assert len(others) > 1
 
 
@@ -443,11 +443,11 @@ def test_a_crowded_store_is_searched_until_the_memory_is_exhausted(monkeypatch, 
     memory = FailureMemory(store, name="a")
     memory.remember([example(n, output="It is apple pie!!") for n in (900, 901)])
     asked.clear()
-    assert len(memory.recall({**ITEM, "output": "It is an apple pie."}, knn(30))) == 2
+    assert len(memory.recall({**ITEM, "output": "It is an apple pie."}, "knn:30")) == 2
     assert len(asked) == 1
     far = {**ITEM, "output": "Zzz, a fudge."}
     asked.clear()
-    assert len(memory.recall(far, knn(30))) == 2
+    assert len(memory.recall(far, "knn:30")) == 2
     assert (len(asked) == 1) == by_vector
 
 

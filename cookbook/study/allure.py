@@ -41,7 +41,7 @@ from langchain_core.runnables import RunnableLambda
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.memory.recall import all_, uniform
+from langchain_judges.memory.recall import Recall
 from langchain_judges.methods.allure.held_out import split_by_group
 from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.allure.label_checks import annotated
@@ -169,7 +169,7 @@ def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
         own.append(Arm(name, make=partial(_judge, preset, options)))
     if len(memory):
         right = memory_of(preset, bench, right_share=0.5)
-        both = {"memory": right, "recall": all_(any_family=True)}
+        both = {"memory": right, "recall": Recall("all", any_family=True)}
         own.append(Arm("with right cases", make=partial(_judge, preset, both)))
     return own
 
@@ -182,9 +182,9 @@ def _judge(preset: str, options: Mapping[str, Any], bench: Bench, part: str) -> 
 def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
     """The recall of each arm, and its memory."""
     examples = memory.examples()
-    everything = all_(any_family=True)
+    everything = Recall("all", any_family=True)
     draws: dict[str, Any] = {
-        f"size {size}, draw {draw}": uniform(size, seed=seed + draw, any_family=True)
+        f"size {size}, draw {draw}": Recall("uniform", size, seed=seed + draw, any_family=True)
         for size in SIZES
         if size < len(examples)
         for draw in range(DRAWS)
@@ -192,17 +192,17 @@ def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
     chosen = {name: {"memory": memory, "recall": recall} for name, recall in draws.items()}
     if examples:
         chosen["all"] = {"memory": memory, "recall": everything}
-        chosen["own map"] = {"memory": memory, "recall": all_()}
+        chosen["own map"] = {"memory": memory, "recall": Recall("all")}
     most = max(Counter(each["family"] for each in examples).values(), default=0)
     for size in (size for size in SIZES if size < most):
-        own = uniform(size, seed=seed)
+        own = Recall("uniform", size, seed=seed)
         chosen[f"own map, size {size}"] = {"memory": memory, "recall": own}
     counts = Counter(str(each["mode"]) for each in examples if each["mode"])
     for mode, count in counts.items():
         others = FailureMemory()
         others.remember(each for each in examples if str(each["mode"]) != mode)
         chosen[f"without {mode}"] = {"memory": others, "recall": everything}
-        rest = uniform(len(examples) - count, seed=seed, any_family=True)
+        rest = Recall("uniform", len(examples) - count, seed=seed, any_family=True)
         chosen[f"without {count} at random"] = {"memory": memory, "recall": rest}
     return chosen
 

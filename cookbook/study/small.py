@@ -24,7 +24,7 @@ from typing import Any
 from cookbook.study import allure, sc2
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
 from langchain_judges import FailureMemory
-from langchain_judges.memory.recall import all_
+from langchain_judges.memory import Recall
 from langchain_judges.metrics import mean, paired_difference, rate
 
 PAIRS, ARTICLES = 60, 40
@@ -139,7 +139,7 @@ def memory_arms(bench: Bench, part: str) -> list[Arm]:
         share = 1 - len(mistakes) / size
         memories[f"with {size} cases"] = allure.audited(results, train, right_share=share)
     shown = [
-        Arm(name, make=partial(label_judge, memory=memory, recall=all_()))
+        Arm(name, make=partial(label_judge, memory=memory, recall=Recall("all")))
         for name, memory in memories.items()
     ]
     rules = partial(label_judge, instructions=guidelines(bench, mistakes))

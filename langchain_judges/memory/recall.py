@@ -17,47 +17,33 @@ _NAME = re.compile(r"(none|all)|(near|knn)(?::(\d+))?|(uniform):(\d+)", re.ASCII
 
 @dataclass(frozen=True)
 class Recall:
-    """A choice of examples; create it with the functions of this module."""
+    """A choice of examples, with more to say than its name, such as `"knn:8"`, says.
+
+    Attributes:
+        kind: `"none"`; `"all"`, in the order they were remembered (Hasanbeig et al. 2023);
+            `"uniform"`, random ones, the same for every item that may see them; `"knn"`, the
+            nearest to the item by task, response and expected answer; or `"near"`, near ones,
+            as evenly over corrected labels as possible: a judge that is shown mistakes of one
+            kind alone learns to reverse its labels.
+        m: How many, where not none or all.
+        seed: Of `"uniform"`: with the same seed, a larger `m` includes the examples of a
+            smaller one.
+        any_family: Whether examples of other families count too.
+
+    Raises:
+        OptionError: `m` is no count.
+    """
 
     kind: RecallKind
     m: int | None = None
     seed: int = 0
     any_family: bool = False
 
-    def __str__(self) -> str:
-        """The choice as shown in metadata: `knn:8`."""
-        return self.kind if self.m is None else f"{self.kind}:{self.m}"
-
-
-def none() -> Recall:
-    """Choose no examples."""
-    return Recall("none")
-
-
-def all_(*, any_family: bool = False) -> Recall:
-    """Choose every example, in the order they were remembered (Hasanbeig et al. 2023)."""
-    return Recall("all", any_family=any_family)
-
-
-def uniform(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
-    """Choose `m` random examples, the same for every item that may see them.
-
-    With the same seed, a larger `m` includes the examples of a smaller one.
-    """
-    return Recall("uniform", _check_count(m), seed=seed, any_family=any_family)
-
-
-def near(m: int = 8, *, any_family: bool = False) -> Recall:
-    """Choose `m` examples near the item, as evenly over corrected labels as possible.
-
-    A judge that is shown mistakes of one kind alone learns to reverse its labels.
-    """
-    return Recall("near", _check_count(m), any_family=any_family)
-
-
-def knn(m: int = 8, *, any_family: bool = False) -> Recall:
-    """Choose the `m` examples nearest to the item, by task, response and expected answer."""
-    return Recall("knn", _check_count(m), any_family=any_family)
+    def __post_init__(self) -> None:
+        """Check the number."""
+        is_count = isinstance(self.m, int) and not isinstance(self.m, bool) and self.m >= 1
+        if not is_count and self.kind not in ("none", "all"):
+            raise OptionError(f"`m` must be a whole number of at least 1, got {self.m!r}")
 
 
 def read_recall(how: Recall | str) -> Recall:
@@ -71,17 +57,11 @@ def read_recall(how: Recall | str) -> Recall:
     name = _NAME.fullmatch(how) if isinstance(how, str) else None
     if name is None:
         raise OptionError(
-            "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or come from a "
-            f"function of `langchain_judges.memory`, got {how!r}"
+            "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or a "
+            f"`langchain_judges.memory.Recall`, got {how!r}"
         )
     kind = cast("RecallKind", name[1] or name[2] or name[4])
-    return Recall(kind, None if name[1] else _check_count(int(name[3] or name[5] or 8)))
-
-
-def _check_count(m: int) -> int:
-    if not isinstance(m, int) or isinstance(m, bool) or m < 1:
-        raise OptionError(f"`m` must be a whole number of at least 1, got {m!r}")
-    return m
+    return Recall(kind, None if name[1] else int(name[3] or name[5] or 8))
 
 
 class Recalled(list[Example]):
