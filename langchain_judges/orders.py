@@ -119,8 +119,8 @@ def naming_sides(text: str, names: Mapping[str, str]) -> str:
 
 
 def prefer(scores: Mapping[str, float]) -> Preference:
-    """The text with the larger score; equal scores are a tie."""
-    a, b = scores["A"], scores["B"]
+    """The text with the larger score; scores that differ by less than rounding are a tie."""
+    a, b = (round(scores[side], 9) for side in ("A", "B"))
     return "A" if a > b else "B" if b > a else "tie"
 
 

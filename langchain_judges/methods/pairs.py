@@ -322,8 +322,12 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
 def coin_of(pair: Pair, seed: int, *more: object) -> random.Random:
     """A coin of a judge's seed and a pair, whichever text is A."""
     texts = sorted(readable(pair[side]) for side in ("output_a", "output_b"))
-    parts = (seed, texts, transcript(pair["input"]), *more)
-    return random.Random(":".join(map(str, parts)))  # noqa: S311 - a coin, no secret
+    return seeded(seed, texts, transcript(pair["input"]), *more)
+
+
+def seeded(*parts: object) -> random.Random:
+    """A source of coins that depends on `parts` alone."""
+    return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
 
 
 def coin_side(pair: Pair, seed: int) -> Literal["A", "B"]:

@@ -158,7 +158,7 @@ def decide(
     """
     each = {order: order_sums(cast_votes) for order, cast_votes in by_order.items()}
     sums = {side: fmean(result[side] for result in each.values()) for side in ("A", "B")}
-    answers = {order: OrderAnswer(_larger(own), scores=own) for order, own in each.items()}
+    answers = {order: OrderAnswer(prefer(own), scores=own) for order, own in each.items()}
     verdict = order_verdict(options, answers, account, _votes_reason(sums, votes))
     sources = {
         vote["confidence_source"]
@@ -170,10 +170,6 @@ def decide(
         verdict["score"] = sums["A"] / (sums["A"] + sums["B"])
     source = sources.pop() if len(sources) == 1 else "none"
     return {**verdict, "scores": sums, "confidence_source": source}
-
-
-def _larger(sums: Mapping[str, float]) -> Preference:
-    return prefer({side: round(value, 9) for side, value in sums.items()})
 
 
 def _votes_reason(sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
