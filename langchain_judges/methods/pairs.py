@@ -390,8 +390,7 @@ def order_verdict(
     labels = [each.preference for each in said.values()]
     preference = combine(options.order_rule, labels)
     if options.order_rule == "score_mean":
-        sides = scores or {"A": mean, "B": 1 - mean}
-        preference = prefer({side: round(value, 9) for side, value in sides.items()})
+        preference = prefer(scores or {"A": mean, "B": 1 - mean})
     sure = [e.probability for e in said.values() if probable and e.preference == preference]
     certain = [probability for probability in sure if probability is not None]
     reason = reason if isinstance(reason, str) else reason.get(preference, "")

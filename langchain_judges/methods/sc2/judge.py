@@ -11,7 +11,7 @@ from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of
+from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of, seeded
 from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.prompts import WORDS
@@ -76,7 +76,7 @@ class SC2Steps(PairSteps):
         pair, aspects = pair_of(state), state["aspects"]
         numbers = list(range(1, self.options.samples + 1)) if aspects else []
         if self.options.inference == "random" and numbers:
-            numbers = [tally.seeded(self._chance(pair), "random").choice(numbers)]
+            numbers = [seeded(self._chance(pair), "random").choice(numbers)]
         steps = [self._table(pair, aspects, number, account.part()) for number in numbers]
         return {"tables": await gather(steps)}
 
@@ -186,7 +186,7 @@ class SC2Steps(PairSteps):
         reply = await ask(question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
         if not reply.data or said == "tie":
-            coin = tally.seeded(self._chance(pair), "neither", name)
+            coin = seeded(self._chance(pair), "neither", name)
             why = "equally consistent" if said else "the comparator's reply could not be used"
             return coin.choice(sorted([one, other])), "coin", why
         why = " ".join(reply.data["justification"].split())[:500]

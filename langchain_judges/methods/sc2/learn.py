@@ -88,11 +88,6 @@ def _passages(text: TextLike) -> list[Passage]:
     return [Passage(request, readable(pair[side])) for side in ("output_a", "output_b")]
 
 
-def corpus_hash(corpus: Sequence[Passage]) -> str:
-    """A hash of the texts of a corpus, in their order."""
-    return key_of(corpus)[:16]
-
-
 class LearnOptions(AskingOptions):
     """The options of learning aspects from a corpus.
 
@@ -198,7 +193,7 @@ async def _learn(
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
-        "corpus": corpus_hash(corpus),
+        "corpus": key_of(corpus)[:16],
         "texts": len(corpus),
         "failures": [*failures, *merged.failures, *_too_few(merged, options.n)],
         "usage": add_usage([reply.usage for reply in (*replies, merged)]),

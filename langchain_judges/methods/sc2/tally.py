@@ -7,12 +7,11 @@ of comparing all with all. Everything here is a pure function of what was said s
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from langchain_judges.asking.account import Account
-from langchain_judges.methods.pairs import OrderAnswer, order_verdict
+from langchain_judges.methods.pairs import OrderAnswer, order_verdict, seeded
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
     ComparisonTable,
@@ -55,11 +54,6 @@ def seeded_order(entrants: Iterable[int], seed: str) -> list[int]:
     order = sorted(entrants)
     seeded(seed, "shuffle").shuffle(order)
     return order
-
-
-def seeded(*parts: object) -> random.Random:
-    """A source of coins that depends on `parts` alone."""
-    return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
 
 
 def decide(
