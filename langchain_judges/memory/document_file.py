@@ -261,7 +261,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not os.path.lexists(path):
         _make(path)
-    _check_ours(path)
+    if (version := check_database(path, _MEMORY_FILE_MARK, "a store")) != _FORMAT:
+        raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")
     log = path.with_name(f"{path.name}-wal")
     if not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
         # SQLite wants to write beside the file, which nobody can do here.
@@ -294,14 +295,6 @@ def _make(path: Path) -> None:
         os.rename(draft, path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _check_ours(path: Path) -> None:
-    check_database(path, _MEMORY_FILE_MARK, "a store")
-    with path.open("rb") as file:
-        header = file.read(100)
-    if (version := int.from_bytes(header[60:64], "big")) != _FORMAT:
-        raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")
 
 
 def _checksum(document: object, vector: object) -> int | None:

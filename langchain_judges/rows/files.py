@@ -118,13 +118,16 @@ def set_aside(path: Path) -> Path:
     return path.rename(next(each for each in names if not os.path.lexists(each)))
 
 
-def check_database(path: Path, application: int, what: str) -> None:
+def check_database(path: Path, application: int, what: str) -> int:
     """Check by its header that a file is a SQLite file of this package, before it is touched.
 
     Args:
         path: The file.
         application: The `application_id` of our files of this kind.
         what: What they are, for the message.
+
+    Returns:
+        Its `user_version`.
 
     Raises:
         OutputError: It is something else, or somebody else's.
@@ -137,6 +140,7 @@ def check_database(path: Path, application: int, what: str) -> None:
             header = file.read(100)
     if header[:16] != b"SQLite format 3\0" or header[68:72] != application.to_bytes(4, "big"):
         raise OutputError(f"{path} is not {what} of this package; choose another name")
+    return int.from_bytes(header[60:64], "big")
 
 
 @contextmanager
