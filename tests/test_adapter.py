@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 import openai
-import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -23,7 +22,6 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.failures import complaint_of, in_a_line
 from langchain_judges.asking.question import Question
-from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import error
@@ -71,11 +69,6 @@ def call_of(name: str) -> AIMessage:
 )
 def test_every_rung_brings_the_same_data(model):
     assert asked(model).data == VALUE
-
-
-def test_a_temperature_out_of_range_is_refused():
-    with pytest.raises(OptionError, match=r"between 0 and 2, got 3"):
-        ModelAdapter(FakeChatModel(), 3)
 
 
 class Refuses(FakeToolModel):

@@ -36,7 +36,6 @@ from langchain_judges.asking.masking import masked
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.traces import bound_exit
-from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import BYTES
 
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
@@ -190,9 +189,6 @@ class ModelAdapter:
 
     def __init__(self, model: ModelLike, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
-        number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
-        if temperature is not None and not (number and 0 <= temperature <= 2):
-            raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
         bound_exit()
         self.model = masked(models.without_own_retries(models.resolve_model(model)))
         self.deadline = deadline_of(self.model)
