@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import pairwise
@@ -379,7 +379,10 @@ def failure_of(exc: Exception, step: str) -> Failure:
     """
     if is_bug(exc):
         place = place_of(exc)
-        _report(type(exc), place, lambda: "".join(traceback.format_exception(exc)))
+        if (type(exc), place) not in _REPORTED:
+            _REPORTED.add((type(exc), place))
+            trace = "".join(traceback.format_exception(exc))
+            _LOG.error("A bug, not a fault of the provider (%s):\n%s", place, trace)
         problem = Problem("internal_error", f"{type(exc).__name__}: {said_by(exc)} ({place})")
     elif isinstance(exc, errors.InputError):
         lacks = isinstance(exc, errors.LackingError)
@@ -405,10 +408,3 @@ def place_of(exc: Exception) -> str:
         return "its place is not known"
     (_, code, line) = found[0]
     return f"{code.co_qualname}, {Path(code.co_filename).name}:{line}"
-
-
-def _report(kind: type[Exception], place: str, trace: Callable[[], str]) -> None:
-    """Log a bug, once for each place."""
-    if (kind, place) not in _REPORTED:
-        _REPORTED.add((kind, place))
-        _LOG.error("A bug, not a fault of the provider (%s):\n%s", place, trace())

@@ -110,11 +110,6 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     return Texts(transcript(task) if task else "", outputs, answer)
 
 
-def text_count(example: Mapping[str, object]) -> int:
-    """The number of texts that an example judges: 2 for a pair, else 1."""
-    return 2 if kind_of_example(example) == "pair" else 1
-
-
 def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
     """An item in the form of an example, so that the two can be compared.
 

@@ -22,9 +22,9 @@ from langchain_judges.memory.example import (
     Example,
     ExampleFields,
     NewExample,
-    text_count,
     texts_of,
 )
+from langchain_judges.rows.checks import kind_of_example
 from langchain_judges.rows.texts import group_by_task
 
 _CONTENT = ("family", "input", "output", "expected")
@@ -67,7 +67,7 @@ class Record:
         text = json.dumps(dict(example), sort_keys=True)
         digest = hashlib.sha256(f"{memory}\n{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
-        kind = (example["family"], text_count(example))
+        kind = (example["family"], 2 if kind_of_example(example) == "pair" else 1)
         task = group_by_task(example["input"])
         return cls(key, seq, at, example["id"], content_of(example), *kind, task, text)
 

@@ -9,8 +9,9 @@ from typing import Any, cast
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.reading import Problem
+from langchain_judges.errors import InputError
 from langchain_judges.methods.context import RowSteps, StepState
-from langchain_judges.rows.checks import check_basis, check_item, expected_answers
+from langchain_judges.rows.checks import check_item, expected_answers
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled
@@ -60,7 +61,9 @@ class ItemSteps(RowSteps[ItemState]):
         Raises:
             InputError: There is none.
         """
-        check_basis({**item}, None)
+        if not (item.get("expected") or item.get("source") or item.get("rubric")):
+            standard = "`expected` or `source`, or the judge needs a `rubric`"
+            raise InputError(f"an item needs {standard}")
 
     def lacking(self, item: Item) -> str:
         """The missing part that keeps an item from being judged, in a sentence; else empty."""

@@ -132,20 +132,6 @@ def expected_answers(item: Mapping[str, object]) -> list[str]:
     return [*map(str, cast("Sequence[object]", expected))]
 
 
-def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
-    """Check that an item can be judged by something.
-
-    Args:
-        item: The item.
-        rubric: The judge's own rubric, if any.
-
-    Raises:
-        InputError: There is neither an expected answer, nor a source, nor a rubric.
-    """
-    if not (item.get("expected") or item.get("source") or item.get("rubric") or rubric):
-        raise InputError("an item needs `expected` or `source`, or the judge needs a `rubric`")
-
-
 # What a rubric may need of a row.
 Need = Literal["expected", "source", "calls", "image", "audio", "conversation", "instructions"]
 _NOTHING = "there is nothing to judge by: the judge needs"

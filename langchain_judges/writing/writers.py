@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Le
 
@@ -136,17 +136,13 @@ class BranchWriter(WriterOptions):
     """
 
     method = "branch"
+    label: ClassVar[str] = "write"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
     presets = {"paper": {"wording": "paper", "rewrites": 0}}
     templates = PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
     rewrites: Annotated[int, Ge(0)] = 1
-
-    @property
-    def label(self) -> str:
-        """The name of the method in results and traces."""
-        return "write"
 
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""
@@ -269,6 +265,7 @@ class SinglePromptWriter(WriterOptions):
     """
 
     method = "single_prompt"
+    label: ClassVar[str] = "write_single_prompt"
     summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
     presets = {
         "zero_shot": {},
@@ -282,11 +279,6 @@ class SinglePromptWriter(WriterOptions):
     samples: Annotated[int, Ge(1)] = 1
     choose: Literal["model", "coverage"] = "model"
     seed: Seed = 0
-
-    @property
-    def label(self) -> str:
-        """The name of the method in results and traces."""
-        return "write_single_prompt"
 
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
@@ -299,7 +299,9 @@ def resolve(
         InputError: The answer or its label is not allowed.
     """
     fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
-    answer = _audit_answer(fields.get("answer"))
+    answer: Any = fields.get("answer")
+    if answer not in (known := get_args(states.AuditAnswer)):
+        raise InputError(f"`answer` must be one of {known!r}, got {answer!r}")
     label = _corrected_label(fields, answer, proposal, labels)
     mode = str(fields.get("mode") or "").strip() or None
     if label == proposal["label"]:
@@ -316,12 +318,6 @@ def resolve(
         "auditor": str(fields.get("auditor") or auditor),
         "check": proposal["check"],
     }
-
-
-def _audit_answer(value: object) -> states.AuditAnswer:
-    if value in get_args(states.AuditAnswer):
-        return cast("states.AuditAnswer", value)
-    raise InputError(f"`answer` must be one of {get_args(states.AuditAnswer)!r}, got {value!r}")
 
 
 def _corrected_label(

@@ -6,7 +6,7 @@ Apart from the options, every value is plain JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, ClassVar, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, InstanceOf
@@ -149,6 +149,7 @@ class AuditOptions(GraphOptions):
     """
 
     method = "allure_audit"
+    label: ClassVar[str] = "audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
     templates = {"audit": PROMPTS["audit"]}
     results = (
@@ -188,11 +189,6 @@ class AuditOptions(GraphOptions):
     ] = None
     seed: Seed = 0
     max_concurrency: Annotated[int, Ge(1), Owner()] = 16
-
-    @property
-    def label(self) -> str:
-        """Its name in traces."""
-        return "audit"
 
     def calls(self) -> int:
         """0: how much an audit asks depends on what it finds."""

@@ -242,18 +242,13 @@ class DRPE(declaration.JudgeOptions):
         """The kinds of readers, each asked for by a prompt of its own."""
         return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
 
-    @property
-    def generates(self) -> bool:
-        """Whether a model is asked for roles."""
-        return bool(self.seating.dynamic)
-
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""
         return max(2, self._votes)
 
     def calls(self) -> int:
         """The calls for one pair with a full panel, excluding repairs."""
-        return self._votes + (len(self.kinds) if self.generates else 0)
+        return self._votes + (len(self.kinds) if self.seating.dynamic else 0)
 
     @property
     def _votes(self) -> int:

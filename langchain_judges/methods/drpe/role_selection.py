@@ -73,7 +73,7 @@ class RoleSteps(PairSteps):
     @cached_property
     def embeddings(self) -> Embeddings:
         """The embedder of the roles, where they are clustered."""
-        clusters = self.panel.clustering and self.options.generates
+        clusters = self.panel.clustering and self.panel.dynamic
         default = default_embeddings if clusters else SentenceEmbeddings
         return self.options.embeddings or default()
 
@@ -107,7 +107,7 @@ class RoleSteps(PairSteps):
         pair = pair_of(state)
         proposed, seated = list[Any](), list[Role]()
         replies: Mapping[str, Reply] = {}
-        if self.options.generates:
+        if self.panel.dynamic:
             replies = await self._replies(self._context(state), pair, account)
             # Readers beyond those that were asked for would be votes that nobody counted on.
             distinct = distinct_roles(_proposals(replies))
@@ -117,7 +117,7 @@ class RoleSteps(PairSteps):
             pair["task_kind"] = wanted
         name, task = self.task(pair)
         static = self.panel.static_roles(task)
-        if self.options.generates:
+        if self.panel.dynamic:
             names = {role["type"].casefold() for role in static}
             new = [role for role in proposed if role["type"].casefold() not in names]
             seated = await self._seated(new, account)
