@@ -206,6 +206,24 @@ def test_a_reply_with_half_a_character_is_asked_for_once_more(first):
     assert (found["preference"], found["failures"], len(server.calls)) == ("A", [], 2)
 
 
+def test_a_request_is_sent_four_times_and_once_for_each_setting_that_is_refused(
+    serve, monkeypatch
+):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    refused = {"temperature", "logprobs", "response_format"}
+
+    def refusing(call):
+        if sent := sorted(refused & call.body.keys()):
+            return ServerReply(400, {"error": {"message": "no", "param": sent[0]}})
+        return error(503)
+
+    server = serve(refusing)
+    asked(server, logprobs=True)
+    unsupported = sum(bool(refused & call.body.keys()) for call in server.calls)
+    assert len(server.calls) == unsupported + 4
+    assert unsupported <= len(refused) + 2  # a format has up to three ways
+
+
 def test_redirects_in_a_circle_are_not_asked_again(serve):
     server = serve(always(ServerReply(307, headers={"location": "/v1/chat/completions"})))
     failure = asked(server).failures[0]

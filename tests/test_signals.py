@@ -214,6 +214,15 @@ def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, com
     assert script.asked == before == 3
 
 
+def said_without_a_reader(program):
+    """What a program says to its end where nobody reads what it prints, as in `| head -1`."""
+    program.stdout.close()
+    with program.stderr:
+        errors = program.stderr.read()
+    wait_until(lambda: program.poll() is not None)
+    return errors
+
+
 @pytest.mark.parametrize("command", ["judge", "trust", "show"])
 def test_a_broken_pipe_ends_a_command_quietly_and_nothing_is_paid_twice(
     serve, tmp_path, monkeypatch, command
@@ -226,10 +235,7 @@ def test_a_broken_pipe_ends_a_command_quietly_and_nothing_is_paid_twice(
     asked = []
     for _ in range(2):
         program = start("-m", "langchain_judges.cli", *COMMANDS.get(command, [command]), *model)
-        program.stdout.close()  # as `| head -1` does
-        with program.stderr:
-            errors = program.stderr.read()
-        wait_until(lambda program=program: program.poll() is not None)
+        errors = said_without_a_reader(program)
         assert program.returncode == 1
         assert "Traceback" not in errors
         assert "BrokenPipe" not in errors
