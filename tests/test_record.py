@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
     FunctionMessage,
     HumanMessage,
+    SystemMessage,
     ToolMessage,
+    message_to_dict,
     messages_to_dict,
 )
 
@@ -115,6 +118,14 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
     for row in ({"output": "Hi."}, {"output": ONE}):
         with pytest.raises(InputError, match="the field `input`"):
             judge.invoke(row)
+
+
+@for_each("form", [dumpd, message_to_dict, lambda message: message])
+def test_the_request_of_a_models_run_is_read_from_its_list_of_lists(form):
+    asked = {"messages": [[form(SystemMessage("Be brief.")), form(HumanMessage(TASK))]]}
+    row = plain_row({"input": asked, "output": "In Oslo."})
+    assert [step.text for step in steps_of(row["input"])] == ["Be brief.", TASK]
+    assert plain_row({"input": [["user", TASK]], "output": "x"})["input"][0]["role"] == "user"
 
 
 def test_a_conversation_may_begin_with_what_the_assistant_says():

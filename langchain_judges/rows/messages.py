@@ -41,6 +41,9 @@ def messages_in(value: object) -> list[Message]:
     # A tuple such as ("user", "Hello") is one message.
     one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
     parts = value if isinstance(value, list | tuple) and value and not one else [value]
+    inner = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else []
+    if inner and not isinstance(inner[0], str):  # the run of a model has a list of lists
+        return messages_in(inner)
     messages: list[Message] = []
     for part in parts:
         # JSON has no tuples: in a file ("user", "Hello") is a list.
