@@ -105,9 +105,8 @@ class Question:
                 "reply": json_schema(self.reply_schema),
                 # A reply kept without log-probabilities is no answer where they are wanted.
                 "measured": [self.logprobs, self.measured_as],
+                "tools": self.tools,
             }
-            if self.tools:
-                call["tools"] = self.tools
             self._decisive[seed] = json.dumps(call, sort_keys=True, default=str)
         return self._decisive[seed]
 

@@ -240,11 +240,12 @@ def _entry_checksum(*parts: str) -> int:
     return zlib.crc32("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
 
 
+_in_order = partial(json.dumps, sort_keys=True, default=str)
+
+
 def key_of(*parts: object) -> str:
     """Hash texts and JSON-able parts into a key of 32 characters."""
-    texts = (
-        p if isinstance(p, str) else json.dumps(p, sort_keys=True, default=str) for p in parts
-    )
+    texts = (part if isinstance(part, str) else _in_order(part) for part in parts)
     data = "\0".join(texts).encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:32]
 
@@ -265,9 +266,9 @@ class ScopeReplies:
 
     def find(self, key: str) -> Any:
         """The value of a key; None without one."""
-        if key not in self._kept and self.scope != SHARING:
-            return None
-        return next((value for _, value in self.store.entries(self.scope, key)), None)
+        known = key in self._kept or self.scope == SHARING
+        entries = self.store.entries(self.scope, key) if known else iter(())
+        return next((value for _, value in entries), None)
 
     def keep(self, key: str, value: object) -> None:
         """Write a value down.
@@ -413,8 +414,7 @@ class ReplyLog:
         return shared.value, shared.payer != own if own else is_joined
 
     async def _scopes(self, row: ScopeReplies | None) -> list[ScopeReplies]:
-        thread = await self.running()
-        return [scope for scope in (row, thread) if scope]
+        return [scope for scope in (row, await self.running()) if scope]
 
     async def _once(
         self,

@@ -157,7 +157,7 @@ class LookupOptions(JudgeOptions):
     @cached_property
     def loaded_tools(self) -> tuple[BaseTool, ...]:
         """The tools, ready to be called."""
-        return _loaded(self.tools)
+        return _loaded(self.tools) if self.tools else ()
 
     @property
     def lookup_rounds(self) -> int:

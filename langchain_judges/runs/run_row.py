@@ -156,12 +156,7 @@ def failed_outcome(
     row: RunRow, reason: verdict.FailureReason, detail: str, usage: verdict.Usage | None = None
 ) -> Mapping[str, object]:
     """The outcome of a row that was not judged, with its reason."""
-    failure: verdict.Failure = {
-        "step": "run",
-        "unit": "",
-        "reason": reason,
-        "detail": detail[:500],
-    }
+    failure = verdict.Failure(step="run", unit="", reason=reason, detail=detail[:500])
     return outcome_without(row, failure, usage)
 
 

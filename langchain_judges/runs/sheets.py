@@ -25,8 +25,6 @@ _OWN, _JUDGE = "own.", "judge."
 # Columns of the judge that hold numbers, even where all are missing.
 _NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
 _SPREADSHEETS = {".csv", ".tsv", ".xlsx"}
-# What shows the counts of a run too.
-_SUMMED = {".md", ".xlsx"}
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
@@ -143,8 +141,7 @@ class TableFile:
         row = {f"{_OWN}{name}": self._own_cell(cell) for name, cell in own.items()}
         row |= {f"{_JUDGE}{name}": cell for name, cell in judged.items()}
         self._columns |= dict.fromkeys(row)
-        if self._form in _SUMMED:
-            self._criteria.add(result, systems)
+        self._criteria.add(result, systems)
         self._wait(row)
 
     def close(self, *, kept: bool = True) -> None:
