@@ -402,7 +402,6 @@ def factory(
     make: Callable[[Declared, A], T],
     name: str,
     first: str = "model",
-    needed: bool = True,
 ) -> Callable[Concatenate[A, P], T]:
     """A function that makes something of a first argument and the options of a kind.
 
@@ -414,11 +413,9 @@ def factory(
         make: Takes the checked options and the first argument.
         name: Of the function.
         first: Name of its first argument.
-        needed: Whether there must be one; otherwise `make` gets None.
     """
     options = cast("type[Options]", kind)
-    default = inspect.Parameter.empty if needed else None
-    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
     def use(what: A, chosen: Declared) -> T:
         return make(chosen, what)
