@@ -13,34 +13,12 @@ from langchain_judges.errors import InputError
 from langchain_judges.methods.context import RowSteps, StepState
 from langchain_judges.rows.checks import check_item, expected_answers
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled
 
-# Added where the item has an expected answer.
-EXPECTED = """
-<expected-answer-{fence}>
-{expected}
-</expected-answer-{fence}>"""
-# Added where the item has several expected answers.
-ANY_OF = """
-<expected-answers-{fence}>
-Any of these is right:
-{expected}
-</expected-answers-{fence}>"""
-# Added where the item has a source that is not its task.
-SOURCE = """
-<source-{fence}>
-{source}
-</source-{fence}>"""
-# All of an item, where no method has its own form for it.
-WHOLE_ITEM = """<request-{fence}>
-{task}
-</request-{fence}>{expected}{source}
-<response-{fence}>
-{response}
-</response-{fence}>"""
-# Added where its source is its task.
-REQUEST_IS_SOURCE = "\nThe request is the source as well."
+# What stands around the parts of an item.
+ITEM_WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")["item"]
 
 
 class ItemState(Item, StepState, total=False):
@@ -84,7 +62,7 @@ class ItemSteps(RowSteps[ItemState]):
 
     def lookup_variables(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it."""
-        shown = WHOLE_ITEM.format(**prompt_variables(item_of(state)))
+        shown = ITEM_WORDS["whole"].format(**prompt_variables(item_of(state)))
         return {"material": shown, "judgment": "whether what the response says holds."}
 
 
@@ -133,15 +111,15 @@ def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[
     token = fence(task, response, *answers, source, *also)
     expected = ""
     if len(answers) == 1:
-        expected = EXPECTED.format(fence=token, expected=answers[0])
+        expected = ITEM_WORDS["expected"].format(fence=token, expected=answers[0])
     elif answers:
         lines = "\n".join(f"- {answer}" for answer in answers)
-        expected = ANY_OF.format(fence=token, expected=lines)
-    source_text = SOURCE.format(fence=token, source=source) if source else ""
+        expected = ITEM_WORDS["any_of"].format(fence=token, expected=lines)
+    source_text = ITEM_WORDS["source"].format(fence=token, source=source) if source else ""
     return {
         "fence": token,
         "task": task,
         "response": response,
         "expected": expected,
-        "source": REQUEST_IS_SOURCE if source and source == task else source_text,
+        "source": ITEM_WORDS["is_request"] if source and source == task else source_text,
     }

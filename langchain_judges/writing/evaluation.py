@@ -13,10 +13,9 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.question import chat_prompt
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE
+from langchain_judges.methods.pairs import prompts_in
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import judge_many
@@ -225,27 +224,6 @@ def _quality(tasks: int, verdicts: list[Verdict]) -> Quality:
     }
 
 
-# Asks which of two stories reads better, and shows the stories alone (Saha et al. 2023, section
-# 4.2; our words).
-STORY = chat_prompt(
-    f"You compare how two texts read. {MATERIAL_RULE}",
-    """<text-1-{fence_1}>
-{response_1}
-</text-1-{fence_1}>
-<text-2-{fence_2}>
-{response_2}
-</text-2-{fence_2}>{instructions}
-
-Which reads better? """,
-    FAIR,
-    """ Go by grammar, by whether it is one coherent whole, and by whether it engages a \
-reader; what it had to be about does not count.
-
-Give your reasons in a few sentences, then the preference: 1 or 2, or tie if neither reads \
-better.""",
-)
-
-
 def create_story_judge(model: ModelLike, **options: Any) -> JudgeGraph:
     """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
 
@@ -255,4 +233,5 @@ def create_story_judge(model: ModelLike, **options: Any) -> JudgeGraph:
         model: What `resolve_model` takes.
         **options: Keywords of the relative judge; `instructions` are added to its prompt.
     """
-    return load_judge("relative", model, **{"prompts": {"judge": STORY}, **options})
+    story = prompts_in("direct/prompts.yaml", "story")
+    return load_judge("relative", model, **{"prompts": story, **options})

@@ -54,8 +54,8 @@ def case(record: Item | Example | ShownExample, options: LabelOptions) -> dict[s
     source = record.get("source_text" if "corrected" in record else "source")
     if not source and options.needs_source:
         source = shown_task(record["input"])
-    source_part = items.SOURCE.format(fence=parts["fence"], source=source) if source else ""
-    return {**parts, "source": source_part}
+    form = items.ITEM_WORDS["source"] if source else ""
+    return {**parts, "source": form.format(fence=parts["fence"], source=source)}
 
 
 def shaped_as(item: Item, example: Example) -> Example | ShownExample:
