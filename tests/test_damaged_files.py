@@ -1,5 +1,6 @@
 """Files that are read back: damage is named, and what is somebody else's is left as it is."""
 
+import gzip
 import json
 import resource
 import shutil
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+import openpyxl
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,8 +21,9 @@ from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
 from langchain_judges.cli import app
-from langchain_judges.errors import JudgeError, OptionError, OutputError
+from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.report.labelling import LabelFile
+from langchain_judges.rows.files import read_table
 from langchain_judges.runs.shards import merge_shards
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -113,6 +117,38 @@ def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
         assert damage(way, whole, answer, iter([tmp_path / "copy"]), data) == ""
 
     survives()
+
+
+def table_of(path):
+    """Two rows as bytes of a table of some form."""
+    rows = [{"input": "é", "output": 1}, {"input": "b", "output": None}]
+    if path.name.endswith(".xlsx"):
+        book = openpyxl.Workbook()
+        for cells in (["input", "output"], *(each.values() for each in rows)):
+            book.active.append([*cells])
+        book.save(path)
+    elif path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        lines = {"json": json.dumps(rows), "jsonl": "\n".join(map(json.dumps, rows))}
+        text = lines.get(path.name.split(".")[1], "input,output\né,1\n").encode()
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path.read_bytes()
+
+
+@for_each("name", ["a.xlsx", "a.json", "a.jsonl", "a.csv", "a.jsonl.gz", "a.parquet"])
+def test_a_damaged_table_is_read_or_named(name, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / name
+    whole = table_of(path)
+
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(damaged(whole) | st.just(b"[" * 100_000))
+    def read(content):
+        path.write_bytes(content)
+        with suppress(InputError):
+            assert isinstance(list(read_table(path)), list)
+
+    read()
 
 
 THEIRS = {

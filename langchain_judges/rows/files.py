@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import itertools
 import json
 import os
 import secrets
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +20,10 @@ import yaml
 
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
+
+# What readers raise where a file is not of its form; openpyxl looks for parts that it lacks.
+_DAMAGES = (EOFError, LookupError, OSError, RecursionError, ValueError)
+_DAMAGES += (csv.Error, zipfile.BadZipFile, zlib.error)
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
@@ -90,7 +94,7 @@ def _sound(
             yield bad(problem, known) if problem and bad else record
     except (InputError, OptionError):
         raise
-    except (EOFError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as exc:
+    except _DAMAGES as exc:
         raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc
 
 
