@@ -121,7 +121,7 @@ def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
 
 def table_of(path):
     """Two rows as bytes of a table of some form."""
-    rows = [{"input": "é", "output": 1}, {"input": "b", "output": None}]
+    rows: list[dict] = [{"input": "é", "output": 1}, {"input": "b", "output": None}]
     if path.name.endswith(".xlsx"):
         book = openpyxl.Workbook()
         for cells in (["input", "output"], *(each.values() for each in rows)):

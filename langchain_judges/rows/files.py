@@ -22,8 +22,10 @@ from langchain_judges.errors import InputError, OptionError, OutputError, did_yo
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
 
 # What readers raise where a file is not of its form; openpyxl looks for parts that it lacks.
-_DAMAGES = (EOFError, LookupError, OSError, RecursionError, ValueError)
-_DAMAGES += (csv.Error, zipfile.BadZipFile, zlib.error)
+_DAMAGES = (
+    *(EOFError, LookupError, OSError, RecursionError, ValueError),
+    *(csv.Error, zipfile.BadZipFile, zlib.error),
+)
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
