@@ -164,7 +164,7 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     assert unparsable["Why?"].get("score") is None
     assert unparsable["Why?"]["extra"]["reason"] == "unparsable"
     assert unread["Why?"].get("score") is None
-    assert "got the keys 'answer'" in unread["Why?"]["comment"]
+    assert "got the key 'answer'" in unread["Why?"]["comment"]
 
 
 def test_experiments_are_compared_and_every_run_has_its_comment(client, server, dataset):
