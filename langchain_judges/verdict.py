@@ -369,6 +369,11 @@ def noted(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     return {**verdict, "failures": [*failures, *more]} if more else {**verdict}
 
 
+def failures_in(verdict: Mapping[str, Any]) -> list[Failure]:
+    """What went wrong in a judgment: its failures without notes on how its row was read."""
+    return [each for each in verdict.get("failures") or [] if each["reason"] not in READING]
+
+
 def _is_of_reading(failure: Mapping[str, Any]) -> bool:
     reason, step = failure.get("reason"), failure.get("step")
     return reason in READING or (reason == "input_cut" and step == "begin")

@@ -17,8 +17,9 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.messages import leave_with
 from langchain_judges.cli.row_files import checked_rows, judge_rows
-from langchain_judges.integrations import serve, server
+from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import comment_of
@@ -185,11 +186,12 @@ def test_a_pair_is_noted_by_its_side_whether_it_is_asked_about_or_not():
     assert same["preference"] == "tie"
 
 
-def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted():
-    row = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo", "docs": ["A map."]}
+@for_each("name, value", [("docs", ["A map."]), ("source", "A map."), ("source", ["A map."])])
+def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted(name, value):
+    row = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo", name: value}
     judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
     assert notes(judge.invoke(row)["verdict"]["failures"]) == [
-        ("row", "has columns that are not shown: 'docs'")
+        ("row", f"has columns that are not shown: {name!r}")
     ]
 
 
@@ -259,3 +261,20 @@ def test_keys_beside_an_answer_are_noted_where_child_runs_used_tools():
     other = {**run, "id": "3", "child_runs": [], "outputs": {"answer": "No."}}
     compared: Any = as_comparative_evaluator(judge)([run, other], {"inputs": run["inputs"]})
     assert "Note: output_a is read from 'answer'; not shown: 'text', 'trace'" in str(compared)
+
+
+def test_a_note_is_not_a_failure_of_a_run_nor_under_strict():
+    [row, _] = COLUMNS["lists"]
+    run = judge_many(judge_of_texts(), [row], progress=False)
+    [result] = run
+    assert result["verdict"]["failures"]
+    assert not run.summary.failures
+    leave_with(run.summary, strict=True)  # would exit
+
+
+@for_each("steps, score", [(["pay"], 1.0), (None, 1.0), (["look", "pay"], None)])
+def test_two_lists_of_calls_that_differ_have_no_score(steps, score):
+    wanted = {"trajectory": ["pay"], "steps": steps}
+    feedback = trajectory_evaluator()(outputs={"steps": ["pay"]}, reference_outputs=wanted)
+    assert feedback["score"] == score
+    assert score or "several lists of calls, 'trajectory' and 'steps'" in feedback["comment"]

@@ -466,7 +466,7 @@ def test_it_reads_tables_results_reports_and_folders(tmp_path):
     assert len(alone.rows) == 6
     bad = tmp_path / "bad.json"
     bad.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         read_collection([bad])
 
 

@@ -45,6 +45,7 @@ from langchain_judges.rows.lookup import mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
+from langchain_judges.verdict import failures_in
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
@@ -380,7 +381,7 @@ def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
     """
     rows = [row for run in runs.values() for row in run]
     causes = Counter(cause_of(outcome_of(row)) for row in rows if not judged_row(row))
-    failed = strict and any(outcome_of(row).get("failures") for row in rows)
+    failed = strict and any(failures_in(outcome_of(row)) for row in rows)
     leave(causes, len(rows), spent=spent, failed=failed)
 
 

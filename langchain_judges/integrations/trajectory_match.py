@@ -129,7 +129,14 @@ def _turns(value: object, source: TextSource, field: Literal["output", "referenc
 def _part(value: object, source: TextSource, field: Literal["output", "reference"]) -> object:
     """The part of a value that holds calls; what has none of the usual keys itself."""
     if source is None and isinstance(value, Mapping) and _LISTS & value.keys():
-        return next(value[name] for name in value if name in _LISTS)
+        lists = {name: value[name] for name in value if name in _LISTS}
+        known = [name for name in lists if lists[name] is not None] or [*lists]
+        if rivals := [repr(n) for n in known[1:] if lists[n] != lists[known[0]]]:
+            raise InputError(
+                f"`{field}` has several lists of calls, {known[0]!r} and {', '.join(rivals)}; "
+                f"name one with `{field}=`"
+            )
+        return lists[known[0]]
     return value if _listed(value) is not None else find(value, field, source)
 
 

@@ -88,20 +88,23 @@ def _noted(row: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     notes = [n for n in own if isinstance(n, Mapping) and {*n} == {*Failure.__annotations__}]
     notes = [n for n in notes if n["reason"] in READING]
     shown = {name: row[name] for name in _SHOWN if name in row}
+    if "output_a" in row:  # of a pair it may name a data set as well
+        shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     notes += [each for each in notes_on(read, shown) if each not in notes]
     known = {*shown, *ANNOTATIONS, *(CONTEXTS if "output" in row else ())}
-    lists = [n for n, value in row.items() if isinstance(value, Mapping | list | tuple)]
-    unsaid = [n for n in lists if n not in known and repr(n) not in str(notes)]
+    told = [n for n, own in row.items() if n == "source" or isinstance(own, _MANY)]
+    unsaid = [n for n in told if n not in known and repr(n) not in str(notes)]
     # Who named columns, and so left an empty list, has looked at them all.
     if unsaid and before != [] and kind_in(row) in ("pair", "item") and "corrected" not in row:
         there = lines_in(shown)
-        if rest := [repr(n) for n in unsaid if lines_in(row[n], listed=False) - there]:
+        if rest := [repr(n) for n in unsaid if lines_in(row[n], listed=n == "source") - there]:
             detail = f"has columns that are not shown: {', '.join(rest)}"
             notes.append(note_on_reading("one_of_several", "row", detail))
     return {**row, NOTES: notes} if notes else row
 
 
+_MANY = Mapping | list | tuple
 _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
 _SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 

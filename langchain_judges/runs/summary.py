@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
-from langchain_judges.verdict import decision, is_abstention
+from langchain_judges.verdict import decision, failures_in, is_abstention
 
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
 CountLine = tuple[str, str, str, str, str]
@@ -157,7 +157,8 @@ class Summary:
         abstained: Rows that the judge said it cannot assess; they are neither judged nor
             failed.
         causes: Rows without a verdict, by the message of their first failure.
-        failures: Every failure by reason, also those of rows that were judged.
+        failures: Every failure by reason, also those of rows that were judged; no note on how
+            a row was read.
         both_orders: Rows judged in both orders; `flips` is out of these.
         labelled: Judged rows with a label (for pairs A, B or tie); `agreed` is out of
             these.
@@ -220,7 +221,7 @@ class Summary:
         self.rows += 1
         kind = kind_of_result(row)
         self.wrote = kind == "task"
-        reasons = [failure["reason"] for failure in verdict["failures"]]
+        reasons = [failure["reason"] for failure in failures_in(verdict)]
         self.failures.update(reason for reason in reasons if reason != "cannot_assess")
         self.labels += kind == "item"
         self.criteria.add(row)

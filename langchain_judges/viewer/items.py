@@ -29,6 +29,7 @@ from langchain_judges.runs.sources import (
     source_of,
 )
 from langchain_judges.runs.tables import records_of
+from langchain_judges.verdict import failures_in
 
 Cells = Mapping[str, Any]
 _OWN = ("id", *READ, *ANNOTATIONS, "media", "family")
@@ -75,7 +76,7 @@ class Collection:
         for each in own.values():
             confidence = each.verdict.get("confidence")
             unsure = confidence is not None and confidence < UNSURE
-            facts = {"failed": each.verdict.get("failures"), "low confidence": unsure}
+            facts = {"failed": failures_in(each.verdict), "low confidence": unsure}
             tags |= dict.fromkeys(
                 [doubt_of(each.verdict), *(n for n, so in facts.items() if so)]
             )
