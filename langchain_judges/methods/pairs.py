@@ -49,19 +49,9 @@ from langchain_judges.verdict import (
 
 # What prompts of several methods are filled with.
 WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
-REQUEST = """<request-{fence_request}>
-{request}
-</request-{fence_request}>"""
-RESPONSES = """
-<response-1-{fence_1}>
-{response_1}
-</response-1-{fence_1}>
-<response-2-{fence_2}>
-{response_2}
-</response-2-{fence_2}>"""
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
 # orders share what stands before the first text that differs.
-MATERIAL_ALONE = f"{REQUEST}{{reference}}{RESPONSES}"
+MATERIAL_ALONE = WORDS["request"] + "{reference}" + WORDS["responses"]
 # The same with which turn is judged and the caller's words, for steps that prefer.
 MATERIAL = MATERIAL_ALONE + "{focus}{instructions}\n\n"
 FAIR = "Neither position nor length counts by itself."
