@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from langchain_judges.cli.judge_flags import NOT_ON_A_SHELL
 from langchain_judges.errors import OptionError
@@ -42,7 +41,7 @@ def show(
         _print_methods(METHODS | COMBINATIONS)
     elif text := ready_text(name):
         # A rubric is a file to copy: it is printed as it is.
-        Console(highlight=False, markup=False, soft_wrap=True).print(text.rstrip())
+        _console().print(text.rstrip())
     else:
         method = named(everything, name, "method or rubric")
         if part and name in COMBINATIONS:
@@ -84,7 +83,7 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
 
 
 def _print_prompts(templates: Mapping[str, ChatPromptTemplate]) -> None:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = _console()
     for step, prompt in templates.items():
         console.print(f"=== {step}: {', '.join(sorted(prompt.input_variables))}")
         for message in prompt.messages:
@@ -101,5 +100,5 @@ def _as_json(value: Any) -> Any:
     return value.as_json() if isinstance(value, Options) else str(value)
 
 
-def _console() -> Console:
+def _console() -> InertConsole:
     return InertConsole(highlight=False, markup=False, soft_wrap=True)

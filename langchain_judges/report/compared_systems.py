@@ -95,10 +95,9 @@ class RankedSystems:
 
     def sentences(self) -> list[str]:
         """The neighbours whose order is settled."""
-        systems = self.ranking["systems"]
         return [
             f"{better['system']} before {worse['system']}: {_standing(better)}."
-            for better, worse in pairwise(systems)
+            for better, worse in pairwise(self.ranking["systems"])
         ]
 
     def markdown(self) -> str:
