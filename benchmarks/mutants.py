@@ -33,6 +33,8 @@ EQUIVALENT = {
     r"(?i)utf-8": "another name of the same encoding",
     r"highlight=(False|None)": "a console that colours no numbers, either way",
     r"\d\.0 / np\.maximum\(longest": "the longest step of Newton's on the way to one maximum",
+    r"(?<=longest = np\.abs\(step\)\.max\(axis=)(-1|None)": "as above",
+    r"(?<=Console\(highlight=False, )markup=(False|None)": "a console that reads no markup",
 }
 
 

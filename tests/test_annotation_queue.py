@@ -143,6 +143,12 @@ def test_feedback_under_several_names_has_to_be_chosen(client, server):
         labelled_runs(client, "doubtful", judge)
     [item] = labelled_runs(client, "doubtful", judge, key="useful").items
     assert item["label"] == 0
+    # What people say of a run that is in no queue is no label here.
+    [other] = production(server, RUDE)
+    says(server, other, "tone", 0)
+    assert labelled_runs(client, "doubtful", judge, key="useful").left_out == []
+    with pytest.raises(InputError, match="polite, useful;"):
+        labelled_runs(client, "doubtful", judge)
     with pytest.raises(InputError, match="no annotation queue 'doubtfull'"):
         labelled_runs(client, "doubtfull", judge)
 
@@ -155,6 +161,7 @@ def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server
     says(server, run, "polite", 1, who="model", correction={"value": 0})
     says(server, run, "mine", "kind")
     [row] = feedback_rows(client, queue="corrected")
+    assert {"id", "input", "output"} < row.keys()
     assert (row["polite"], row["polite.people"]) == (1, 0)
     # Of what no judge said the key is people's own.
     assert (row["mine"], "mine.people" in row) == ("kind", False)

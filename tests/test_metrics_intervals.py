@@ -50,6 +50,16 @@ def test_a_result_is_copied_and_written_with_all_that_it_holds() -> None:
     assert str(result) == "0.5"
 
 
+@for_each(
+    "measure",
+    [metrics.accuracy, metrics.cohen_kappa, metrics.balanced_accuracy, metrics.correlate],
+)
+def test_what_could_not_be_judged_is_counted_where_nothing_was(measure) -> None:
+    assert sum(measure([None, None], [1, 0]).n_failed.values()) == 2
+    chances = metrics.confidence_calibration([None, None], [1, 0])
+    assert (sum(chances.ece.n_failed.values()), sum(chances.n_failed.values())) == (2, 2)
+
+
 def options() -> list[tuple[Any, str, object]]:
     """Each option of a statistic that is a word or a share, with a value that it cannot be."""
     functions = [each for each in vars(metrics).values() if inspect.isfunction(each)]

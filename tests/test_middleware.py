@@ -488,6 +488,12 @@ def test_a_judge_of_one_text_chooses_the_highest_label():
     assert (result["output"], len(result["bracket"])) == ("good", 3)
 
 
+def test_an_answer_that_cannot_be_labelled_wins_nothing():
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "?"), rubric="Kind?", repairs=0)
+    result = best_of(2, judge, writer("x", "y")).invoke("Why?")
+    assert [match["winner"] for match in result["bracket"]] == [None, None]
+
+
 def test_a_sample_that_fails_is_left_out():
     numbers = iter(range(3))
 

@@ -209,7 +209,7 @@ class _Look:
             try:
                 return request(*args, **kwargs)
             except _PASSING_ERRORS:
-                if self.stop.wait(min(2**number, 30)):
+                if self.stop.wait(2**number):
                     raise
         return request(*args, **kwargs)
 
