@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from langchain_judges.cli import app
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.messages import langsmith_client
-from langchain_judges.cli.row_files import RowFile, open_rows
+from langchain_judges.cli.row_files import RowFile, check_known_of, open_rows
 from langchain_judges.datasets import rows
-from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.lookup import FIELDS
 from langchain_judges.runs.sources import TableForm
@@ -235,6 +235,11 @@ def test_ids_of_ones_own_are_counted_in_bad_rows_too_and_made_up_ones_are_not(tm
     said = invoke("judge", path, *RUBRIC, "--dry-run").stderr
     assert "2 rows have the id 'x'" in said
     assert "the id '0'" not in said
+
+
+def test_a_row_that_is_no_object_is_refused_by_its_type():
+    with pytest.raises(InputError, match="must be an object, got int"):
+        check_known_of(5)
 
 
 def test_a_run_knows_how_many_rows_there_are_good_and_bad(tmp_path):

@@ -24,6 +24,7 @@ from langchain_judges.report.labelling import (
     LabelFile,
     Questionnaire,
     chosen,
+    doubt_of,
     doubts,
     sides,
 )
@@ -241,6 +242,11 @@ def test_verdicts_are_doubtful_that_flip_fail_or_contradict():
     names = ["sure", "flipped", "judges disagree", "not judged"]
     judged = ({r.place: r.verdict for r in join(run, data).rows} for run in (one, two))
     assert doubts(data, judged) == names
+
+
+@for_each("confidence, doubt", [(0.74, "unsure"), (0.75, "sure"), (None, "sure")])
+def test_a_verdict_of_little_confidence_is_doubtful(confidence, doubt):
+    assert doubt_of({"label": 1, "confidence": confidence}) == doubt
 
 
 def test_half_of_the_rows_to_label_are_doubtful_and_the_rest_are_by_chance():

@@ -494,6 +494,14 @@ def test_an_answer_that_cannot_be_labelled_wins_nothing():
     assert [match["winner"] for match in result["bracket"]] == [None, None]
 
 
+def test_where_every_sample_fails_it_is_said_why():
+    def write(task):
+        raise RuntimeError(f"no {task}")
+
+    with pytest.raises(InputError, match="choose from: RuntimeError: no Why; RuntimeError"):
+        best_of(2, bsm(), write).invoke("Why")
+
+
 def test_a_sample_that_fails_is_left_out():
     numbers = iter(range(3))
 
