@@ -6,6 +6,11 @@ mutants of metrics, report, integrations and the command line into `mutants/`, d
 of mutants that a test killed and the names of those that none did (`mutmut show NAME` shows
 one), and exits with 1 under `--least`. Survivors with a reason count neither way: no test could
 tell them, or they change nothing but words that people read.
+
+mutmut tries mutants of a few quick tests first, so a sample that ran out of time is its harder
+part. In two such samples, on two busy cores, of report 90 and 88 % were killed, of the command
+line 86 and 83 %, of integrations 87 and 74 %, of metrics 80 and 82 % (of 8 to 51 each). Most of
+the survivors have tests since; no sample has been tried to its end since then.
 """
 
 from __future__ import annotations

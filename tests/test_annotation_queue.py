@@ -113,7 +113,7 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
         ((0, 1), {"value": 1, "who": "model"}, "nobody has labelled it"),
         # The score of a correction is a place, as the score of feedback is.
         ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 0.75}}, 4),
-        ((0, 1), {"value": {"a": 1}}, "no label"),
+        ((0, 1), {"value": {"a": 1}}, "not a label"),
         # Of a correction the one thing it has, by any name, and of several none.
         ((0, 1), {"value": 1, "who": "model", "correction": {"mine": 0}}, 0),
         ((0, 1), {"value": 1, "who": "model", "correction": {"x": 0, "y": 1}}, "nobody has"),
