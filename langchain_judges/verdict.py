@@ -370,7 +370,7 @@ def noted(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def failures_in(verdict: Mapping[str, Any]) -> list[Failure]:
-    """What went wrong in a judgment: its failures without notes on how its row was read."""
+    """Failures of a judgment, without notes on how its row was read."""
     return [each for each in verdict.get("failures") or [] if each["reason"] not in READING]
 
 
