@@ -286,10 +286,10 @@ def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):
 
 
 @for_each("field", sorted(FIELDS | {"label.tone"}))
-def test_only_votes_sources_and_two_systems_are_read_from_several_columns(field):
-    takes = {"human_votes": {1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}.get(field, set())
+def test_only_votes_requests_sources_and_two_systems_are_read_from_several_columns(field):
+    takes = {"human_votes": {1, 2, 3}, "input": {1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
     for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
-        if len(columns) in takes:
+        if len(columns) in takes.get(field, ()):
             assert TableForm({field: columns}).columns == {field: columns}
         else:
             with pytest.raises(OptionError, match=f"`columns` reads '{field}' from"):

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from contextlib import closing
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -94,7 +95,7 @@ def test_every_row_is_found_by_what_is_doubtful_or_disputed_about_it():
 
 
 def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, monkeypatch):
-    done = Counter()
+    done: Counter[str] = Counter()
 
     def counting(path, *args, **kwargs):
         return (done.update(["read"]) or each for each in read_table(path, *args, **kwargs))
@@ -104,7 +105,12 @@ def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, m
 
     for owner in (items, sources):
         monkeypatch.setattr(owner, "read_table", counting)
-    for owner, name in ((sources.Records, "row"), (render, "texts"), (render, "verdicts")):
+    places: list[tuple[Any, str]] = [
+        (sources.Records, "row"),
+        (render, "texts"),
+        (render, "verdicts"),
+    ]
+    for owner, name in places:
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     file = written(tmp_path / "rows.jsonl", data_of(["A"] * 300))
     assert '"r299"' in client_of(Page(read_collection([file]))).get("/?t=secret").text

@@ -104,7 +104,7 @@ def _noted(row: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, NOTES: notes} if notes else row
 
 
-_MANY = Mapping | list | tuple
+_MANY = (Mapping, list, tuple)
 _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
 _SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 
