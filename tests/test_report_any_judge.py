@@ -119,7 +119,7 @@ def test_the_published_figure_of_a_judge_comes_from_its_two_columns():
 
 
 def test_two_orders_are_of_pairs():
-    with pytest.raises(InputError, match="two orders, and their answers are no sides"):
+    with pytest.raises(InputError, match="two orders, and their answers are not sides"):
         trust_columns([{"x": 1, "y": 2, "ann": 1}] * 3, ("x", "y"), "ann")
 
 
