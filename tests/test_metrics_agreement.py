@@ -288,3 +288,13 @@ def test_an_item_that_a_voter_left_out_is_no_error_of_his() -> None:
     votes = {"x": [1, 0, None], "y": [0, 1, 0]}
     assert effective_voters(votes, [1, 1, 1]) == 2.0
     assert (effective_voters({"x": [1, 0]}), effective_voters({"x": [1, 0]}).n) == (1.0, 1)
+
+
+def test_votes_on_a_row_without_a_group_are_a_cluster_and_groups_are_of_one_length() -> None:
+    votes = [["A", "A"], ["A", "B"], ["B", "B"], ["A", "A"]] * 5
+    judged: list[Any] = ["A", "B"] * 10
+    for measure in (lambda **own: vote_agreement(judged, votes, **own),
+                    lambda **own: metrics.people_beyond_chance(votes, **own).ac1):  # fmt: skip
+        assert measure(groups=[None] * 20).interval == measure().interval
+        with pytest.raises(InputError, match="for each item is needed"):
+            measure(groups=[0] * 21)

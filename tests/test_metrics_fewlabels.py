@@ -249,3 +249,9 @@ def test_a_threshold_that_takes_nothing_has_no_agreement_and_names_what_is_wrong
 def test_a_verdict_without_a_confidence_is_never_taken_and_counted() -> None:
     gate = selective_threshold(["A"] * 60 + ["B"] * 5, [0.9] * 60 + [None] * 5, ["A"] * 65)
     assert (gate.agreement, gate.agreement.n, gate.n) == (1.0, 60, 65)
+
+
+def test_labels_that_would_do_are_the_fewest() -> None:
+    # None wrong, at half of δ = .1: 1 - .05 ** (1 / n) is at most .1 from 29 on, and 30 are
+    # the fewest that are ever taken.
+    assert selective_threshold(["A"] * 9, [0.9] * 9, ["A"] * 9).needed == 30

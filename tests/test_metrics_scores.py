@@ -89,6 +89,7 @@ def test_every_two_systems_are_told_apart_at_once() -> None:
     # Six pairs share the 5 %, of neighbours and of others; 60 rows tell of each.
     quantile = scipy.special.stdtrit(59, 1 - 0.05 / 6 / 2)
     for pair in order.pairs:
+        assert pair.people.n == 60
         assert np.ptp(pair.people.interval) / 2 == pytest.approx(pair.people.se * quantile)
 
 
@@ -163,6 +164,7 @@ def test_texts_are_ordered_as_people_order_them() -> None:
     assert result == pytest.approx((3 + 0.5) / 5)
     assert concordance([5, 4, 3, 2, 1], [1, 2, 3, 4, 5]) == 0
     assert concordance([1, 1, 1], [1, 2, 3]) == 0.5
+    assert concordance([1] * 20, list(range(20))).interval.covers(0.5)
     assert "alike" in concordance([1, 2], [3, 3]).reason
 
 

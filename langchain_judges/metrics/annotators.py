@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,6 +18,7 @@ from typing_extensions import Unpack
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.contingency import classes_of
 from langchain_judges.metrics.inputs import (
+    Cases,
     Floats,
     GroupKeys,
     IntervalOptions,
@@ -135,8 +137,7 @@ def people_beyond_chance(
         nothing = Result.undefined(why, n=len(indices), n_failed=failed)
         return ChanceCorrected(nothing, nothing, nothing)
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
-    keys = take(as_list(groups), indices) if groups is not None else range(len(indices))
-    clusters = np.unique([str(key) for key in keys], return_inverse=True)[1].reshape(-1)
+    clusters = Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
     values = _beyond_chance(counts, classes, level)
     part, blocks = jackknife_blocks(clusters, max(10, min(100, 100_000 // len(counts))))
     without = [_beyond_chance(counts[part != block], classes, level) for block in range(blocks)]

@@ -112,9 +112,7 @@ def length_bias(
     """
     answers, people = as_list(preferences), votes_of(votes)
     a_column, b_column = as_list(lengths_a), as_list(lengths_b)
-    groups = as_list(options.get("groups"))
     same_length(preferences=answers, votes=people, lengths_a=a_column, lengths_b=b_column)
-    same_length(preferences=answers, groups=groups)
     rows: list[list[float | None]] = []
     failed = Counter[str]()
     for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
@@ -124,7 +122,7 @@ def length_bias(
         if count and value is None:
             failed[reason] += 1
         rows.append([None if value is None else float(value != shorter)] * count)
-    hits, options["groups"] = flat(rows, groups)
+    hits, options["groups"] = flat(rows, options.get("groups"))
     if not any(hit is not None for hit in hits):
         return Result.undefined("the shorter text is never the preferred one", n_failed=failed)
     return share(hits, failed, **options)

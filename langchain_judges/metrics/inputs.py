@@ -132,10 +132,11 @@ def take(column: Sequence[T] | None, indices: Iterable[int]) -> list[T] | None:
 
 
 def flat(rows: Sequence[Sequence[T]], groups: GroupKeys) -> tuple[list[T], list[Hashable]]:
-    """The values of all rows, and the cluster of each: by default its row."""
-    keys = range(len(rows)) if groups is None else as_list(groups)
+    """The values of all rows, and the cluster of each: its row, if that has no group."""
+    keys = [None] * len(rows) if groups is None else as_list(groups)
     same_length(votes=rows, groups=keys)
-    clusters = [key for row, key in zip(rows, keys, strict=True) for _ in row]
+    units = [object() if is_missing(key) else key for key in keys]
+    clusters = [unit for row, unit in zip(rows, units, strict=True) for _ in row]
     return [value for row in rows for value in row], clusters
 
 
