@@ -1,6 +1,7 @@
 """The rules of the house, held by reading its code and by starting it."""
 
 import ast
+import gc
 import inspect
 import re
 import socket
@@ -23,6 +24,7 @@ from pydantic import BaseModel, SecretStr, create_model
 from pytest_socket import SocketConnectBlockedError
 
 import langchain_judges
+from langchain_judges.asking.effects import check_stop
 from langchain_judges.asking.masking import masked
 
 PACKAGE = Path(langchain_judges.__file__).parent
@@ -319,3 +321,20 @@ def test_what_is_private_to_another_package_is_still_what_it_was():
         create_model("Sampled", __base__=Once, samples=(int, 2))
     # A judge is made of a compiled graph as LangGraph copies one: by all of its fields.
     assert "self.__class__(**attrs)" in inspect.getsource(Pregel.copy)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_the_exceptions_of_all_threads_are_read(
+    collects, monkeypatch
+):
+    """A collection there may wait, until Python 3.12, for a thread that cannot start."""
+    seen: list[bool] = []
+    monkeypatch.setattr(sys, "_current_exceptions", lambda: seen.append(gc.isenabled()) or {})
+    (gc.enable if collects else gc.disable)()
+    try:
+        look = threading.Thread(target=check_stop)
+        look.start()
+        look.join()
+        assert (seen, gc.isenabled()) == ([False, False], collects)
+    finally:
+        gc.enable()

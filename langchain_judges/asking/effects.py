@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import os
 import signal
@@ -382,12 +383,33 @@ class MainInterrupt(StopSignal):
         return interrupt is not None and interrupt is not self._handled
 
 
+_SWEEP = threading.RLock()
+
+
+@contextlib.contextmanager
+def _no_sweep() -> Iterator[None]:
+    """Hold off the collection of garbage.
+
+    CPython reads the exceptions of all threads under the lock that a new thread needs. Until
+    3.12 a sweep may begin there, and run code that waits for that thread: nothing moves then.
+    """
+    with _SWEEP:
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was_on:
+                gc.enable()
+
+
 def _interrupt_of_main() -> BaseException | None:
     main = threading.main_thread()
     if threading.current_thread() is main:
         return None
     # CPython's; a tuple of which the second is the exception, until Python 3.11.
-    exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
+    with _no_sweep():
+        exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
     current = exceptions.get(main.ident)
     active = current[1] if isinstance(current, tuple) else current
     # Python waits for the threads of pools before it calls the main thread ended.
