@@ -329,7 +329,12 @@ def test_no_garbage_is_collected_while_the_exceptions_of_all_threads_are_read(
 ):
     """A collection there may wait, until Python 3.12, for a thread that cannot start."""
     seen: list[bool] = []
-    monkeypatch.setattr(sys, "_current_exceptions", lambda: seen.append(gc.isenabled()) or {})
+
+    def exceptions() -> dict[int, object]:
+        seen.append(gc.isenabled())
+        return {}
+
+    monkeypatch.setattr(sys, "_current_exceptions", exceptions)
     (gc.enable if collects else gc.disable)()
     try:
         look = threading.Thread(target=check_stop)
