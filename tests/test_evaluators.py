@@ -25,6 +25,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.integrations.feedback import spans_of
 from langchain_judges.rows.fields import work_in
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -78,6 +79,16 @@ def test_a_score_is_given_on_the_scale_that_is_asked_for_and_says_so(scale, scor
     assert cast("Any", run).evaluator_info.items() >= said.items()
     drawn = {"type": "continuous", "min": low, "max": high}
     assert cast("Any", run).feedback_config == drawn
+
+
+@for_each("other, drawn", [([1, 2, 3], (1, 3)), ([0, 1], (0, 1))])
+def test_a_total_of_criteria_is_drawn_on_their_scale_if_they_have_one(other, drawn):
+    criteria = [{"name": name, "description": "Good?", "labels": own}
+                for name, own in (("tone", [1, 2, 3]), ("fit", other))]  # fmt: skip
+    judge = rubric_judge(rubric=criteria, name="both")
+    spans = spans_of(judge, key="both", scale="raw")
+    assert (spans["fit"].low, spans["fit"].high) == drawn
+    assert ("both" in spans) == (spans["fit"] == spans["tone"])
 
 
 @for_each("options", [{}, {"rubric": "Is it kind?", "labels": ["rude", "kind"]}])

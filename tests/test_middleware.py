@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NotRequired, cast
 
 import httpx
@@ -11,6 +12,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, dynamic_prompt, wrap_model_call
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
@@ -376,7 +378,7 @@ def refused(serve):
 
 
 @KINDS
-async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve, kind):
+async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve, kind, caplog):
     assistant, _ = agent(refused(serve), "an answer", reference="good")
     if kind == "sync":
         (feedback,), _ = feedback_of(assistant)
@@ -385,7 +387,10 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve,
     state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
     assert answers_of(state) == ["Why?", "an answer"]
     assert state["judged"][0]["score"] is None
-    assert state["judged"][0]["verdict"]["failures"][0]["reason"] == "provider_error"
+    [failure] = state["judged"][0]["verdict"]["failures"]
+    assert failure["reason"] == "provider_error"
+    why = f"The model 'fake' refuses every call: {failure['detail']}"
+    assert f"The answer was not judged: {why}" in caplog.messages
 
 
 def test_an_answer_that_a_judge_of_one_text_failed_on_has_no_label(serve):
@@ -500,6 +505,22 @@ def test_where_every_sample_fails_it_is_said_why():
 
     with pytest.raises(InputError, match="choose from: RuntimeError: no Why; RuntimeError"):
         best_of(2, bsm(), write).invoke("Why")
+
+
+def test_a_writer_has_the_settings_of_the_call_and_each_sample_its_name():
+    told: list[Any] = []
+
+    def write(task, config: RunnableConfig):
+        told.append((config["tags"], config["metadata"]["who"]))
+        return "good"
+
+    names: list[str] = []
+    heard = SimpleNamespace(add=lambda run: names.append(run.name))
+    writing = RunnableLambda(write).with_listeners(on_start=heard.add)
+    settings: RunnableConfig = {"tags": ["mine"], "metadata": {"who": "I"}}
+    best_of(2, bsm(), writing).invoke("Why?", settings)
+    assert told == [(["mine"], "I")] * 2
+    assert sorted(names) == ["sample 1", "sample 2"]
 
 
 def test_a_sample_that_fails_is_left_out():

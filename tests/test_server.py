@@ -247,8 +247,8 @@ async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
 
 
 def test_a_graph_that_there_is_not_is_refused():
-    with pytest.raises(OptionError, match="graph"):
-        serve("nothing")
+    with pytest.raises(OptionError, match="there is no graph 'drep'; did you mean 'drpe'"):
+        serve("drep")
 
 
 async def test_an_owner_names_what_clients_may_set():

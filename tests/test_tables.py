@@ -597,7 +597,7 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
         listed, asked = Client.list_examples, []
 
         def noted(self, **which):
-            asked.append(which["as_of"])
+            asked.append((which["as_of"], which["dataset_id"]))
             return listed(self, **which)
 
         monkeypatch.setattr(Client, "list_examples", noted)
@@ -605,7 +605,8 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
         version = client.read_project(project_name=done.experiment_name).metadata
     plain = [[row["asked"] + row["answer"] for row in each] for each in rows]
     assert (sorted(plain[0]), plain[1]) == (["ay", "by"], ["cz"])
-    assert asked == [version["dataset_version"]] != [None]
+    assert asked == [(version["dataset_version"], data.id)]
+    assert version["dataset_version"] is not None
 
 
 COLUMNS_OF_SET = {"input": "id", "output": "question"}

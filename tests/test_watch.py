@@ -13,6 +13,7 @@ import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
+from langsmith.utils import LangSmithError
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
@@ -84,6 +85,10 @@ def test_each_run_gets_its_feedback_once(client, server):
     assert {run: each["score"] for run, each in feedback.items()} == {good: 0.9, bad: 0.1}
     assert (feedback[good]["value"], feedback[good]["comment"]) == (1, "against None")
     assert feedback[good]["feedback_config"] == {"type": "continuous", "min": 0, "max": 1}
+    assert feedback[good]["feedback_source"]["type"] == "model"
+    extra = feedback[good]["extra"]
+    assert (extra["label"], extra["failures"]) == (1, [])
+    assert extra["usage"].keys() == {"calls", "input_tokens", "output_tokens"}
     again = watch_project(client, labels(), PROJECT)
     assert (again.known, again.judged) == (2, 0)
     assert len(server.feedback) == 2
@@ -193,6 +198,49 @@ def test_a_busy_server_is_asked_again_later(client, server, monkeypatch):
     watch = watch_project(client, labels(), PROJECT, stop=stop)
     assert watch.judged == 1
     assert waits == [1, 2]
+
+
+def test_a_score_that_a_busy_server_refuses_is_posted_again_after_a_wait(
+    client, server, monkeypatch
+):
+    production(server, "good")
+    waits: list[float] = []
+    stop, listed = threading.Event(), server._list_feedback
+
+    def busy_from_here(*request):
+        server.busy = 1
+        return listed(*request)
+
+    monkeypatch.setattr(stop, "wait", waits.append)
+    monkeypatch.setattr(server, "_list_feedback", busy_from_here)
+    assert watch_project(client, labels(), PROJECT, stop=stop).judged == 1
+    assert (waits, len(server.feedback)) == ([1], 1)
+
+
+def test_a_server_that_stays_busy_is_asked_six_times_and_a_stop_ends_the_waiting(
+    client, server, monkeypatch
+):
+    waits: list[float] = []
+    stop = threading.Event()
+    monkeypatch.setattr(stop, "wait", waits.append)
+    server.busy = 99
+    with pytest.raises(LangSmithError):
+        watch_project(client, labels(), PROJECT, stop=stop)
+    assert (waits, server.busy) == ([1, 2, 4, 8, 16], 93)
+    monkeypatch.undo()
+    stop.set()
+    with pytest.raises(LangSmithError):
+        watch_project(client, labels(), PROJECT, stop=stop)
+    assert server.busy == 92
+
+
+def test_the_feedback_of_many_runs_is_asked_for_in_parts(client, server, monkeypatch):
+    monkeypatch.setattr("langchain_judges.integrations.watch._TOGETHER", 2)
+    production(server, *["good"] * 5)
+    assert watch_project(client, labels(), PROJECT).judged == 5
+    server.requests.clear()
+    assert watch_project(client, labels(), PROJECT).known == 5
+    assert server.requests.count(("GET", "/feedback")) == 3
 
 
 def test_a_stop_ends_a_look_after_what_was_begun(client, server):
@@ -392,10 +440,13 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert space["perform_eval"](run) == {"reply": 1.0}
         assert "It rained." in model.calls[0].prompt
         assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
-    with pytest.raises(OptionError, match="is an object"):
-        create_online_evaluator(
-            client, of_method("rubric", rubric="Is it good?"), "tone", **asked
-        )
+    for refused, why in (
+        (of_method("rubric", rubric="Is it good?"), "is an object"),
+        (bsm(), "`judge` must label one text; this one compares pairs"),
+        (labels(), "`judge` must be a judge of this package: its code"),
+    ):
+        with pytest.raises(OptionError, match=why):
+            create_online_evaluator(client, refused, "tone", **asked)
 
 
 def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):
