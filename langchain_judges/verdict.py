@@ -362,10 +362,19 @@ def note_on_reading(reason: FailureReason, unit: str, detail: str) -> Failure:
     return {"step": "input", "unit": unit, "reason": reason, "detail": detail}
 
 
-def noted(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+class Notes(list[Failure]):
+    """Notes that a reader made: of a row, which may be anybody's data, no others count."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Notes | None:
+        """The notes of a row that was read before; None of any other."""
+        return notes if isinstance(notes := row.get(NOTES), cls) else None
+
+
+def noted(verdict: Mapping[str, Any], notes: Sequence[Failure] | None) -> dict[str, Any]:
     """A verdict with the notes on how its row was read."""
     failures = verdict.get("failures") or []
-    more = [note for note in row.get(NOTES) or [] if note not in failures]
+    more = [note for note in notes or [] if note not in failures]
     return {**verdict, "failures": [*failures, *more]} if more else {**verdict}
 
 

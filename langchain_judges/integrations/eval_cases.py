@@ -42,6 +42,7 @@ from langchain_judges.verdict import (
     NOTES,
     Label,
     LabelVerdict,
+    Notes,
     Verdict,
     comment_of,
     decision,
@@ -380,7 +381,7 @@ async def judge_case(
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
     row = {name: value for name, value in case.items() if name != NOTES}
     outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
-    outcome = {**outcome, "verdict": cast("Any", noted(outcome["verdict"], case))}
+    outcome = {**outcome, "verdict": cast("Any", noted(outcome["verdict"], Notes.of(case)))}
     of_row = not isinstance(case.get("rubric"), str | None)
     return {**outcome, "of_row": True} if of_row else outcome
 

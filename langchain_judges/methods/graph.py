@@ -40,7 +40,7 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.record import opened
-from langchain_judges.verdict import decision, noted
+from langchain_judges.verdict import NOTES, decision, noted
 
 # The graph of any method.
 MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
@@ -97,7 +97,7 @@ class Node(StepNode):
         update = await self._phase(state, account)
         self._check(update)
         if update.get("verdict"):
-            update["verdict"] = noted(update["verdict"], state)
+            update["verdict"] = noted(update["verdict"], state.get(NOTES))
             emit("verdict", self.name, update["verdict"])
         return {**update, "failures": account.failures, "usage": account.usage}
 

@@ -42,7 +42,7 @@ from langchain_judges.rows.messages import (
 )
 from langchain_judges.rows.record import begins, ended, is_run, opened, record_in, without_task
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
-from langchain_judges.verdict import NOTES, READING, Failure, note_on_reading
+from langchain_judges.verdict import NOTES, Notes, note_on_reading
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    given = {name: opened(plain_data(value)) for name, value in row.items()}
+    given = {name: opened(plain_data(value)) for name, value in row.items() if name != NOTES}
     copy = given.copy()
     done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
     work = {"output": copy.get("output"), **done}
@@ -78,15 +78,14 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    return _noted(copy, given)
+    return _noted(copy, given, Notes.of(row))
 
 
-def _noted(row: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _noted(
+    row: dict[str, Any], given: Mapping[str, Any], before: Notes | None
+) -> dict[str, Any]:
     """A row with the notes on how it was read, of this reading and of one before."""
-    before = row.pop(NOTES, None)
-    own = before if isinstance(before, list) else []  # a row may be anybody's data
-    notes = [n for n in own if isinstance(n, Mapping) and {*n} == {*Failure.__annotations__}]
-    notes = [n for n in notes if n["reason"] in READING]
+    notes = Notes(before or ())
     shown = {name: row[name] for name in _SHOWN if name in row}
     if "output_a" in row:  # of a pair it may name a data set as well
         shown.pop("source", None)
@@ -109,16 +108,14 @@ _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expecte
 _SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 
 
-def notes_on(
-    read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]
-) -> list[Failure]:
+def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
     """Notes where data were read as a whole, or one of several keys.
 
     Args:
         read: What was given and what was read of it, by field, or by the side of one.
         shown: All of the row that a judge is shown.
     """
-    notes: list[Failure] = []
+    notes = Notes()
     for unit, (value, text) in read.items():
         if text is None or not isinstance(value := opened(value), Mapping):
             continue

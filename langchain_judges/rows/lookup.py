@@ -29,7 +29,7 @@ from langchain_judges.rows.record import (
     trajectory_of,
 )
 from langchain_judges.rows.texts import READ, plain
-from langchain_judges.verdict import NOTES, Failure, note_on_reading
+from langchain_judges.verdict import NOTES, Notes, note_on_reading
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -176,23 +176,24 @@ def mapped(
         if several:
             hint = "name several in a list, or repeat --column; "
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-    notes = _doubts(record, columns, takes, named) if NOTES not in record else []
+    before = Notes.of(record)
+    notes = _doubts(record, columns, takes, named) if before is None else before
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
-    rest = {name: value for name, value in record.items() if name not in used}
+    rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
     fields = {
         field: record[own] if isinstance(own, str) else [record[each] for each in own]
         for field, own in columns.items()
     }
-    return rest | fields | ({NOTES: notes} if notes or named else {})
+    return rest | fields | ({NOTES: notes} if notes or named or before is not None else {})
 
 
 def _doubts(
     record: Mapping[str, Any], columns: Columns, takes: str | None, named: Columns
-) -> list[Failure]:
+) -> Notes:
     """Notes on columns with a usual name of a field that is read from another."""
     used = {*columns_in(columns), *(FIELDS - {"reference"})}
-    notes: list[Failure] = []
+    notes = Notes()
     for field in (*_NEEDED.get(takes or "", ()), *_OPTIONAL.get(takes or "", ())):
         alike = [n for n in record if n not in used and _plain_name(str(n)) in NAMES[field]]
         read = record.get(column := str(columns.get(field, field)))

@@ -189,8 +189,8 @@ def result_row(
     if row.kind == "task":
         outcome = {"text": None, **empty, **outcome}
     else:
-        said = verdict.noted({**empty, **(outcome.get("verdict") or {})}, row.data)
-        outcome = {**outcome, "verdict": said}
+        said = {**empty, **(outcome.get("verdict") or {})}
+        outcome = {**outcome, "verdict": verdict.noted(said, verdict.Notes.of(row.data))}
     judged = {**outcome, "kind": row.kind}
     lacking = outcome_of(judged)["usage"].get("asked_without")
     # No method's result may name these.
