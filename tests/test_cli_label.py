@@ -141,6 +141,7 @@ def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path
     out = tmp_path / "l.jsonl"
     file = LabelFile(out)
     file.say({"id": "a", "output": "x"}, "Ana", "", 1)
+    assert file.difference({"id": "nobody's", "output": "y"}) == ""
     with pytest.raises(OutputError, match="Somebody else"):
         LabelFile(out)
     file.close()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -22,6 +23,7 @@ from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
 from langchain_judges.cli.judge_flags import ModelFlags
 from langchain_judges.cli.show import option_text
+from langchain_judges.cli.view import PageFlags, serve_page
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 from langchain_judges.testing import FakeModelServer, fitting_reply
@@ -125,6 +127,27 @@ def test_settings_of_a_model_are_its_own_and_its_timeout_stands_apart():
         "settings": {"temperature": 0.3},
     }
     assert ModelFlags("m").spec_of("n") == {"name": "n"}
+
+
+def test_a_plugin_is_looked_for_in_its_own_folder_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", ["elsewhere", *sys.path])
+    (tmp_path / "judge_of_mine.py").write_text("FOUND = True\n")
+    assert invoke("--plugin", tmp_path / "judge_of_mine.py", "show", "jury").exit_code == 0
+    assert sys.path[:2] == [str(tmp_path), "elsewhere"]
+    assert sys.modules.pop("judge_of_mine").FOUND
+
+
+def test_the_address_of_a_page_is_all_that_is_printed(monkeypatch, capsys):
+    asked: list[object] = []
+
+    def server(*shown, port):
+        asked.extend([*shown, port])
+        return SimpleNamespace(address="http://127.0.0.1:1", run=lambda: asked.append("run"))
+
+    monkeypatch.setattr("langchain_judges.viewer.app.Server", server)
+    page: Any = "page"
+    serve_page(page, PageFlags(port=7))
+    assert (asked, capsys.readouterr().out) == (["page", 7, "run"], "http://127.0.0.1:1\n")
 
 
 # ---- groups of flags

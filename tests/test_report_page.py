@@ -232,6 +232,13 @@ def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():
     assert rated.uses["averages"].brief.startswith("+2.00 (")
 
 
+def test_rows_to_label_are_chosen_by_the_verdicts_that_there_are():
+    found = report.trust(run_of(["A"] * 20), data_of(["A"] * 5 + [None] * 15))
+    found.files = FileNames(["rows.csv"], "v.jsonl")
+    label = "langchain-judges label rows.csv --verdicts v.jsonl -o labels.jsonl --max-rows"
+    assert label in next_step(found).command
+
+
 def test_rows_labelled_by_criteria_are_not_to_be_labelled_again():
     both = {"Tone": 1, "Help": 0}
     data = [{"id": str(i), "input": "q", "output": "a", "labels": both} for i in range(20)]

@@ -164,6 +164,7 @@ def test_a_comparison_is_the_one_that_a_person_has_read(snapshot):
 def test_the_data_of_a_report_and_its_names_are_as_they_are_documented():
     found = labels()
     data = found.to_dict()
+    assert data["absent"] == 0
     assert {"overview", "numbers", "provenance", "sentence"} <= data.keys()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", data["provenance"]["date"])
     assert escaped("a|b <i> *c*") == "a\\|b &lt;i> \\*c\\*"
