@@ -37,7 +37,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric import Criterion
-from langchain_judges.rows.fields import plain_row, work_in
+from langchain_judges.rows.fields import plain_row, task_in, work_in
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -816,14 +816,26 @@ FAILED: list[dict[str, Any]] = [
     {"output": None, "tool_calls": 3},
     {"messages": None, "answer": None},
     {"answer": None, "latency": 1.2, "model": "m"},
+    {"text": None, "exception": "boom", "status": "failed"},
+    {"text": None, "finish_reason": "error"},
+    {"text": None, "a": None},
+    {"output": {"text": None, "exception": "boom"}},
 ]
 
 
 def test_a_part_that_is_null_is_no_lack_of_the_answer_beside_it():
-    for outputs in ({"title": "x", "summary": None}, {"title": "x", "n": 1, "text": None}):
-        assert work_in(outputs) == json.dumps(outputs)
+    outputs = {"title": "x", "summary": None, "error": None}
+    assert work_in(outputs) == json.dumps(outputs)
+    for beside in (
+        {"user_id": "42"},
+        {"a": None},
+        {"n": 1},
+        {"title": "x", "status": "failed"},
+    ):
+        with pytest.raises(InputError, match="null"):
+            work_in({"summary": None, **beside})
     with pytest.raises(InputError, match="null"):
-        work_in({"summary": None, "error": "timeout"})
+        task_in({"text": None, "user_id": "42"})
 
 
 def test_only_what_langgraph_returns_is_read_as_its_result():

@@ -280,10 +280,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         return follow(value, field, source)
     while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
-        # An answer that is null is none, whatever stands beside it, such as an error.
-        is_null = not (names or named) and field in ("input", "output")
-        known = {*USUAL[field]} - (set() if value.get("error") else _PARTS)
-        is_null = is_null and not known.isdisjoint(value)
+        is_null = not names and _is_null(value, field, named=named)
         is_whole = not is_null and (named or _is_one(value, field))
         if not names and is_whole and _is_data(value, field):
             return value
@@ -299,8 +296,25 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     return value
 
 
-# Usual keys that a structured answer may have too, and leave null.
-_PARTS = {"summary", "text"}
+# Keys that say how a call ended: what stands beside a null answer then is none.
+_OF_FAILURE = re.compile(r"error|exception|fail|traceback|status|(finish|stop|done)_?reason")
+
+
+def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
+    """Whether a task or an answer is there and null, and no other part can be it.
+
+    Only a `summary` may be a part of a structured answer, which is left null.
+    """
+    null = {*USUAL[field]} & value.keys()
+    if field not in ("input", "output") or not null:
+        return False
+    rest = {str(n).casefold(): v for n, v in value.items() if v is not False}
+    rest = {name: part for name, part in rest.items() if not is_nothing(part)}
+    if not rest or (field == "output" and any(map(_OF_FAILURE.search, rest))):
+        return True
+    texts = (name for name, v in rest.items() if isinstance(v, str | list | tuple | Mapping))
+    is_part = null == {"summary"} and any(not name.endswith("id") for name in texts)
+    return not (named or (is_part and field == "output"))
 
 
 def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> object:
