@@ -88,6 +88,21 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {**TASK, "output": "Kyiv", "label": 1, "human_votes": [1, 0], "who": "Ann", "ms": 7},
         [],
     ),
+    "a list that is named as a part of a note is": (
+        {"question": "Where?", "answer": "Kyiv", "response": "Oslo", "detail": ["look"]},
+        [
+            ("output", "is read from 'response'; not shown: 'answer'"),
+            ("row", "has columns that are not shown: 'detail'"),
+        ],
+    ),
+    "what was said on the page": (
+        {**TASK, "output": "Kyiv", "answers": [{"by": "Ann", "label": 1, "note": "Fine."}]},
+        [],
+    ),
+    "other answers": (
+        {**TASK, "output": "Kyiv", "answers": ["Oslo"]},
+        [("row", "has columns that are not shown: 'answers'")],
+    ),
     "sources": ({**TASK, "output": "Kyiv", "docs": ["A map."]}, []),
     "an empty one": ({"question": "Where?", "answer": "Kyiv", "reply": None}, []),
 }  # fmt: skip

@@ -22,8 +22,8 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.fields import (
-    are_assertions,
     asked_in,
+    each_has,
     expected_in,
     notes_on,
     outputs_of,
@@ -272,7 +272,7 @@ class CaseReader:
             if self.places.reference is None:
                 reference = {n: v for n, v in reference.items() if n not in ANNOTATIONS}
             given = [reference[n] for n in _CRITERIA if reference.get(n)]
-            found = next(filter(None if self._compares else are_assertions, given), None)
+            found = next(filter(None if self._compares else each_has, given), None)
         else:
             return None, reference
         if isinstance(reference, Mapping):

@@ -92,8 +92,10 @@ def _noted(
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     notes += [each for each in notes_on(read, shown) if each not in notes]
     known = {*shown, *ANNOTATIONS, *(CONTEXTS if "output" in row else ())}
-    told = [n for n, own in row.items() if n == "source" or isinstance(own, _MANY)]
-    unsaid = [n for n in told if n not in known and repr(n) not in str(notes)]
+    known |= {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
+    told = " ".join(each["detail"] for each in before or ())
+    many = [n for n, v in row.items() if n == "source" or isinstance(v, Mapping | list | tuple)]
+    unsaid = [n for n in many if n not in known and repr(n) not in told]
     # Who named columns, and so left an empty list, has looked at them all.
     if unsaid and before != [] and kind_in(row) in ("pair", "item") and "corrected" not in row:
         there = lines_in(shown)
@@ -103,7 +105,6 @@ def _noted(
     return {**row, NOTES: notes} if notes else row
 
 
-_MANY = (Mapping, list, tuple)
 _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
 _SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 
@@ -154,10 +155,10 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def are_assertions(criteria: object) -> bool:
-    """Whether a value is a list of LangSmith's assertions, each `{"key", "comment"}`."""
-    each = criteria if isinstance(criteria, list) else []
-    return bool(each) and all(isinstance(one, Mapping) and "key" in one for one in each)
+def each_has(values: object, name: str = "key") -> bool:
+    """Whether a value is a list of objects with a key; LangSmith's assertions have `key`."""
+    each = values if isinstance(values, list) else []
+    return bool(each) and all(isinstance(one, Mapping) and name in one for one in each)
 
 
 def criteria_in(criteria: Sequence[object]) -> list[object]:
