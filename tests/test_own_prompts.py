@@ -1,5 +1,6 @@
 """Prompts of a caller's own: sent as they are, with fences around what they show."""
 
+import contextlib
 import re
 from typing import Any
 
@@ -12,12 +13,13 @@ from langchain_judges import (
     create_bsm_judge,
     create_relative_judge,
     create_rubric_judge,
+    judge_many,
     learn_aspects,
     load_judge,
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods import pair_prompt
+from langchain_judges.methods import create_jury, pair_prompt
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.writing import create_single_prompt_writer
@@ -72,6 +74,51 @@ def test_a_prompt_is_taken_as_it_is_without_a_rubric_and_what_it_shows_is_fenced
     assert ("Be fair." in shown) == (form in ("a template", "of mustaches"))
     with pytest.raises(InputError, match="tone"):
         judge.invoke(ITEM)
+
+
+ROWS: dict[str, Any] = {
+    "rows": lambda folder: [{**ITEM, "tone": "brief"}],
+    "variables": lambda folder: [{**ITEM, "variables": {"tone": "brief"}}],
+    "other columns": lambda folder: [{"q": "Hi", "output": "Hello!", "tone": "brief"}],
+    "rows.jsonl": '{"input": "Hi", "output": "Hello!", "tone": "brief"}',
+    "rows.csv": "input,output,tone\nHi,Hello!,brief\n",
+}
+
+
+@pytest.mark.parametrize("is_jury", [False, True])
+@for_each("form", ROWS)
+def test_a_run_shows_the_fields_that_a_prompt_names_and_judges_anew_where_one_changed(
+    tmp_path, form, is_jury
+):
+    if isinstance(rows := ROWS[form], str):
+        (tmp_path / form).write_text(rows)
+    rows = str(tmp_path / form) if isinstance(rows, str) else rows(tmp_path)
+    model = FakeChatModel(replies=fitting_reply)
+    judge: Any = create_rubric_judge(model, prompts="Is {outputs} in {tone}?")
+    judge = create_jury([judge, judge]) if is_jury else judge
+    columns = {"input": "q"} if form == "other columns" else None
+    options: Any = {"columns": columns, "out": tmp_path / f"{form}.verdicts.jsonl"}
+    [result] = judge_many(judge, rows, **options)
+    assert "brief" in unfenced(model.prompts[0])
+    assert not result["verdict"]["failures"]
+    list(judge_many(judge, rows, **options))
+    calls = len(model.prompts)
+    if isinstance(rows, list) and form != "variables":
+        list(judge_many(judge, [{**rows[0], "tone": "mild"}], **options))
+        assert len(model.prompts) == 2 * calls
+        assert "mild" in unfenced(model.prompts[-1])
+
+
+@pytest.mark.parametrize("name", ["label", "labels", "human_votes"])
+def test_no_prompt_shows_what_people_answered(name):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, prompts=f"{{outputs}} {{{name}}}")
+    rows = [{**ITEM, name: {"secret": 7} if name == "labels" else "secret"}]
+    with contextlib.suppress(InputError):  # without the field a prompt is not complete
+        judge.invoke(rows[0])
+    with contextlib.suppress(InputError):
+        list(judge_many(judge, rows))
+    assert "secret" not in str(model.prompts)
 
 
 @for_each(

@@ -299,8 +299,7 @@ class JudgeEvaluator(RunEvaluator):
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
-    prompts = getattr(unwrapped(judge), "prompts", {})
-    known = {name for prompt in prompts.values() for name in prompt.input_variables}
+    known = {*getattr(unwrapped(judge), "fields_named", ())}
     known |= {*Item.__annotations__, *Pair.__annotations__}
     if unknown := [name for name in variables if name not in known]:
         raise OptionError(f"`{unknown[0]}` is shown to nobody: no prompt of the judge has it")

@@ -175,6 +175,12 @@ class CombinedGraph(JudgeGraph):
         """The judges that it asks."""
         return cast("tuple[Member, ...]", self.model)
 
+    @property
+    def fields_named(self) -> set[str]:
+        """The fields that a prompt of any member names."""
+        own = (getattr(describe.unwrapped(m.judge), "fields_named", ()) for m in self.members)
+        return set[str]().union(*own)
+
     def _plain_model(self) -> list[JudgeSpec]:
         """The spec of each member."""
         specs = []

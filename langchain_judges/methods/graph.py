@@ -37,7 +37,7 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import kind_in, without_field
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.lookup import named_row
+from langchain_judges.rows.lookup import named_row, with_variables
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.record import opened
 from langchain_judges.verdict import NOTES, decision, noted
@@ -342,6 +342,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         )
 
     @property
+    def fields_named(self) -> set[str]:
+        """Names in a caller's own prompts: fields of a row, and never people's answers."""
+        fenced = [each for each in self.prompts.values() if isinstance(each, FencedPrompt)]
+        names = {name for prompt in fenced for name in prompt.input_variables}
+        return names - {"label", "labels", "human_votes"}
+
+    @property
     def memory(self) -> Memory | None:
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
@@ -481,10 +488,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
             source = opened(plain_data(source))
         if isinstance(source, Mapping):
-            fenced = [each for each in self.prompts.values() if isinstance(each, FencedPrompt)]
-            names = {name for prompt in fenced for name in prompt.input_variables}
-            if own := {name: source[name] for name in names if name in source}:
-                source = {**source, "variables": own}
+            source = with_variables(source, self.fields_named)
             source = named_row(source, kind_in(self.builder.input_schema.__annotations__))
             source = self.options.given(source)
         row = read_input(source, self.builder.input_schema, self.bounds.characters)

@@ -6,7 +6,7 @@ What a text is checked against is among them: texts and documents, as applicatio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
@@ -144,6 +144,14 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
         return row
     columns = _columns(tuple(str(n) for n, value in row.items() if value is not None), takes)
     return mapped(row, columns, takes, {})
+
+
+def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
+    """A row whose fields of some names stand among its `variables` too."""
+    own = {name: row[name] for name in names if row.get(name) is not None}
+    known = row.get("variables")
+    known = known if isinstance(known, Mapping) else {}
+    return {**row, "variables": {**known, **own}} if own else row
 
 
 @lru_cache(256)

@@ -44,7 +44,9 @@ _CRITERION = "label."
 # Rows of a DataFrame that are turned into records at a time.
 _RECORDS_AT_ONCE = 1_000
 # What a prompt may follow from.
-_SHOWN_FIELDS = (*READ, lookup.OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
+_SHOWN_FIELDS = (
+    *(*READ, lookup.OF_OUTPUT, "media", "concepts", "instruction", "task_kind", "variables"),
+)
 
 
 @dataclass(frozen=True)
@@ -481,6 +483,7 @@ class RowReader:
         self._shard = shard
         from langchain_judges.methods.describe import unwrapped
 
+        self._named = {*getattr(unwrapped(judge), "fields_named", ())} - {*_SHOWN_FIELDS}
         self._given, self._keyed = seen_fields(judge)
         self._labels = getattr(getattr(unwrapped(judge), "options", None), "human_labels", ())
         self._numbers_repeats = numbers_repeats
@@ -535,6 +538,8 @@ class RowReader:
 
     def _checked(self, raw: object, index: int) -> dict[str, object]:
         """A good row as plain JSON."""
+        if isinstance(raw, Mapping):
+            raw = lookup.with_variables(raw, self._named)
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = checks.kind_in(row) or ("item" if self._records.takes == "item" else "pair")
