@@ -54,18 +54,12 @@ def block(monkeypatch, package):
             monkeypatch.setitem(sys.modules, name, None)
 
 
-def view_anew():
-    """Look at nothing, with the page's own module loaded anew."""
-    sys.modules.pop("langchain_judges.viewer.app", None)
-    view([])
-
-
 USES = [
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("trust", "pandas", "A data frame", lambda: trust(run_of(["A"])).to_dataframe()),
-    ("viewer", "starlette", "The page", lambda: view_anew()),
+    ("viewer", "starlette", "The page", lambda: view([])),
 ]  # fmt: skip
 
 
@@ -76,6 +70,8 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
     monkeypatch.setattr("langchain_judges.asking.local._servers", {})
     monkeypatch.chdir(tmp_path)
     Path("x.parquet").touch()
+    # The page's own module is loaded anew, and afterwards is what other tests know.
+    monkeypatch.delitem(sys.modules, "langchain_judges.viewer.app", raising=False)
     block(monkeypatch, package)
     with pytest.raises(MissingExtraError) as caught:
         use()

@@ -24,7 +24,7 @@ from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, items, render, view
-from langchain_judges.viewer.app import Page, Server, create_app, export
+from langchain_judges.viewer.app import Page, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read_collection
 from langchain_judges.viewer.render import rendered_markdown, texts, verdicts
@@ -602,7 +602,7 @@ def test_a_second_writer_is_refused(desk):
 
 
 def test_the_command_prints_the_address_and_what_is_asked_and_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(Server, "run", lambda _: None)
+    monkeypatch.setattr("langchain_judges.viewer.app.Server.run", lambda _: None)
     rows, out = written(tmp_path / "d.jsonl", data_of(["A"] * 3)), tmp_path / "l.jsonl"
     for more in ([], ["-o", str(out)]):
         result = CliRunner().invoke(cli, ["view", str(rows), *more])
