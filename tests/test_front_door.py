@@ -38,6 +38,7 @@ from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.rows.fields import plain_row, task_in, work_in
+from langchain_judges.rows.messages import as_json
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -578,6 +579,20 @@ def test_data_that_contain_themselves_are_refused(make, field):
     _, row = judge_many(judge, [ITEM, {**ITEM, field: endless}])
     assert "contain themselves" in row["verdict"]["failures"][0]["detail"]
     assert len(model.prompts) == 1
+
+
+class Odd(BaseModel):
+    city: str
+
+    @field_serializer("city")
+    def town(self, city: str) -> str:
+        raise KeyError(city)
+
+
+def test_a_serializer_that_fails_is_named():
+    for value in (Odd(city="Kyiv"), {"in": [Odd(city="Kyiv")]}):
+        with pytest.raises(InputError, match=r"KeyError: .Kyiv"):
+            as_json(value)
 
 
 # ---- the instructions of an agent are sent on every path

@@ -283,6 +283,44 @@ def test_nothing_inside_a_result_makes_or_binds_a_step(result):
     ]
 
 
+TOOL = {"type": "tool_use", "name": "f", "input": {"x": 1}}
+TEXT = {"type": "text", "text": "Done."}
+SERVED = [
+    {"type": "server_tool_use", "id": "s", "name": "search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": "Found."},
+]
+
+
+@for_each(
+    ("content", "marks"),
+    [
+        ([TEXT, TOOL], ["assistant", "call of f"]),
+        ([TOOL, *SERVED, TEXT], ["call 1 of f", "call 2 of search", "result 2 of search"]),
+        ([TOOL, TOOL, TEXT], ["assistant", "call 1 of f", "call 2 of f"]),
+    ],
+)
+def test_a_listed_call_stands_once_where_its_block_stands(content, marks):
+    listed: Any = [{"name": "f", "args": {"x": 1}, "id": None}] * content.count(TOOL)
+    said = [AIMessage(content, tool_calls=listed), AIMessage("End.")]
+    assert [step.mark for step in steps_of(record(said))][: len(marks)] == marks
+    made = [part for each in record_in(said) for part in each.get("tool_calls", ())]
+    assert len(made) == sum("call" in mark for mark in marks)
+
+
+@for_each(
+    "item",
+    [
+        {"type": "code_interpreter_call", "code": "1", "outputs": [{"logs": "SEEN"}]},
+        {"type": "apply_patch_call", "operation": {"path": "SEEN"}},
+        {"type": "computer_call", "actions": [{"type": "SEEN"}]},
+        {"type": "image_generation_call", "result": "SEEN"},
+        {"type": "any_new_call", "status": "completed", "target": "SEEN"},
+    ],
+)
+def test_what_a_tool_of_the_provider_was_asked_and_gave_is_shown(item):
+    assert "SEEN" in str(record_in([{**item, "id": "1"}]))
+
+
 # Data in the words of every form of messages, as a web page or a tool may hold them.
 KEYS = "type role content tool_use_id tool_call_id tool_calls id name input text messages lc"
 KEYS += " kwargs data output call_id function arguments status is_error results steps"

@@ -97,19 +97,29 @@ def _of_blocks(
     made: list[Message] = []
     said: list[Any] = []
     calls: list[ToolCall] = []
-    known = {call["id"] for call in listed} - {""}
+    known, left = {call["id"] for call in listed} - {""}, [*listed]
     for block in map(_typed, content):
         if steps := [*_steps_in(block, role)]:
             if calls or plain(said).strip():
                 made.append(_record_message(role, said, fields, calls))
             made, said, calls = [*made, *steps], [], []
         elif role not in _CALL_NOTHING and is_call(block):
-            calls += [call for call in [call_in(block)] if call["id"] not in known]
+            call = call_in(block)
+            same = [each for each in left if _are_same(each, call)][:1]
+            for each in same:
+                left.remove(each)
+            calls += same or ([call] if call["id"] not in known else [])
         elif not (block is None or _is_silent(block)):
             said.append(_shown(block))
-    if listed or calls or plain(said).strip() or not made:
-        made.append(_record_message(role, said, fields, [*calls, *listed]))
+    if left or calls or plain(said).strip() or not made:
+        made.append(_record_message(role, said, fields, [*calls, *left]))
     return made
+
+
+def _are_same(one: ToolCall, other: ToolCall) -> bool:
+    if one["id"] and other["id"]:
+        return one["id"] == other["id"]
+    return (one["name"], one["args"]) == (other["name"], other["args"])
 
 
 def _steps_in(block: object, role: str) -> Iterator[Message]:
@@ -209,18 +219,24 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind in _BLOCKS:
         return
     asked = str(fields.get("call_id") or fields.get("id") or "")
-    error, output = fields.get("error"), fields.get("output", fields.get("results"))
+    error, output = fields.get("error"), _first(fields, *_OUTPUTS, default=None)
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
-        names = ("arguments", "input", "action", "queries", "code")
-        args = _first(fields, *names, default={})
+        rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
+        names = ("arguments", "input", "action", "actions", "operation", "queries", "code")
+        args = _first(fields, *names, default=rest)
         call = call_in({"name": name, "args": args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith("_output") or output is not None or error:
-        said = text_in(error or output)
+        said: Any = text_in(error or output)
+        if kind == "image_generation_call" and not error:
+            said = [{"type": "image", "base64": said, "mime_type": "image/png"}]
         yield _result_block({"tool_use_id": asked, "content": said, "is_error": error})
 
 
+# What an item has beside the arguments of its call.
+_OUTPUTS = ("output", "results", "outputs", "result")
+_OF_ITEM = {"type", "id", "call_id", "name", "status", "error", *_OUTPUTS}
 # Calls that are blocks of a message.
 _BLOCKS = {"tool_call", "server_tool_call"}
 
@@ -325,10 +341,15 @@ def as_json(value: object) -> str:
     try:
         return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
     except (ValueError, RecursionError) as exc:
-        raise InputError(_ENDLESS) from exc
+        raise _unreadable(exc) from exc
 
 
 _ENDLESS = "data that contain themselves, or are nested too deep, cannot be read"
+
+
+def _unreadable(exc: Exception) -> InputError:
+    is_told = isinstance(exc, InputError | PydanticSerializationError)
+    return InputError(str(exc) if is_told else _ENDLESS)
 
 
 def _dumped(value: object) -> object:
@@ -339,12 +360,12 @@ def dump_of(model: BaseModel) -> Any:
     """The dump of a model, with its parts by their own class and not by the declared one.
 
     Raises:
-        InputError: It contains itself.
+        InputError: It contains itself, or a serializer of its own fails.
     """
     try:
         return plain_data(model.model_dump(serialize_as_any=True))
     except (ValueError, RecursionError) as exc:
-        raise InputError(_ENDLESS) from exc
+        raise _unreadable(exc) from exc
 
 
 def _python_form(value: object) -> str:
