@@ -24,7 +24,7 @@ from langchain_judges.metrics import (
     rate,
     recall,
 )
-from langchain_judges.metrics.intervals import wilson_interval
+from langchain_judges.metrics.intervals import jackknife_spread, wilson_interval
 from tests.cases import for_each
 
 
@@ -225,3 +225,10 @@ def test_one_half_wrong_item_in_few_groups_does_not_widen_a_range_to_half() -> N
     assert none.high < half.high
     turned = rate([0.5] + [1] * 19, groups=groups).interval
     assert turned.low == pytest.approx(1 - half.high)
+
+
+def test_a_jackknife_needs_nine_of_ten_of_its_parts() -> None:
+    parts = np.array([0.0, 1.0] * 9 + [math.nan] * 2)
+    # Of 20 parts, those that there are vary by ¼.
+    assert jackknife_spread(parts) == pytest.approx(math.sqrt(19 / 4))
+    assert math.isnan(jackknife_spread(np.append(parts[1:], math.nan)))
