@@ -383,7 +383,7 @@ BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
     ("items", "check", "problem"),
     [
         ([], None, "at least one item"),
-        ([{"input": "x"}], None, "item 0: .*`output`"),
+        ([{"input": "x"}], None, "item 1: .*`output`"),
         ([*planning(1), *planning(1)], None, "occurs twice"),
         ([BARE], None, "reads `expected` or `label`, which no item has"),
         ([{**BARE, "label": 4}], None, r"x: a person's label must be .*\[0, 1\], .* got 4"),

@@ -200,6 +200,7 @@ def test_columns_of_chosen_and_rejected_are_shuffled(tmp_path: Path) -> None:
     columns = {"input": "p", "chosen": "good", "rejected": "bad"}
     rows = list(sets.rows(path, columns))
     assert set(labels(rows)) == {"A", "B"}
+    assert [row["id"] for row in rows] == [str(number) for number in range(1, 41)]
     assert all(row[f"output_{row['label'].lower()}"].startswith("good") for row in rows)
 
 

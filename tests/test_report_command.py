@@ -231,6 +231,19 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
 
 
+def test_a_record_may_lack_a_text_whose_column_may_be_the_judges_too(tmp_path):
+    table, out = tmp_path / "rows.jsonl", tmp_path / "r.json"
+    row = {"label": "A", "gpt": "A"}
+    rows = [row | ({"resp": "text"} if number else {}) for number in range(20)]
+    table.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    for column in ("output=resp", "output=gpt"):
+        options = ("--judge", "gpt", "--column", column, "-o", out)
+        said = invoke("trust", table, *options)
+        assert said.exit_code == 0, said.output
+    typo = invoke("trust", table, "--judge", "gpt", "--column", "output=rsp", "-o", out)
+    assert (typo.exit_code, "no column 'rsp'" in typo.stderr) == (2, True)
+
+
 # Of 20 rows 12 have a label; one of them is labelled again, two new rows come with labels.
 @for_each("judge", [("--judge", "gpt"), ("--verdicts", "v.jsonl")])
 def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge):

@@ -41,7 +41,7 @@ from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.report.report import written
 from langchain_judges.rows.files import read_table, writing
-from langchain_judges.rows.lookup import mapped
+from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
@@ -179,8 +179,12 @@ def trust(
     if path and judge.judge:
         texts = [each for each in table.column or () if not _people([each])]
         fields = TableForm(named_columns(texts)).columns or {}
-        read = islice(read_table(path), table.max_rows)
-        cells = [mapped(each, fields, None, {}) for each in read]
+        read = [*islice(read_table(path), table.max_rows)]
+        # A record of JSON may lack a column that others have.
+        blank = dict.fromkeys({*columns_in(fields)} & {name for each in read for name in each})
+        records = [blank | each for each in read]
+        kept = [{name: each[name] for name in blank} for each in records]
+        cells = [k | mapped(r, fields, None, {}) for k, r in zip(kept, records, strict=True)]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]

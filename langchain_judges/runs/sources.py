@@ -147,7 +147,8 @@ class TableForm:
             better, worse = row.pop("chosen"), row.pop("rejected")
             if better is None or worse is None:
                 raise InputError("`chosen` or `rejected` is missing")
-            row |= by_coin(self.seed, row.get("id", str(number)), better, worse)
+            id_ = row.get("id", str(number + 1))
+            row |= by_coin(self.seed, row.get("id", str(number)), better, worse) | {"id": id_}
         return row
 
 

@@ -266,7 +266,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
         raise InputError("an audit needs a list of at least one item")
     ids: set[str] = set()
     items_with_ids: list[AuditItem] = []
-    for number, raw in enumerate(items):
+    for number, raw in enumerate(items, 1):
         item = plain_row(raw) if isinstance(raw, Mapping) else raw
         try:
             check_item(item)
