@@ -21,8 +21,9 @@ from langchain_judges.cli.messages import leave_with
 from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.testing.schema_replies import fitting_reply
-from langchain_judges.verdict import comment_of
+from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.test_front_door import SPEC, entered, written
@@ -306,3 +307,11 @@ def test_two_lists_of_calls_that_differ_have_no_score(steps, score):
     feedback = trajectory_evaluator()(outputs={"steps": ["pay"]}, reference_outputs=wanted)
     assert feedback["score"] == score
     assert score or "several lists of calls, 'trajectory' and 'steps'" in feedback["comment"]
+
+
+@for_each("value", [{"answer": "x"}, {"answer": "x", "id": 4}, "x"])
+def test_an_interrupt_that_is_not_shown_is_noted(value):
+    waits = [{"value": "Pay?", "id": "1"}]
+    row = plain_row({"input": "q", "output": {"value": value, "interrupts": waits}})
+    assert row["output"] == "x"
+    assert "'__interrupt__'" in row[NOTES][0]["detail"]

@@ -24,7 +24,8 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
-from langchain_judges.rows.lookup import understood
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.lookup import mapped, understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
@@ -741,3 +742,25 @@ def test_instructions_and_their_inputs_in_two_columns_are_one_task(tmp_path):
     list(judge_many(polite(model), table, columns=columns, progress=False))
     tasks = [re.findall(r"<request-.*?>\n(.*?)\n</", each, re.DOTALL) for each in model.prompts]
     assert sorted(tasks) == [["Name a city."], ["Translate.\nKyiv"]]
+
+
+ASKED = {"role": "user", "content": "Why?"}
+
+
+@for_each(
+    ("cell", "task"),
+    [
+        (None, "doc"),
+        (float("nan"), "doc"),
+        (7, "7\ndoc"),
+        (["a", "b"], "a\nb\ndoc"),
+        ({"question": "Why?", "id": 3}, "Why?\ndoc"),
+        ({"city": "Kyiv", "days": 2}, '{"city": "Kyiv", "days": 2}\ndoc'),
+        ([ASKED], [ASKED, {"role": "user", "content": "doc"}]),
+    ],
+)
+def test_a_task_of_two_columns_has_each_cell_as_a_task_by_itself(cell, task):
+    columns = {"input": ["task", "context"]}
+    row = mapped({"task": cell, "context": "doc", "output": "a"}, columns, "item", columns)
+    assert row["input"] == task
+    assert plain_row(row)["input"] == task

@@ -17,7 +17,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
-from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
+from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data, text_in
 from langchain_judges.rows.record import (
     ANSWER_COLUMNS,
     ANSWER_KEYS,
@@ -193,7 +193,21 @@ def mapped(
         field: record[own] if isinstance(own, str) else [record[each] for each in own]
         for field, own in columns.items()
     }
+    if isinstance(columns.get("input"), list | tuple):
+        fields["input"] = _joined(fields["input"])
     return rest | fields | ({NOTES: notes} if notes or named or before is not None else {})
+
+
+def _joined(cells: Sequence[object]) -> object:
+    """The task of several columns: each is read by itself, and an empty one is left out."""
+    parts = [plain_data(cell) for cell in cells if not is_nothing(cell)]
+    for place, part in enumerate(parts):
+        with suppress(InputError):  # it is shown as data then
+            parts[place] = find(part, "input", None, named=True)
+    if not any(map(record_in, parts)):
+        return "\n".join(map(text_in, parts)) if len(parts) > 1 else next(iter(parts), None)
+    said = (record_in(part) or [{"role": "user", "content": text_in(part)}] for part in parts)
+    return [message for each in said for message in each]
 
 
 def _doubts(
@@ -347,7 +361,8 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         usual = ("messages",) * is_state(value) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
         rivals = []
-        for name in names and value.keys() - {names[0], *_SHOWN_ELSEWHERE}:
+        told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
+        for name in names and value.keys() - {names[0], *told}:
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
             if is_other or lines_in(part, listed=False) - shown:

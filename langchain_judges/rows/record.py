@@ -98,9 +98,12 @@ def opened(value: object) -> object:
     parts = waiting if isinstance(waiting, list | tuple) else [waiting]
     if not all(isinstance(each, Mapping) and {"value", "id"} <= each.keys() for each in parts):
         return value
-    return (
-        {**state, "__interrupt__": waiting} if waiting and isinstance(state, Mapping) else state
-    )
+    if not waiting:
+        return state
+    return {
+        **(state if isinstance(state, Mapping) else {"output": state}),
+        "__interrupt__": waiting,
+    }
 
 
 def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
