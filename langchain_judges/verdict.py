@@ -357,11 +357,6 @@ def is_abstention(verdict: Mapping[str, Any]) -> bool:
     return said_so and decision(verdict) is None
 
 
-def note_on_reading(reason: FailureReason, unit: str, detail: str) -> Failure:
-    """A note on how a field was read, or several."""
-    return {"step": "input", "unit": unit, "reason": reason, "detail": detail}
-
-
 class Notes(list[Failure]):
     """Notes that a reader made: of a row, which may be anybody's data, no others count."""
 
@@ -369,6 +364,16 @@ class Notes(list[Failure]):
     def of(cls, row: Mapping[str, Any]) -> Notes | None:
         """The notes of a row that was read before; None of any other."""
         return notes if isinstance(notes := row.get(NOTES), cls) else None
+
+    def add(self, unit: str, detail: str, reason: FailureReason = "one_of_several") -> None:
+        """Note how a field was read, or several."""
+        self.append({"step": "input", "unit": unit, "reason": reason, "detail": detail[:500]})
+
+
+def first_names(names: Sequence[object]) -> str:
+    """The first of many names, and how many more there are."""
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return ", ".join(repr(name)[:60] for name in names[:5]) + more
 
 
 def noted(verdict: Mapping[str, Any], notes: Sequence[Failure] | None) -> dict[str, Any]:

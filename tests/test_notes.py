@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import make_dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -209,6 +210,37 @@ def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted(name
     assert notes(judge.invoke(row)["verdict"]["failures"]) == [
         ("row", f"has columns that are not shown: {name!r}")
     ]
+
+
+@for_each(
+    "columns, expected",
+    [
+        (None, [("row", "has columns that are not shown: 'source', 'documents'")]),
+        ({"input": "q"}, []),
+    ],
+)
+def test_a_run_of_pairs_notes_once_what_is_not_shown_and_nothing_where_columns_are_named(
+    columns, expected
+):
+    row: dict[str, Any] = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo"}
+    row |= {"source": "A map.", "documents": ["A book."]}
+    if columns:
+        row["q"] = row.pop("input")
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    [result] = judge_many(judge, [row], columns=columns, progress=False)
+    assert notes(result["verdict"]["failures"]) == expected
+
+
+def test_a_note_names_the_first_of_many_keys():
+    many = {f"key {number} {'x' * 300}": number for number in range(2000)}
+    lists = {"question": "Where?", **{name: ["a"] for name in many}}
+    rows = {"input": many, "output": lists}, {**TASK, "output": "Kyiv", **lists}
+    for row in rows:
+        found = judge_of_texts().invoke(row)["verdict"]["failures"]
+        assert found
+        for each in found:
+            assert len(each["detail"]) < 500
+            assert re.search("'key 0 x.* and 1,99[5-9] more$", each["detail"])
 
 
 def test_a_row_that_is_not_judged_says_what_was_read_of_it():

@@ -42,7 +42,7 @@ from langchain_judges.rows.messages import (
 )
 from langchain_judges.rows.record import begins, ended, is_run, opened, record_in, without_task
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
-from langchain_judges.verdict import NOTES, Notes, note_on_reading
+from langchain_judges.verdict import NOTES, Notes, first_names
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -78,13 +78,12 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    return _noted(copy, given, Notes.of(row))
+    notes = _notes(copy, given, Notes.of(row))
+    return {**copy, NOTES: notes} if notes else copy
 
 
-def _noted(
-    row: dict[str, Any], given: Mapping[str, Any], before: Notes | None
-) -> dict[str, Any]:
-    """A row with the notes on how it was read, of this reading and of one before."""
+def _notes(row: Mapping[str, Any], given: Mapping[str, Any], before: Notes | None) -> Notes:
+    """Notes on how a row was read, of this reading and of one before."""
     notes = Notes(before or ())
     shown = {name: row[name] for name in _SHOWN if name in row}
     if "output_a" in row:  # of a pair it may name a data set as well
@@ -99,10 +98,9 @@ def _noted(
     # Who named columns, and so left an empty list, has looked at them all.
     if unsaid and before != [] and kind_in(row) in ("pair", "item") and "corrected" not in row:
         there = lines_in(shown)
-        if rest := [repr(n) for n in unsaid if lines_in(row[n], listed=n == "source") - there]:
-            detail = f"has columns that are not shown: {', '.join(rest)}"
-            notes.append(note_on_reading("one_of_several", "row", detail))
-    return {**row, NOTES: notes} if notes else row
+        if rest := [n for n in unsaid if lines_in(row[n], listed=n == "source") - there]:
+            notes.add("row", f"has columns that are not shown: {first_names(rest)}")
+    return notes
 
 
 _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
@@ -122,11 +120,10 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             continue
         field: Any = "reference" if unit == "expected" else unit.partition("_")[0]
         if text == as_json(value):
-            keys = ", ".join(map(repr, value))
-            detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
-            notes.append(note_on_reading("read_as_json", unit, detail))
+            detail = "is shown whole, as JSON, as none of its keys is a usual one: "
+            notes.add(unit, detail + first_names([*value]), "read_as_json")
         elif detail := unread(value, field, shown):
-            notes.append(note_on_reading("one_of_several", unit, detail))
+            notes.add(unit, detail)
     return notes
 
 

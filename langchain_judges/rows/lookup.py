@@ -29,7 +29,7 @@ from langchain_judges.rows.record import (
     trajectory_of,
 )
 from langchain_judges.rows.texts import READ, plain
-from langchain_judges.verdict import NOTES, Notes, note_on_reading
+from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -222,9 +222,8 @@ def _doubts(
         if field in named or not alike or read is None:
             continue
         differ = (n for n in alike if as_json(record[n]) != as_json(read))
-        if rivals := [repr(n) for n in differ if not is_nothing(record[n])]:
-            detail = f"is read from {column!r}; not shown: {', '.join(rivals)}"
-            notes.append(note_on_reading("one_of_several", field, detail))
+        if rivals := [n for n in differ if not is_nothing(record[n])]:
+            notes.add(field, f"is read from {column!r}; not shown: {first_names(rivals)}")
     return notes
 
 
@@ -362,13 +361,13 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         names = [name for name in usual if value.get(name) is not None]
         rivals = []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
-        for name in names and value.keys() - {names[0], *told}:
+        for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
             if is_other or lines_in(part, listed=False) - shown:
-                rivals.append(repr(name))
+                rivals.append(name)
         if rivals:
-            return f"is read from {names[0]!r}; not shown: {', '.join(sorted(rivals))}"
+            return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
         if is_record or (not names and (len(value) != 1 or field == "reference")):
             is_only = len(value) == 1 and not is_record
             return f"is read from {keys_in(value)}" if is_only else ""

@@ -37,7 +37,7 @@ from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
-from langchain_judges.verdict import Failure
+from langchain_judges.verdict import NOTES, Failure, Notes
 
 _LOG = logging.getLogger(__name__)
 
@@ -344,7 +344,9 @@ class RunState:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
         config = within_run(self._options.config, self._active[row.index])
-        data: dict[str, object] | None = self._reader.judged_part(row.data)
+        data: Any = self._reader.judged_part(row.data)
+        if isinstance(graph, JudgeGraph):  # the row has been read
+            data |= {NOTES: Notes(Notes.of(row.data) or ())}
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}
