@@ -109,6 +109,17 @@ def test_a_run_shows_the_fields_that_a_prompt_names_and_judges_anew_where_one_ch
         assert "mild" in unfenced(model.prompts[-1])
 
 
+@for_each("names", [("response_1", "response_2"), ("output_a", "output_b")])
+def test_both_orders_are_shown_to_a_prompt_whatever_the_columns_are_called(names):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_relative_judge(model, prompts="{{{}}} then {{{}}}".format(*names))
+    row = {"input": "Why?", **dict(zip(names, ("Sun.", "Moon."), strict=True))}
+    judge.invoke(row)
+    list(judge_many(judge, [row]))
+    shown = [text.index("Sun.") < text.index("Moon.") for text in model.prompts]
+    assert shown.count(True) == shown.count(False) == 2
+
+
 @pytest.mark.parametrize("name", ["label", "labels", "human_votes"])
 def test_no_prompt_shows_what_people_answered(name):
     model = FakeChatModel(replies=fitting_reply)

@@ -32,6 +32,8 @@ OUR_NAMES: Mapping[str, tuple[str, ...]] = {
     "task": ("task", "request"),
     "request": ("request", "task"),
     "outputs": ("response", "response_1", "response_2"),
+    "output_a": ("response_1",),
+    "output_b": ("response_2",),
     "reference_outputs": ("expected", "reference"),
     "context": ("source",),
     **dict.fromkeys(("examples", "few_shot_examples"), ("examples", "shared")),
@@ -94,13 +96,14 @@ class FencedPrompt(ChatPromptTemplate):
         values: dict[str, Any] = {}
         own = given.get("of_row") or {}
         for name in {*self.input_variables} - placeholders(self):
-            if name in own:
+            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
+            parts = {each: text for each, text in ours.items() if text not in (None, [])}
+            # What is judged is shown in its order, and not as the row has it.
+            if name in own and not (parts and name in {*OUR_NAMES, *_BARE}):
                 value = own[name]
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
-            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
-            parts = {each: text for each, text in ours.items() if text not in (None, [])}
             several = len(parts) > 1
             shown = [
                 in_fence(each if several else name, str(text)) if each in _BARE else str(text)
