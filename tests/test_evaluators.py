@@ -22,6 +22,7 @@ from langchain_judges import (
     as_evaluator,
     create_bsm_judge,
     create_relative_judge,
+    create_rubric_judge,
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
@@ -154,6 +155,14 @@ def test_runs_are_compared_as_data_or_by_their_outputs():
     texts = compare(inputs=QUESTION, outputs=[GOOD, BAD])
     assert texts["scores"] == [*objects["scores"].values()] == [0.75, 0.25]
     assert len(texts["comment"]) == 2
+
+
+def test_a_prompt_shows_a_field_of_the_inputs_of_an_example():
+    model = FakeChatModel(replies=fitting_reply)
+    evaluate = as_evaluator(create_rubric_judge(model, prompts="{outputs} {tone}"))
+    example = {"inputs": {"question": "Rain?", "tone": "mild"}, "outputs": {}}
+    evaluate(a_run({"answer": "Yes."}), example)
+    assert "mild" in model.prompts[0]
 
 
 def test_a_comparison_takes_a_context_attachments_and_variables_of_its_prompt():

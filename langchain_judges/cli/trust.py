@@ -182,9 +182,11 @@ def trust(
         read = [*islice(read_table(path), table.max_rows)]
         # A record of JSON may lack a column that others have.
         blank = dict.fromkeys({*columns_in(fields)} & {name for each in read for name in each})
-        records = [blank | each for each in read]
-        kept = [{name: each[name] for name in blank} for each in records]
-        cells = [k | mapped(r, fields, None, {}) for k, r in zip(kept, records, strict=True)]
+        read = [blank | each for each in read]
+        cells = [
+            {name: each[name] for name in blank} | mapped(each, fields, None, {})
+            for each in read
+        ]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]

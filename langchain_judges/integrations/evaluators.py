@@ -257,7 +257,10 @@ class JudgeEvaluator(RunEvaluator):
         reference = example.outputs if example else None
         row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
-        return self.reader.case(row._replace(attachments=attached, returned=run.outputs))
+        case = self.reader.case(row._replace(attachments=attached, returned=run.outputs))
+        named = getattr(unwrapped(self.judge), "fields_named", ())
+        own = {name: inputs[name] for name in named if name in (inputs or {})}
+        return {**case, "variables": own} if own else case
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.
@@ -299,9 +302,8 @@ class JudgeEvaluator(RunEvaluator):
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
-    known = {*getattr(unwrapped(judge), "fields_named", ())}
-    known |= {*Item.__annotations__, *Pair.__annotations__}
-    if unknown := [name for name in variables if name not in known]:
+    known = {*getattr(unwrapped(judge), "fields_named", ()), *Item.__annotations__}
+    if unknown := [name for name in variables if name not in {*known, *Pair.__annotations__}]:
         raise OptionError(f"`{unknown[0]}` is shown to nobody: no prompt of the judge has it")
 
 
