@@ -46,22 +46,15 @@ class Task(TypedDict):
     panel: str
 
 
-# How correctness and the rest are weighed; the wording that all judges of answers share.
-CORRECT_FIRST = """If the request has a right answer, work it out first: right beats wrong, \
-the closer of two wrong ones wins, and a response cut off before its final answer has none. \
-Where that leaves them even, go by how much of what was asked each does in substance and \
-form, then how well."""
-
+_WORDS = packaged(__package__, "words.yaml")
 # Those of `tasks.yaml`, by name.
 TASKS: dict[str, Task] = packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
-    _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", CORRECT_FIRST)
+    _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", _WORDS["correct_first"])
 # Worked examples; `shots=3` shows the first three of those that fit the task.
 WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
 MOST_SHOTS = 5
-
-_SHOT_WORDS = packaged(__package__, "words.yaml")
 
 
 def worded(name: str, task: Task, wording: Wording) -> Task:
@@ -131,13 +124,7 @@ AutoTask = Annotated[
 
 # What is compared where the caller names no aspects: finding some is paid for apart. Each is
 # something that a table can report without a verdict.
-ASPECTS = (
-    "main answer",
-    "facts and details",
-    "reasons and steps",
-    "advice and warnings",
-    "form and tone",
-)
+ASPECTS: tuple[str, ...] = tuple(_WORDS["aspects"])
 
 
 def is_unsaid(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
@@ -203,7 +190,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     if not shots:
         return ""
     rendered = [
-        _SHOT_WORDS["example"].format(
+        _WORDS["example"].format(
             number=number,
             input=shot["input"],
             response_1=shot["response_1"],
@@ -213,7 +200,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
         )
         for number, (shot, table, reply) in enumerate(shots, 1)
     ]
-    return str(_SHOT_WORDS["examples"]).format(examples="\n\n".join(rendered))
+    return str(_WORDS["examples"]).format(examples="\n\n".join(rendered))
 
 
 class FewShot(JudgeOptions):
