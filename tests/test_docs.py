@@ -135,7 +135,8 @@ def without_docstrings(tree):
 def test_names_with_an_underscore_in_docstrings_are_in_the_code():
     package = ROOT / "langchain_judges"
     code = [without_docstrings(ast.parse(path.read_text())) for path in package.rglob("*.py")]
-    code += [path.read_text() for path in package.rglob("*.yaml")]
+    data = [*package.rglob("*.yaml"), *package.rglob("*.sql")]
+    code += [path.read_text() for path in data]
     known = {*re.findall(r"\w+", " ".join(code)), *(path.stem for path in package.rglob("*"))}
     for path, text in docstrings():
         named = A_NAME.findall(" ".join(re.findall(r"`([^`\n]+)`", text)))

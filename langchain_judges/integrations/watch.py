@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any, ParamSpec, TypeVar, cast
 
 from langsmith import APIConnectionError, Client, InternalServerError, RateLimitError
@@ -351,21 +352,6 @@ def watch_every(
 
 
 _ROOTS = "eq(is_root, true)"
-_EVALUATOR_CODE = '''\
-"""Made by langchain-judges."""
-import json
-
-from langchain_judges import as_evaluator, load_judge
-
-EVALUATOR = as_evaluator(load_judge(json.loads({spec!r})), **json.loads({places!r}))
-
-
-def perform_eval(run, example=None):
-    feedback = EVALUATOR(inputs=run.get("inputs"), outputs=run.get("outputs"))
-    several = feedback.get("results", [feedback])
-    # What was not judged has no score.
-    return {{each["key"]: each["score"] for each in several if each["score"] is not None}}
-'''
 
 
 def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text stands
@@ -421,8 +407,9 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
     session = client.read_project(project_name=project).id
     given = {name: place for name, place in places.items() if place is not None}
     given.setdefault("key", evaluated.feedback_key(judge))
+    code = (files(__package__) / "online_evaluator.txt").read_text("utf-8")
     evaluator: Any = {
-        "code": _EVALUATOR_CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
+        "code": code.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
         "language": "python",
         "advanced_features_enabled": True,
         "dependencies": "\n".join(dependencies),

@@ -20,6 +20,7 @@ import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,20 +34,7 @@ _FORMAT = 1
 _PATIENCE, _LOOK = 30.0, 0.01
 # Rows that are read at once, so that a large file is not in memory twice.
 _BYTES_AT_ONCE = 1000
-_SQL_SCHEMA = """
-PRAGMA page_size = 16384;
-PRAGMA application_id = 1818454637;
-PRAGMA user_version = 1;
-PRAGMA journal_mode = WAL;
-CREATE TABLE facts (changes INTEGER, rows INTEGER, embedder TEXT, width INTEGER);
-CREATE TABLE documents (
-    key INTEGER PRIMARY KEY AUTOINCREMENT, document BLOB, vector BLOB, checksum INTEGER
-);
-CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER);
-INSERT INTO facts VALUES (0, 0, '', 0);
-"""
-
-
+_SQL_SCHEMA = (files(__package__) / "schema.sql").read_text("utf-8")
 # Connections of a parent process: to close one would touch the parent's file.
 _ABANDONED: list[sqlite3.Connection] = []
 

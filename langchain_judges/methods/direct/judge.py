@@ -16,13 +16,22 @@ from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.direct import options as baselines
-from langchain_judges.methods.direct import prompts, replies, tally
-from langchain_judges.methods.direct.prompts import render_shots
-from langchain_judges.methods.pairs import PairSteps, ShownPair, how_many, pair_of, scale_words
-from langchain_judges.methods.tasks import choose_task, worded
+from langchain_judges.methods.direct import replies, tally
+from langchain_judges.methods.pairs import (
+    PairSteps,
+    ShownPair,
+    how_many,
+    pair_of,
+    scale_words,
+    words_in,
+)
+from langchain_judges.methods.tasks import WorkedExample, choose_task, shown_examples, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, not_judged, why_not
+
+# What the prompts are filled with.
+WORDS = words_in(baselines.PROMPTS)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ class BaselineSteps(PairSteps):
     @cached_property
     def shots(self) -> str:
         """The worked examples, as every prompt shows them."""
-        return render_shots(self.options.worked, steps=self.form.reads == "forced_label")
+        steps = self.form.reads == "forced_label"
+        return shown_examples([(shot, "", _reply(shot, steps)) for shot in self.options.worked])
 
     async def plan(self, state: replies.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
@@ -158,14 +168,14 @@ class BaselineSteps(PairSteps):
     def _variables(
         self, pair: ShownPair, order: Order, plan: Sequence[shared.PlanLine] = ()
     ) -> dict[str, object]:
-        reply = prompts.EXPLAINED_FIRST if self.form.explain_first else prompts.EXPLAINED
+        reply = WORDS["explained_first" if self.form.explain_first else "explained"]
         aspects = ", ".join(self.form.aspects or ())
         lines = [f"{i}. {_described(c)}" for i, c in enumerate(plan, 1)]
         return {
             **self.prompt_variables(pair, order),
             **self._task(pair),
             "examples": self.shots,
-            "aspects": prompts.BY_ASPECTS.format(aspects=aspects) if aspects else "",
+            "aspects": WORDS["by_aspects"].format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(lines),
             **scale_words(self.form.scale),
             "reply": reply.format(each=" on each criterion" if plan else ""),
@@ -175,7 +185,7 @@ class BaselineSteps(PairSteps):
         """The words around the material, with the caller's criteria."""
         frame, own = super().frame(pair, examples), getattr(self.options, "criteria", None)
         lines = "\n".join(f"- {line}" for line in own or ())
-        criteria = prompts.CRITERIA.format(criteria=lines) if own else ""
+        criteria = WORDS["criteria"].format(criteria=lines) if own else ""
         return {**frame, "instructions": frame["instructions"] + criteria}
 
     def _task(self, pair: Pair) -> dict[str, str]:
@@ -189,6 +199,18 @@ class BaselineSteps(PairSteps):
 def _described(criterion: shared.PlanLine) -> str:
     described = criterion["description"]
     return f"{criterion['name']}: {described}" if described else criterion["name"]
+
+
+def _reply(shot: WorkedExample, steps: bool) -> dict[str, str]:
+    """The reply of a worked example, step by step or with what decides.
+
+    Of a table only its aspects are shown, as in the one-shot chain of thought of Yan et al.
+    2023.
+    """
+    aspects = ", ".join(row["aspect"] for row in shot["rows"])
+    prefix = f"Compared by {aspects}: " if aspects else ""
+    explanation = shot.get("reasoning") or shot["comparison"] if steps else shot["comparison"]
+    return {"explanation": prefix + explanation, "preference": shot["preferred"]}
 
 
 # The shape of a reply that is a label.
