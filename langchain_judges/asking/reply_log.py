@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize
@@ -33,12 +34,7 @@ from langchain_judges.rows.files import check_database, set_aside
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-_TABLE = """
-CREATE TABLE IF NOT EXISTS replies (
-    scope TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, checksum INTEGER NOT NULL,
-    PRIMARY KEY (scope, key)
-) WITHOUT ROWID;
-"""
+_TABLE = (files(__package__) / "replies.sql").read_text("utf-8")
 # The `application_id` in the header of our files.
 _LOG_FILE_MARK = 0x4A524C47
 _SIDE_FILES = ("-wal", "-shm")
