@@ -17,7 +17,14 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import ANNOTATIONS
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
-from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data, text_in
+from langchain_judges.rows.messages import (
+    KNOWN_NAMES,
+    as_json,
+    is_nothing,
+    messages_in,
+    plain_data,
+    text_in,
+)
 from langchain_judges.rows.record import (
     ANSWER_COLUMNS,
     ANSWER_KEYS,
@@ -40,11 +47,7 @@ TextSource = Annotated[
 Field = Literal["input", "output", "reference", "context", "rubric"]
 
 # The names under which people have what a text is checked against.
-CONTEXTS = (
-    *("source", "context", "contexts", "documents", "docs", "sources", "source_documents"),
-    *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
-    *("retrieval_context", "retrieved_context", "source_nodes"),
-)
+CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
 # Where a row keeps the documents that stood beside the answer in its `output`. A response is
 # made of them: they are shown to a judge that needs a source, and to no other.
 OF_OUTPUT = "documents_of_output"
@@ -56,21 +59,8 @@ FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", 
 # Field of a row → its column, or several.
 Columns = Mapping[str, str | Sequence[str]]
 
-_SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
-_NAMES = {
-    "input": "question query prompt instruction task messages request user article user_input"
-    " inputs message problem",
-    "output_a": _SIDE.format("a", 1) + " model_a_output",
-    "output_b": _SIDE.format("b", 2) + " model_b_output",
-    "source": "retrieval_context context contexts document documents retrieved_contexts"
-    " retrieved_context",
-    "expected": "reference ground_truth expected_output reference_answer gold reference_output"
-    " target ideal ground_truths expected_response expected_answer correct_answer",
-    "reference": "reference_answer ground_truth expected_output",
-}
 # Usual names of the fields of a row.
-NAMES = {field: names.split() for field, names in _NAMES.items()}
-NAMES["output"] = [*ANSWER_COLUMNS]
+NAMES: dict[str, list[str]] = {**KNOWN_NAMES["columns"], "output": ANSWER_COLUMNS}
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 

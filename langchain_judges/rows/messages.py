@@ -20,18 +20,13 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
 
-_ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "AIMessageChunk": "assistant",
-    "HumanMessageChunk": "user",
-    "developer": "system",
-    "model": "assistant",
-    "function": "tool",
-}
+# Names of what is read, by which it is known.
+KNOWN_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
+_ROLES: dict[str, str] = KNOWN_NAMES["roles"]
 # Types of messages; a document may have another `type` and a `content`.
 _SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
@@ -199,10 +194,7 @@ def message_fields(value: object) -> Mapping[str, Any]:
 
 
 # Items of OpenAI's Responses API and blocks that say nothing of what was done.
-_SILENT = (
-    *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "invalid_tool_call"),
-    *("mcp_list_tools", "compaction", "item_reference", "tool_call_chunk", "input_json_delta"),
-)
+_SILENT = KNOWN_NAMES["silent"]
 
 
 def _is_silent(part: object) -> bool:

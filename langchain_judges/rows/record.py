@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import (
+    KNOWN_NAMES,
     as_json,
     dump_of,
     is_call,
@@ -32,10 +33,7 @@ from langchain_judges.rows.texts import Message, plain
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
 
 # Usual names of a column of answers, and of an answer in data.
-ANSWER_COLUMNS = (
-    *("response", "answer", "reply", "completion", "prediction", "generation", "summary"),
-    *("messages", "text", "model_output", "assistant", "outputs", "actual_output"),
-)
+ANSWER_COLUMNS: list[str] = KNOWN_NAMES["answers"]
 ANSWER_KEYS = ("output", *ANSWER_COLUMNS, "result", "content")
 # What is known of a call that stands beside an answer, and where its result is.
 _RESULTS = ("result", "output", "response", "observation")
