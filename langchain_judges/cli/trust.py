@@ -183,10 +183,7 @@ def trust(
         # A record of JSON may lack a column that others have.
         blank = dict.fromkeys({*columns_in(fields)} & {name for each in read for name in each})
         read = [blank | each for each in read]
-        cells = [
-            {name: each[name] for name in blank} | mapped(each, fields, None, {})
-            for each in read
-        ]
+        cells = [{n: each[n] for n in blank} | mapped(each, fields, None, {}) for each in read]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
         people = _people(table.column) or ["label"]
