@@ -602,7 +602,7 @@ def test_a_second_writer_is_refused(desk):
 
 
 def test_the_command_prints_the_address_and_what_is_asked_and_next(tmp_path, monkeypatch):
-    monkeypatch.setattr("langchain_judges.viewer.app.Server.run", lambda _: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
     rows, out = written(tmp_path / "d.jsonl", data_of(["A"] * 3)), tmp_path / "l.jsonl"
     for more in ([], ["-o", str(out)]):
         result = CliRunner().invoke(cli, ["view", str(rows), *more])
