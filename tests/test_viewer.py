@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 from collections import Counter
 from contextlib import closing
@@ -24,7 +25,7 @@ from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, items, render, view
-from langchain_judges.viewer.app import Page, create_app, export
+from langchain_judges.viewer.app import Page, Server, create_app, export
 from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
 from langchain_judges.viewer.items import Collection, collected, of_run, read_collection
 from langchain_judges.viewer.render import rendered_markdown, texts, verdicts
@@ -610,6 +611,20 @@ def test_the_command_prints_the_address_and_what_is_asked_and_next(tmp_path, mon
         assert "Open this address in a browser. Ctrl-C ends it." in result.stderr
         assert ("Pairs are compared as a whole." in result.stderr) == bool(more)
         assert (f"0 rows in {out}." in result.stderr.replace("\n", "")) == bool(more)
+
+
+def test_a_page_closes_no_handler_of_the_process_s_logs():
+    closed: list[str] = []
+
+    class Handler(logging.NullHandler):
+        def close(self) -> None:
+            closed.append("handler")
+
+    handler = Handler()
+    with closing(Server(Page(Collection()))):
+        assert not closed
+    handler.close()
+    assert closed
 
 
 def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):

@@ -286,7 +286,10 @@ class Server:
         except OSError as exc:
             raise OutputError(f"{_HOST}:{port} cannot be listened at: {exc.strerror}") from exc
         app = create_app(page, token)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
+        # By a `log_config` all handlers of logs that the process has would be closed.
+        config = uvicorn.Config(
+            app, log_config=None, log_level="warning", access_log=False, lifespan="off"
+        )
         self._server = uvicorn.Server(config)
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/?t={token}"
 
