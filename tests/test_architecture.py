@@ -24,7 +24,7 @@ from pydantic import BaseModel, SecretStr, create_model
 from pytest_socket import SocketConnectBlockedError
 
 import langchain_judges
-from langchain_judges.asking.effects import check_stop
+from langchain_judges.asking.effects import check_stop, without_collection
 from langchain_judges.asking.masking import masked
 
 PACKAGE = Path(langchain_judges.__file__).parent
@@ -343,3 +343,13 @@ def test_no_garbage_is_collected_while_the_exceptions_of_all_threads_are_read(
         assert (seen, gc.isenabled()) == ([False, False], collects)
     finally:
         gc.enable()
+
+
+def test_garbage_is_collected_again_when_the_last_block_has_ended_whichever_began_first():
+    first, second = without_collection(), without_collection()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()

@@ -383,23 +383,28 @@ class MainInterrupt(StopSignal):
         return interrupt is not None and interrupt is not self._handled
 
 
-_SWEEP = threading.RLock()
+class _Collection:
+    """How many blocks hold the collection of garbage off, and whether it was on before."""
+
+    lock = threading.RLock()
+    blocks = 0
+    was_on = False
 
 
 @contextlib.contextmanager
-def _no_sweep() -> Iterator[None]:
-    """Hold off the collection of garbage.
-
-    CPython reads the exceptions of all threads under the lock that a new thread needs. Until
-    3.12 a sweep may begin there, and run code that waits for that thread: nothing moves then.
-    """
-    with _SWEEP:
-        was_on = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if was_on:
+def without_collection() -> Iterator[None]:
+    """Look for no garbage, until the last of the blocks that run at a time has ended."""
+    with _Collection.lock:
+        if not _Collection.blocks:
+            _Collection.was_on = gc.isenabled()
+            gc.disable()
+        _Collection.blocks += 1
+    try:
+        yield
+    finally:
+        with _Collection.lock:
+            _Collection.blocks -= 1
+            if _Collection.was_on and not _Collection.blocks:
                 gc.enable()
 
 
@@ -407,8 +412,10 @@ def _interrupt_of_main() -> BaseException | None:
     main = threading.main_thread()
     if threading.current_thread() is main:
         return None
-    # CPython's; a tuple of which the second is the exception, until Python 3.11.
-    with _no_sweep():
+    # CPython's; a tuple of which the second is the exception, until Python 3.11. It reads them
+    # under the lock that a new thread needs: until 3.12 a look for garbage may begin there, and
+    # run code that waits for such a thread. Nothing moves then.
+    with without_collection():
         exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
     current = exceptions.get(main.ident)
     active = current[1] if isinstance(current, tuple) else current

@@ -9,7 +9,6 @@ copies of them behind that `secure_delete` does not see.
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import secrets
@@ -69,21 +68,6 @@ def file_of(path: object) -> Path | None:
             f"`path` must be a file of this machine, or None for one in memory, got {path!r}"
         )
     return Path(os.path.expanduser(name))
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Make many objects that all stay, without looking for garbage among them meanwhile.
-
-    The look takes half of the time in which a large memory is read.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class DocumentFile:

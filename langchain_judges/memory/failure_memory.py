@@ -28,10 +28,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.effects import Effect, FirstCalls, run
+from langchain_judges.asking.effects import Effect, FirstCalls, run, without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.document_file import without_collection
 from langchain_judges.memory.example import (
     Example,
     NewExample,
@@ -101,6 +100,7 @@ class StoredExamples:
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Snapshot of a store that can tell what has changed in it."""
+        # To look for garbage among what all stays takes half of the time.
         with self._reading, without_collection():
             self._place, added, removed = store.changes_since(self._place)
             if self._snapshot is None:

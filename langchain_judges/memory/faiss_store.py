@@ -15,9 +15,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
+from langchain_judges.asking.effects import without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings, Vectors, identity_of
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.memory.document_file import DocumentFile, file_of, without_collection
+from langchain_judges.memory.document_file import DocumentFile, file_of
 from langchain_judges.progress import busy
 
 # Metadata that a document must have, such as `{"family": "maps"}`.
@@ -76,7 +77,7 @@ class _Index:
         self._masks.clear()
         removals = file.removed(self._last_removal)
         self._drop([key for _, key in removals if key in self.rows])
-        with without_collection():
+        with without_collection():  # half of the time; all that is read stays
             for rows in file.added(self.last):
                 if sum(len(vector) for *_, vector in rows) != 4 * self.width * len(rows):
                     raise OutputError(f"{file.path} is damaged: a vector has another width")
