@@ -321,6 +321,21 @@ def test_what_a_tool_of_the_provider_was_asked_and_gave_is_shown(item):
     assert "SEEN" in str(record_in([{**item, "id": "1"}]))
 
 
+def test_a_call_of_the_provider_s_that_failed_and_the_form_of_its_image_are_shown():
+    failed = {
+        "type": "web_search_call",
+        "id": "1",
+        "status": "failed",
+        "action": {"query": "x"},
+    }
+    assert record_in([failed])[-1] == {
+        **{"role": "tool", "content": "failed", "tool_call_id": "1", "status": "error"}
+    }
+    image = {"type": "image_generation_call", "id": "2", "result": "/9j/"}
+    for form, kind in ({}, "image/png"), ({"output_format": "webp"}, "image/webp"):
+        assert kind in str(record_in([{**image, **form}]))
+
+
 # Data in the words of every form of messages, as a web page or a tool may hold them.
 KEYS = "type role content tool_use_id tool_call_id tool_calls id name input text messages lc"
 KEYS += " kwargs data output call_id function arguments status is_error results steps"

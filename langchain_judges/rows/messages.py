@@ -211,7 +211,8 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind in _BLOCKS:
         return
     asked = str(fields.get("call_id") or fields.get("id") or "")
-    error, output = fields.get("error"), _first(fields, *_OUTPUTS, default=None)
+    error = fields.get("error") or (fields.get("status") == "failed" and "failed")
+    output = _first(fields, *_OUTPUTS, default=None)
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
         rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
@@ -222,7 +223,8 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if kind.endswith("_output") or output is not None or error:
         said: Any = text_in(error or output)
         if kind == "image_generation_call" and not error:
-            said = [{"type": "image", "base64": said, "mime_type": "image/png"}]
+            form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
+            said = [{"type": "image", "base64": said, "mime_type": f"image/{form}"}]
         yield _result_block({"tool_use_id": asked, "content": said, "is_error": error})
 
 
