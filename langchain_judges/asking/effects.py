@@ -384,7 +384,7 @@ class MainInterrupt(StopSignal):
 
 
 class _Collection:
-    """How many blocks hold the collection of garbage off, and whether it was on before."""
+    """Number of blocks that hold the collection of garbage off; whether it was on before."""
 
     lock = threading.RLock()
     blocks = 0
