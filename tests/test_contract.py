@@ -114,8 +114,10 @@ def test_a_prompt_without_a_place_for_what_was_recalled_shows_it_before_the_row(
     )
     model = FakeChatModel(replies=likes_the_blue)
     known = {"input": "Why?", "output_a": "So.", "output_b": "No.", "label": "B"}
-    page.create_merits_judge(model, memory=[known], prompts={"compare": prompt}).invoke(PAIR)
-    system, asked, *_ = model.prompts[0].split("\n---\n")
+    options: Any = {"memory": [known], "prompts": {"compare": prompt}, "orders": "none"}
+    page.create_merits_judge(model, **options).invoke(PAIR)
+    [sent] = model.prompts
+    system, asked, *_ = sent.split("\n---\n")
     assert "Right: response 2 is better." in system
     assert asked.startswith(PAIR["input"])
 
