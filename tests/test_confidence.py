@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from langchain_judges import create_rubric_judge
-from langchain_judges.asking.reply_text import Spelling, json_spans
-from langchain_judges.methods.replies import ChoiceFields
+from langchain_judges.asking.reply_text import ChoiceFields, Spelling, json_spans
 from langchain_judges.methods.rubric.replies import parts_probabilities
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

@@ -12,7 +12,8 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import ajudge_many, judge_many, load_judge
 from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
-from langchain_judges.asking.limiter import CallLimiter, TokenUsage
+from langchain_judges.asking.limiter import CallLimiter
+from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods import create_jury

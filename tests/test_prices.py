@@ -31,7 +31,8 @@ from langchain_judges import (
     learn_aspects,
     load_judge,
 )
-from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
+from langchain_judges.asking.limiter import MinuteLimiter
+from langchain_judges.asking.reading import TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OverBudget
 from langchain_judges.integrations import judge_tool

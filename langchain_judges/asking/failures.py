@@ -28,8 +28,7 @@ from langchain_core import exceptions
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges import errors
-from langchain_judges.asking.limiter import TokenUsage
-from langchain_judges.asking.reading import Problem
+from langchain_judges.asking.reading import Problem, TokenUsage
 from langchain_judges.escaping import clean
 from langchain_judges.verdict import Failure
 

@@ -12,16 +12,17 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.effects import Effect, pending_future, wait_for
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.rows.texts import BYTES
@@ -32,30 +33,6 @@ if TYPE_CHECKING:
 
 # Seconds between looks at the calls that are still in flight when a run ends.
 _LOOK = 0.02
-
-
-class TokenUsage(NamedTuple):
-    """The tokens of one reply.
-
-    Attributes:
-        input_tokens: Of the prompt.
-        cached_tokens: The part of them that the provider read from its prompt cache.
-        output_tokens: Of the reply.
-        tier: As the provider calls its service tier: `default`, `flex`, `priority`.
-        written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
-            for five minutes, where it has a price of its own, as Anthropic's has.
-    """
-
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    tier: str | None = None
-    written_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Input and output."""
-        return self.input_tokens + self.output_tokens
 
 
 @dataclass
@@ -313,26 +290,3 @@ class RowInRun:
         """Add what a question cost."""
         with self._lock:
             self.usage = add_usage([self.usage, usage])
-
-
-def token_usage(message: AIMessage) -> TokenUsage:
-    """Tokens of a reply."""
-    usage: Mapping[str, Any] = message.usage_metadata or {}
-    # LangChain writes the tier before what it counts of a reply in another tier than the
-    # default one: `flex_cache_read`.
-    details = (usage.get("input_token_details") or {}).items()
-    cached = sum(_count(count) for name, count in details if name.endswith("cache_read"))
-    # The second name where Anthropic also says for how long it is held; the first is then 0.
-    writes = {"cache_creation", "ephemeral_5m_input_tokens"}
-    written = sum(_count(count) for name, count in details if name in writes)
-    metadata = message.response_metadata
-    counted = metadata.get("usage")
-    beside = counted.get("service_tier") if isinstance(counted, Mapping) else None
-    tier = metadata.get("service_tier") or beside
-    read, given = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
-    return TokenUsage(read, cached, given, tier, written)
-
-
-def _count(tokens: object) -> int:
-    """A number of tokens; 0 where a server wrote something else for one."""
-    return tokens if isinstance(tokens, int) and tokens > 0 else 0

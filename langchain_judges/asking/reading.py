@@ -1,9 +1,17 @@
-"""Reading a model's reply: from a message to checked data, or to what is wrong with it."""
+"""Reading a model's reply: from a message to checked data, or to what is wrong with it.
+
+Behind marked thoughts a reply is one JSON object, in a code block as one likes and behind
+nothing but a harmless opening, or one line `Field: label`. Nothing else is an answer: words
+around it may take it back, refuse it or quote it, and no list of such words is complete.
+"""
 
 from __future__ import annotations
 
+import html
 import json
+import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,7 +20,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.asking.reply_text import answer_start, is_opening, object_of, too_deep
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -43,6 +50,38 @@ _THOUGHTS = re.compile("thinking|reasoning")
 # Characters of a reply that are read; no shape has room for so many.
 _MOST_CHARACTERS = 100_000
 _OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error"}
+# Levels of an object; no reply shape has ten, and code that recurses must not run out.
+_DEEPEST = 50
+# What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
+# Harmony's `<|channel|>`, which ends nothing by itself.
+_THOUGHT_MARK = re.compile(
+    r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
+    r"|<\|(?P<special>[^|<>]{1,40})\|>"
+)
+# Part of each name of such marks; other ones may hold a quotation or another verdict.
+_THOUGHT_NAME = re.compile(
+    "analysis|cot$|deliberat|explanation|monologue|rationale|reason|reflect|scratch|think|thought",
+    re.IGNORECASE,
+)
+# A reply by names that no judged text has: "the response" would announce a quotation.
+_NAMED = (
+    "(?:(?:the|your|a) )?(?:final |requested |valid )?"
+    "(?:json(?: (?:object|output|response|reply))?|judge?ment|verdict|evaluation|assessment"
+    "|final answer)"
+    "|my (?:final )?(?:answer|reply|response|judge?ment|verdict|evaluation|assessment|vote)"
+)
+_MARKUP = r"[\s*_`#\ufeff]*"
+# All that may stand before an object; none of it says anything about the verdict.
+_PREAMBLE = re.compile(
+    rf"{_MARKUP}(?:(?:sure|certainly|of course|absolutely|okay|ok)[,.!:]*{_MARKUP})?"
+    rf"(?:(?:here(?: is| are|['’]s) (?:{_NAMED})|here (?:you are|you go|it is)|{_NAMED})"
+    rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
+    re.IGNORECASE,
+)
+_LONGEST_OPENING = 200
+_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
+_ASCII = frozenset(map(chr, range(128)))
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 
 
 class Problem(NamedTuple):
@@ -209,6 +248,153 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     place = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")
+
+
+def _members(members: list[tuple[str, object]]) -> dict[str, object]:
+    if len(values := dict(members)) < len(members):
+        raise ValueError("a member is given twice")
+    return values
+
+
+def _json_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or (number.is_integer() and not _POINT_ZERO.fullmatch(text)):
+        raise ValueError(f"{text[:40]} is no number that can be kept as it is written")
+    return number
+
+
+def _constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+# Reads JSON as `json` does, but no member twice and no number that it would have to change.
+_DECODER = json.JSONDecoder(
+    strict=False, object_pairs_hook=_members, parse_float=_json_number, parse_constant=_constant
+)
+
+
+class TextObject(NamedTuple):
+    """An object in a text, and where it begins."""
+
+    start: int
+    value: dict[str, Any]
+
+
+def too_deep(data: object, levels: int = _DEEPEST) -> bool:
+    """Whether data is nested deeper than any reply that is asked for."""
+    if not levels:
+        return True
+    if isinstance(data, dict):
+        data = [*data.values()]
+    return isinstance(data, list) and any(too_deep(part, levels - 1) for part in data)
+
+
+def is_opening(text: str) -> bool:
+    """Whether a text may precede an object, or is empty."""
+    return len(text) <= _LONGEST_OPENING and bool(_PREAMBLE.fullmatch(text))
+
+
+def object_of(text: str, at: int = 0) -> TextObject:
+    """The object that a text is from a place on.
+
+    Raises:
+        ValueError: It is no object, or more than one.
+    """
+    start = text.find("{", at)
+    if start < 0:
+        raise ValueError("it has no object")
+    if not is_opening(text[at:start]):
+        raise ValueError("words stand before its object")
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    if text[end:].strip() not in {"", "```"}:
+        raise ValueError("more stands behind its object")
+    if too_deep(value):
+        raise ValueError("it is nested too deep")
+    return TextObject(start, value)
+
+
+def answer_start(text: str, material: Iterable[str] = ()) -> int | None:
+    """Start of the answer after a model's thoughts; None if it is ambiguous.
+
+    Thoughts stand at the beginning, in marks that close. Some servers leave out the first:
+    then what closes `think` is the end of the thoughts.
+
+    Args:
+        text: The reply.
+        material: The judged texts: where one names what closes the thoughts, in whatever
+            writing, the thoughts may be quoting it.
+    """
+    begin = len(text) - len(text.lstrip())
+    opening = _THOUGHT_MARK.match(text, begin)
+    if opening and (opening["end"] or opening["special"]):
+        return None
+    is_thought = opening and _THOUGHT_NAME.search(opening["name"])
+    if not is_thought and (opening or text.startswith(("{", "[", "`"), begin)):
+        return begin
+    name = opening["name"] if opening else "think"
+    closing = re.search(rf"[<\u25c1\[]/{re.escape(name)}[>\u25b7\]]", text, re.IGNORECASE)
+    if not closing:
+        return None if opening else begin
+    mark = re.compile(rf"/\W{{0,3}}{re.escape(name)}", re.IGNORECASE)
+    return None if any(mark.search(_decoded(each)) for each in material) else closing.end()
+
+
+def _decoded(text: str) -> str:
+    """A text as a model may repeat it, without entities, escapes and odd letters."""
+    plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
+    # Letter by letter: some become eighteen, and none that is asked for comes of several.
+    odd = {ord(each): unicodedata.normalize("NFKC", each) for each in {*plain} - _ASCII}
+    return plain.translate({each: form for each, form in odd.items() if form.isascii()})
+
+
+class TokenUsage(NamedTuple):
+    """The tokens of one reply.
+
+    Attributes:
+        input_tokens: Of the prompt.
+        cached_tokens: The part of them that the provider read from its prompt cache.
+        output_tokens: Of the reply.
+        tier: As the provider calls its service tier: `default`, `flex`, `priority`.
+        written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
+            for five minutes, where it has a price of its own, as Anthropic's has.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    tier: str | None = None
+    written_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output."""
+        return self.input_tokens + self.output_tokens
+
+
+def token_usage(message: AIMessage) -> TokenUsage:
+    """Tokens of a reply."""
+    usage: Mapping[str, Any] = message.usage_metadata or {}
+    # LangChain writes the tier before what it counts of a reply in another tier than the
+    # default one: `flex_cache_read`.
+    details = (usage.get("input_token_details") or {}).items()
+    cached = sum(_count(count) for name, count in details if name.endswith("cache_read"))
+    # The second name where Anthropic also says for how long it is held; the first is then 0.
+    writes = {"cache_creation", "ephemeral_5m_input_tokens"}
+    written = sum(_count(count) for name, count in details if name in writes)
+    metadata = message.response_metadata
+    counted = metadata.get("usage")
+    beside = counted.get("service_tier") if isinstance(counted, Mapping) else None
+    tier = metadata.get("service_tier") or beside
+    read, given = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    return TokenUsage(read, cached, given, tier, written)
+
+
+def _count(tokens: object) -> int:
+    """A number of tokens; 0 where a server wrote something else for one."""
+    return tokens if isinstance(tokens, int) and tokens > 0 else 0
 
 
 def shape_of(name: str, fields: Mapping[str, object]) -> type[BaseModel]:

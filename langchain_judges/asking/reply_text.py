@@ -1,8 +1,4 @@
-"""The grammar of a reply, and how probable its parts are.
-
-Behind marked thoughts a reply is one JSON object, in a code block as one likes and behind
-nothing but a harmless opening, or one line `Field: label`. Nothing else is an answer: words
-around it may take it back, refuse it or quote it, and no list of such words is complete.
+"""A label in plain words, and how probable the parts of a reply are.
 
 The confidence of a part is the length-normalised probability of Wu et al. 2023 (DRPE),
 equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
@@ -10,13 +6,11 @@ equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -24,146 +18,14 @@ from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage
 
-# Levels of an object; no reply shape has ten, and code that recurses must not run out.
-_DEEPEST = 50
-# What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
-# Harmony's `<|channel|>`, which ends nothing by itself.
-_THOUGHT_MARK = re.compile(
-    r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
-    r"|<\|(?P<special>[^|<>]{1,40})\|>"
-)
-# Part of each name of such marks; other ones may hold a quotation or another verdict.
-_THOUGHT_NAME = re.compile(
-    "analysis|cot$|deliberat|explanation|monologue|rationale|reason|reflect|scratch|think|thought",
-    re.IGNORECASE,
-)
-# A reply by names that no judged text has: "the response" would announce a quotation.
-_NAMED = (
-    "(?:(?:the|your|a) )?(?:final |requested |valid )?"
-    "(?:json(?: (?:object|output|response|reply))?|judge?ment|verdict|evaluation|assessment"
-    "|final answer)"
-    "|my (?:final )?(?:answer|reply|response|judge?ment|verdict|evaluation|assessment|vote)"
-)
-_MARKUP = r"[\s*_`#\ufeff]*"
-# All that may stand before an object; none of it says anything about the verdict.
-_PREAMBLE = re.compile(
-    rf"{_MARKUP}(?:(?:sure|certainly|of course|absolutely|okay|ok)[,.!:]*{_MARKUP})?"
-    rf"(?:(?:here(?: is| are|['’]s) (?:{_NAMED})|here (?:you are|you go|it is)|{_NAMED})"
-    rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
-    re.IGNORECASE,
-)
+from langchain_judges.asking.reading import ReplyData, answer_start, object_of
+
 # Less is no probability that a number can hold; some servers write -9999 for "not offered".
 _LEAST = -700.0
-_LONGEST_OPENING = 200
-
-
-_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
-_ASCII = frozenset(map(chr, range(128)))
-_ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 # Characters from start to before end.
 TextSpan = tuple[int, int]
 # A string, the rest of a value, or a mark between values.
 _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
-
-
-def _members(members: list[tuple[str, object]]) -> dict[str, object]:
-    if len(values := dict(members)) < len(members):
-        raise ValueError("a member is given twice")
-    return values
-
-
-def _json_number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number) or (number.is_integer() and not _POINT_ZERO.fullmatch(text)):
-        raise ValueError(f"{text[:40]} is no number that can be kept as it is written")
-    return number
-
-
-def _constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
-
-
-# Reads JSON as `json` does, but no member twice and no number that it would have to change.
-_DECODER = json.JSONDecoder(
-    strict=False, object_pairs_hook=_members, parse_float=_json_number, parse_constant=_constant
-)
-
-
-class TextObject(NamedTuple):
-    """An object in a text, and where it begins."""
-
-    start: int
-    value: dict[str, Any]
-
-
-def too_deep(data: object, levels: int = _DEEPEST) -> bool:
-    """Whether data is nested deeper than any reply that is asked for."""
-    if not levels:
-        return True
-    if isinstance(data, dict):
-        data = [*data.values()]
-    return isinstance(data, list) and any(too_deep(part, levels - 1) for part in data)
-
-
-def is_opening(text: str) -> bool:
-    """Whether a text may precede an object, or is empty."""
-    return len(text) <= _LONGEST_OPENING and bool(_PREAMBLE.fullmatch(text))
-
-
-def object_of(text: str, at: int = 0) -> TextObject:
-    """The object that a text is from a place on.
-
-    Raises:
-        ValueError: It is no object, or more than one.
-    """
-    start = text.find("{", at)
-    if start < 0:
-        raise ValueError("it has no object")
-    if not is_opening(text[at:start]):
-        raise ValueError("words stand before its object")
-    try:
-        value, end = _DECODER.raw_decode(text, start)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    if text[end:].strip() not in {"", "```"}:
-        raise ValueError("more stands behind its object")
-    if too_deep(value):
-        raise ValueError("it is nested too deep")
-    return TextObject(start, value)
-
-
-def answer_start(text: str, material: Iterable[str] = ()) -> int | None:
-    """Start of the answer after a model's thoughts; None if it is ambiguous.
-
-    Thoughts stand at the beginning, in marks that close. Some servers leave out the first:
-    then what closes `think` is the end of the thoughts.
-
-    Args:
-        text: The reply.
-        material: The judged texts: where one names what closes the thoughts, in whatever
-            writing, the thoughts may be quoting it.
-    """
-    begin = len(text) - len(text.lstrip())
-    opening = _THOUGHT_MARK.match(text, begin)
-    if opening and (opening["end"] or opening["special"]):
-        return None
-    is_thought = opening and _THOUGHT_NAME.search(opening["name"])
-    if not is_thought and (opening or text.startswith(("{", "[", "`"), begin)):
-        return begin
-    name = opening["name"] if opening else "think"
-    closing = re.search(rf"[<\u25c1\[]/{re.escape(name)}[>\u25b7\]]", text, re.IGNORECASE)
-    if not closing:
-        return None if opening else begin
-    mark = re.compile(rf"/\W{{0,3}}{re.escape(name)}", re.IGNORECASE)
-    return None if any(mark.search(_decoded(each)) for each in material) else closing.end()
-
-
-def _decoded(text: str) -> str:
-    """A text as a model may repeat it, without entities, escapes and odd letters."""
-    plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
-    # Letter by letter: some become eighteen, and none that is asked for comes of several.
-    odd = {ord(each): unicodedata.normalize("NFKC", each) for each in {*plain} - _ASCII}
-    return plain.translate({each: form for each, form in odd.items() if form.isascii()})
 
 
 class LabelForms(NamedTuple):
@@ -385,3 +247,47 @@ def _spans(text: str, at: int) -> dict[tuple[str | int, ...], TextSpan]:
             spans.setdefault((*path, key), (start + quotes, end - quotes))
         opened.append((begin, key))
     return spans
+
+
+class ChoiceFields(NamedTuple):
+    """The fields of a choice and its reason in a reply, as JSON or in plain words.
+
+    Attributes:
+        reason: The field of the reason.
+        label: The field of the choice.
+        forms: How a choice is said in plain words.
+    """
+
+    reason: str = "explanation"
+    label: str = "preference"
+    forms: LabelForms = SLOT_FORMS
+
+    def parse(self, text: str) -> ReplyData | None:
+        """Read a reply in plain words into the shape that JSON replies have."""
+        choice = spoken_label(text, self.forms)
+        return {self.reason: "", self.label: choice.label} if choice else None
+
+    def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
+        """The probabilities of a reply's label, and of reason and label together.
+
+        Each is the length-normalised probability of its own tokens; what the model gave no
+        log-probabilities for is left out.
+        """
+        letters = Spelling.of(message)
+        if letters is None:
+            return {}
+        spans = self._spans(letters.text, data)
+        measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
+        return {name: confidence.value for name, confidence in measured.items() if confidence}
+
+    def _spans(self, text: str, data: Mapping[str, object]) -> list[TextSpan]:
+        """Positions of the reason and, last, the label; empty without a label."""
+        places = json_spans(text)
+        reported = str(data.get(self.label))
+        if (self.label,) in places:
+            if reported not in text[slice(*places[self.label,])].casefold():
+                return []
+            paths = ((self.reason,), (self.label,))
+            return [places[path] for path in paths if path in places]
+        choice = spoken_label(text, self.forms)
+        return [choice.span] if choice and choice.label == reported else []

@@ -16,10 +16,9 @@ from pydantic import BaseModel
 from langchain_judges.asking import failures, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.effects import Effect, check_stop, pause
-from langchain_judges.asking.limiter import RowInRun, Show, TokenUsage, token_usage
+from langchain_judges.asking.limiter import RowInRun, Show
 from langchain_judges.asking.question import Asking
-from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.reply_text import too_deep
+from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, RunStopped
 from langchain_judges.rows.texts import plain
 

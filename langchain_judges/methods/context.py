@@ -39,6 +39,7 @@ from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
@@ -46,6 +47,8 @@ from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, V
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
 
+# What prompts of several methods are filled with.
+WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
 SPARE_THREADS = 8
@@ -286,6 +289,11 @@ class JudgeContext:
             log=self.log,
             prompts=self.prompts,
         )
+
+
+def instructions_block(instructions: str | None) -> str:
+    """The caller's instructions as a prompt shows them; nothing without any."""
+    return WORDS["instructions"].format(instructions=instructions) if instructions else ""
 
 
 # The state of what judges one kind of row.

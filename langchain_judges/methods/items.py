@@ -10,15 +10,14 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError
-from langchain_judges.methods.context import RowSteps, StepState
+from langchain_judges.methods.context import WORDS, RowSteps, StepState
 from langchain_judges.rows.checks import check_item, expected_answers
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled
 
 # What stands around the parts of an item.
-ITEM_WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")["item"]
+ITEM_WORDS: Mapping[str, str] = WORDS["item"]
 
 
 class ItemState(Item, StepState, total=False):

@@ -18,7 +18,7 @@ from langchain_judges.asking.question import chat_prompt
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RememberedPair, block
 from langchain_judges.methods import tasks
-from langchain_judges.methods.context import RowSteps, StepState
+from langchain_judges.methods.context import WORDS, RowSteps, StepState, instructions_block
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
@@ -47,8 +47,6 @@ from langchain_judges.verdict import (
     why_not,
 )
 
-# What prompts of several methods are filled with.
-WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
 # orders share what stands before the first text that differs.
 MATERIAL_ALONE = WORDS["request"] + "{reference}" + WORDS["responses"]
@@ -223,7 +221,7 @@ class PairSteps(RowSteps[PairState]):
         first, *others = (self.text(pair, f"output_{side.lower()}") for side in order)
         second, held = (others[0], "both") if others else ("", "it")
         lessons = block(examples, order=cast("Order", order), noun=self.noun) if others else ""
-        frame = self.frame(pair, lessons)
+        frame, found = self.frame(pair, lessons), pair.get("lookups")
         return {
             "fence_request": fence(request),
             "fence_1": fence(first),
@@ -233,7 +231,7 @@ class PairSteps(RowSteps[PairState]):
             "response_1": first,
             "response_2": second,
             **frame,
-            "instructions": findings(pair.get("lookups") or []) + frame["instructions"],
+            "instructions": (findings(found) if found else "") + frame["instructions"],
             "of_row": pair.get("variables") or {},
         }
 
@@ -274,11 +272,6 @@ def how_many(max_criteria: int, wording: Wording = "own") -> str:
     if wording == "paper":
         several = f"up to {max_criteria} criteria"
     return several if max_criteria > 1 else "1 criterion"
-
-
-def instructions_block(instructions: str | None) -> str:
-    """The caller's instructions as a prompt shows them; nothing without any."""
-    return WORDS["instructions"].format(instructions=instructions) if instructions else ""
 
 
 def reference_block(reference: str, held: str = "both") -> str:

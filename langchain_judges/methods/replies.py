@@ -6,15 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from statistics import fmean
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
-from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from langchain_judges.asking import reply_text
-from langchain_judges.asking.reading import ReplyData
 from langchain_judges.orders import ORDER_NAMES, Order, Slot, SlotOrTie
 
 
@@ -30,50 +27,6 @@ class ForcedChoice(BaseModel):
 
     explanation: str
     preference: Slot
-
-
-class ChoiceFields(NamedTuple):
-    """The fields of a choice and its reason in a reply, as JSON or in plain words.
-
-    Attributes:
-        reason: The field of the reason.
-        label: The field of the choice.
-        forms: How a choice is said in plain words.
-    """
-
-    reason: str = "explanation"
-    label: str = "preference"
-    forms: reply_text.LabelForms = reply_text.SLOT_FORMS
-
-    def parse(self, text: str) -> ReplyData | None:
-        """Read a reply in plain words into the shape that JSON replies have."""
-        choice = reply_text.spoken_label(text, self.forms)
-        return {self.reason: "", self.label: choice.label} if choice else None
-
-    def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
-        """The probabilities of a reply's label, and of reason and label together.
-
-        Each is the length-normalised probability of its own tokens; what the model gave no
-        log-probabilities for is left out.
-        """
-        letters = reply_text.Spelling.of(message)
-        if letters is None:
-            return {}
-        spans = self._spans(letters.text, data)
-        measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
-        return {name: confidence.value for name, confidence in measured.items() if confidence}
-
-    def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.TextSpan]:
-        """Positions of the reason and, last, the label; empty without a label."""
-        places = reply_text.json_spans(text)
-        reported = str(data.get(self.label))
-        if (self.label,) in places:
-            if reported not in text[slice(*places[self.label,])].casefold():
-                return []
-            paths = ((self.reason,), (self.label,))
-            return [places[path] for path in paths if path in places]
-        choice = reply_text.spoken_label(text, self.forms)
-        return [choice.span] if choice and choice.label == reported else []
 
 
 class PlanLine(TypedDict):

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from langchain_judges.asking.adapter import SHORTEST, prompt_cache_of
-from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
+from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES, bytes_of, texts_read

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import check, shape_of
+from langchain_judges.asking.reply_text import ChoiceFields
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.pairs import PairState
-from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
+from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_ab
 from langchain_judges.verdict import Failure, Preference
 

@@ -21,13 +21,12 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
+from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import Phase
-from langchain_judges.methods.items import ItemSteps, item_of, label_verdict, prompt_variables
+from langchain_judges.methods.items import item_of, label_verdict, prompt_variables
 from langchain_judges.methods.lookups import findings
-from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
-from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import WORDS
 from langchain_judges.verdict import Item, LabelVerdict, not_labelled, why_not
 
@@ -87,22 +86,7 @@ class ClaimState(replies.RubricState, total=False):
 
 
 @dataclass(frozen=True)
-class RubricSteps(ItemSteps):
-    """The steps of a judge by a rubric; each way of judging adds its own."""
-
-    options: LabelOptions
-
-    def check(self, item: Item) -> None:
-        """Check that an item brings what its rubric needs."""
-        self.options.check(item)
-
-    def lacking(self, item: Item) -> str:
-        """The lack of what the rubric of an item is about; empty: none."""
-        return self.options.lacking(item)
-
-
-@dataclass(frozen=True)
-class ClaimSteps(RubricSteps):
+class ClaimSteps(replies.RubricSteps):
     """The steps of the judge: split → check."""
 
     state = ClaimState

@@ -21,9 +21,9 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import block, length_of
 from langchain_judges.methods import items
+from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.lookups import findings
-from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric import claims, prompts, replies
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
@@ -76,7 +76,7 @@ _ALTERNATIVES = 20
 
 
 @dataclass(frozen=True)
-class LabelSteps(claims.RubricSteps):
+class LabelSteps(replies.RubricSteps):
     """The steps of the judge."""
 
     state = replies.RubricState
@@ -134,10 +134,11 @@ class LabelSteps(claims.RubricSteps):
         self, criteria: Sequence[Criterion], item: Item, state: replies.RubricState
     ) -> dict[str, object]:
         """The variables of a prompt that asks by some criteria."""
-        examples, several = examples_in(state), len(criteria) > 1
+        examples, several = state.get("shown") or [], len(criteria) > 1
         lessons = [] if self._in_turns(item) else examples
         fields = case(item, self.options)
-        fields["source"] += findings(state.get("lookups") or [])
+        if lookups := state.get("lookups"):
+            fields["source"] += findings(lookups)
         corrections = block(lessons)
         if corrections and self._is_whole(item):
             corrections = prompts.WORDS["whole"] + corrections
@@ -167,7 +168,7 @@ class LabelSteps(claims.RubricSteps):
         criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in found}
         subscores = [by_name.get(c.name) or replies.subscore(c, None, {}) for c in criteria]
-        recalled = [str(example["id"]) for example in examples_in(state)]
+        recalled = [str(example["id"]) for example in state.get("shown") or ()]
         if not self._is_whole(item):
             verdict = replies.one_verdict(subscores[0], account)
         else:

@@ -1,10 +1,11 @@
-"""State of the judges by criteria: the shapes of replies, and the verdict made of them."""
+"""What judges by criteria share: state, beginning, shapes of replies, and verdicts of them."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum, prod
 from typing import Annotated, Any, Literal
@@ -16,11 +17,13 @@ from typing_extensions import TypedDict
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.methods.items import ItemState, label_verdict
+from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.verdict import (
     ConfidenceSource,
+    Item,
     Label,
     LabelVerdict,
     not_labelled,
@@ -56,6 +59,21 @@ class RubricState(ItemState, LookupState, total=False):
     """
 
     subscores: list[CriterionScore]
+
+
+@dataclass(frozen=True)
+class RubricSteps(ItemSteps):
+    """The steps of a judge by a rubric; each way of judging adds its own."""
+
+    options: LabelOptions
+
+    def check(self, item: Item) -> None:
+        """Check that an item brings what its rubric needs."""
+        self.options.check(item)
+
+    def lacking(self, item: Item) -> str:
+        """The lack of what the rubric of an item is about; empty: none."""
+        return self.options.lacking(item)
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:

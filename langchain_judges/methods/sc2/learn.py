@@ -20,8 +20,8 @@ from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import AskingOptions
-from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.sc2.aspects import AspectSet, check_savable
 from langchain_judges.methods.sc2.prompts import LEARN_PROMPTS, WORDS
 from langchain_judges.methods.sc2.replies import (

@@ -18,10 +18,10 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import lax_shape, shape_of
+from langchain_judges.asking.reply_text import ChoiceFields
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
 from langchain_judges.methods.pairs import PairState
-from langchain_judges.methods.replies import ChoiceFields
 from langchain_judges.orders import Order, Slot, SlotOrTie, in_slots, naming_ab, naming_slots
 from langchain_judges.verdict import Preference
 
