@@ -47,7 +47,7 @@ def escaped(text: str) -> str:
     """A text that Markdown shows as it is; names are other people's."""
     # Between letters and digits an underscore means nothing.
     text = re.sub(r"[\\|`*\[\]]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
-    return " ".join(text.replace("<", "&lt;").split())
+    return " ".join(clean(text).replace("<", "&lt;").split())
 
 
 def inert_json(text: str) -> str:

@@ -26,6 +26,8 @@ from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.book import Book, Percent
 from langchain_judges.runs.sheets import judged_cells
+from langchain_judges.runs.tables import FORMS
+from tests.attacks.cells import live_in_rows
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judged_rows import run_of
@@ -158,6 +160,29 @@ def test_own_cells_stay_as_they_came_on_request_and_else_it_is_said(tmp_path, ca
         assert [row["reply"] for row in csv.DictReader(file)] == [r["reply"] for r in rows]
     (record,) = caplog.records
     assert record.getMessage().startswith("s.csv: 2 of")
+
+
+@for_each("raw", [False, True], ids=["", "as they came"])
+@for_each("ending", FORMS)
+def test_what_a_judge_says_runs_and_steers_nothing_in_any_form(ending, raw, tmp_path):
+    assert not [live for live in live_in_rows(tmp_path, ending, 1, raw=raw) if live]
+
+
+@for_each("label", [",", "-", "1,2", "007", "1,0000"])
+def test_a_label_that_is_almost_a_number_stands_in_a_book_as_it_is(label, tmp_path):
+    out = tmp_path / f"{label}.xlsx"
+    model = FakeChatModel(replies=lambda _: json.dumps({"label": label, "explanation": "So."}))
+    judge = create_rubric_judge(model, rubric="Kind?", labels=[label, "no"])
+    list(judge_many(judge, ROWS, out=out, progress=False))
+    lines = book(out)["summary"]
+    assert [line[1] for line in lines if line[2] == 3] == [label, "mean score"]
+
+
+@for_each("ending, number", [(".xlsx", 1234567890123456789), (".parquet", 2**64)])
+def test_numbers_of_more_digits_than_a_form_holds_are_texts(ending, number, tmp_path):
+    out = tmp_path / f"s{ending}"
+    list(judge_many(by_two_criteria(), [{**ROWS[0], "n": number}], out=out, progress=False))
+    assert [row["n"] for row in read_table(out)] == [str(number)]
 
 
 @given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@\t\r].*"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import needs
-from langchain_judges.escaping import inert_cell
+from langchain_judges.escaping import clean, inert_cell
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.sheets import TableFile
 from langchain_judges.runs.summary import HEAD
@@ -40,35 +40,43 @@ class Spelt(float):
     form = "0.00"
 
 
-def _excel_cell(cell: object) -> object:
-    """A cell as Excel holds it: a number, or a text that is not a formula."""
-    if cell is None or isinstance(cell, bool | int | float):
+def _excel_cell(cell: object, *, raw: bool) -> object:
+    """A cell as Excel holds it: a number, or a text; only a raw one may be a formula."""
+    # Of a longer number Excel would show other digits.
+    if (
+        cell is None
+        or isinstance(cell, float)
+        or (isinstance(cell, int) and abs(cell) < 10**15)
+    ):
         return cell
-    text = str(inert_cell(str(cell))).replace("\r\n", "\n")
+    text = str((clean if raw else inert_cell)(str(cell))).replace("\r\n", "\n")
     return text if len(text) <= _MOST else text[: _MOST - len(_CUT)] + _CUT
 
 
 class Book:
     """A workbook that is being written, row by row: it takes no memory by its size.
 
-    Args:
-        raw: Leave texts unchanged, formulas too.
-
     Raises:
         MissingExtraError: openpyxl is not installed.
     """
 
-    def __init__(self, *, raw: bool = False) -> None:
+    def __init__(self) -> None:
         """Begin an empty book."""
         with needs("excel", "Writing .xlsx"):
             import openpyxl.cell
             from openpyxl import styles, utils
         self._book = openpyxl.Workbook(write_only=True)
-        self._cell, self._styles, self._is_raw = openpyxl.cell.WriteOnlyCell, styles, raw
+        self._cell, self._styles = openpyxl.cell.WriteOnlyCell, styles
         self._letters = utils.get_column_letter
 
     def add(
-        self, title: str, head: Sequence[str], rows: SheetRows, labels: Collection[int] = ()
+        self,
+        title: str,
+        head: Sequence[str],
+        rows: SheetRows,
+        labels: Collection[int] = (),
+        *,
+        raw: bool = False,
     ) -> None:
         """Write a sheet.
 
@@ -77,6 +85,7 @@ class Book:
             head: The names of its columns.
             rows: Gives the rows; it is called twice.
             labels: The columns whose cells are coloured by what they hold.
+            raw: Leave formulas as they are.
         """
         sheet = self._book.create_sheet(title)
         widths, seen = [len(str(name)) for name in head], set[str]()
@@ -93,13 +102,16 @@ class Book:
         sheet.sheet_properties.pageSetUpPr.fitToPage = True
         for place, width in enumerate(widths, 1):
             sheet.column_dimensions[self._letters(place)].width = width
-        sheet.append([self._styled(sheet, name, bold=True) for name in head])
+        sheet.append([self._styled(sheet, name, bold=True, raw=raw) for name in head])
         number = 1
         for number, row in enumerate(rows(), 2):
             sheet.row_dimensions[number].height = _LINE * _lines_shown(row, widths)
             sheet.append(
                 self._styled(
-                    sheet, cell, colours.get(str(cell), _UNJUDGED) if place in labels else ""
+                    sheet,
+                    cell,
+                    colours.get(str(cell), _UNJUDGED) if place in labels else "",
+                    raw=raw,
                 )
                 for place, cell in enumerate(row)
             )
@@ -107,10 +119,9 @@ class Book:
             sheet.auto_filter.ref = f"A1:{self._letters(len(head))}{number}"
 
     def _styled(
-        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
+        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False, raw: bool
     ) -> Any:
-        styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
-        cell = self._cell(sheet, value if is_raw else _excel_cell(value))
+        styles, cell = self._styles, self._cell(sheet, _excel_cell(value, raw=raw))
         if isinstance(value, Percent | Spelt):
             cell.number_format = value.form
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
@@ -136,7 +147,11 @@ def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
 
 def _number_spelt(text: str) -> float | str:
     """The number that a count, a mean or a percentage spells; anything else unchanged."""
-    if not (found := re.fullmatch(r"(-?[\d,]+)(\.\d+)?( %)?", text, re.ASCII)):
+    if not (
+        found := re.fullmatch(
+            r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*|0))(\.\d+)?( %)?", text, re.ASCII
+        )
+    ):
         return text
     number = float(text.removesuffix(" %").replace(",", ""))
     if found[3]:
@@ -161,7 +176,7 @@ class XlsxFile(TableFile):
 
     def __init__(self, path: Path, *, raw: bool = False) -> None:
         """Open the file in which rows wait."""
-        self._book = Book(raw=raw)
+        self._book = Book()
         super().__init__(path, raw=raw)
         self._labels = set[str]()
         self._failures: list[tuple[object, ...]] = []
@@ -186,7 +201,7 @@ class XlsxFile(TableFile):
 
         coloured = {f"judge.{name}" for name in self._labels or ("label", "preference")}
         places = [place for place, key in enumerate(names) if key in coloured]
-        self._book.add("rows", list(names.values()), rows, places)
+        self._book.add("rows", list(names.values()), rows, places, raw=self._is_raw)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]
         filled = [(*_in_cells(line), "")[: len(_SUMMED)] for line in lines]
         self._book.add("summary", _SUMMED, lambda: filled)

@@ -76,7 +76,7 @@ def _by_criterion(result: ResultRow) -> dict[str, object]:
 def named_cells(own: Iterable[str], judged: Mapping[str, object]) -> dict[str, object]:
     """Cells of the judge; beside a column of one's own of that name as `judge.NAME`."""
     return {
-        free_name(name, own): clean(cell) if isinstance(cell, str) else cell
+        free_name(clean(name), own): clean(cell) if isinstance(cell, str) else cell
         for name, cell in judged.items()
     }
 
@@ -171,7 +171,9 @@ class TableFile:
         return safe
 
     def _wait(self, row: dict[str, object]) -> None:
-        self._waiting.write(json.dumps(row, default=str).encode() + b"\n")
+        # Escaped, two halves of a character side by side would come back as one.
+        line = json.dumps(row, default=str, ensure_ascii=False)
+        self._waiting.write(line.encode(errors="surrogatepass") + b"\n")
 
     def _rows(self) -> Iterator[dict[str, object]]:
         self._waiting.seek(0)
@@ -231,16 +233,18 @@ class ParquetFile(TableFile):
         }
         for key, array in columns.items():
             self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
-        table = pa.table(columns or {"": pa.nulls(len(self._batch))})
+        # Arrow's names are UTF-8.
+        encoded = {ascii(key): array for key, array in columns.items()}
+        table = pa.table(encoded or {"": pa.nulls(len(self._batch))})
         with pa.ipc.new_stream(self._waiting, table.schema) as stream:
             stream.write_table(table)
         self._batch.clear()
 
     def _array(self, cells: Sequence[object]) -> Any:
         pa = self._arrow
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
             return pa.array(cells)
-        # Parquet cannot hold lone surrogates.
+        # Parquet cannot hold lone surrogates, nor numbers of more than 64 bits.
         texts = (None if cell is None else str(_cell_text(cell)) for cell in cells)
         return pa.array([encodable(text) for text in texts])
 
@@ -260,7 +264,7 @@ class ParquetFile(TableFile):
             kind = self._types[key]
             if pa.types.is_null(kind):
                 kind = pa.float64() if key in _NUMBERS else pa.string()
-            fields.append(pa.field(name, kind))
+            fields.append(pa.field(encodable(name), kind))
         schema = pa.schema(fields)
         self._waiting.seek(0)
         with self._parquet.ParquetWriter(self._path, schema, compression="zstd") as writer:
@@ -274,11 +278,12 @@ class ParquetFile(TableFile):
     def _cast(self, table: Any, key: str, kind: Any) -> Any:
         """A column of some rows in its type."""
         pa = self._arrow
-        if key not in table.column_names:
+        if ascii(key) not in table.column_names:
             return pa.nulls(len(table), kind)
-        if table[key].type == kind:
-            return table[key]
-        cells = table[key].to_pylist()
+        column = table[ascii(key)]
+        if column.type == kind:
+            return column
+        cells = column.to_pylist()
         if pa.types.is_string(kind):
             cells = [None if cell is None else str(_cell_text(cell)) for cell in cells]
         return pa.array(cells, kind)

@@ -1,9 +1,10 @@
 """Every attack by class, with its tries and failures: `python -m tests.attacks [--quick]`.
 
-Classes of replies, cells and files are drawn by hypothesis; recorded replies are changed by
-seeds; runs are killed at every write, and by every signal. The exit code is 1 if anything
-failed. `--quick` takes about a minute and starts no server. A line is printed as soon as a part
-of a class is done; names of classes, such as `deaths_at_writes`, are all that is tried.
+Replies, messages and files are drawn by hypothesis; changes of recorded replies, runs of agents
+and tables are made from seeds; runs are killed at every write, and by every signal. The exit
+code is 1 if anything failed. `--quick` takes about a minute and starts no server. A line is
+printed as soon as a part of a class is done; names of classes, such as `deaths_at_writes`, are
+all that is tried.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -24,10 +24,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from langchain_judges.runs.tables import FORMS
-from langchain_judges.verdict import no_usage
-from tests.attacks import evidence, messages, mutations, replies, writes
-from tests.attacks.cells import live_cells, live_in
+from tests.attacks import cells, evidence, messages, mutations, replies, writes
 
 Tries = Iterator[tuple[str, str]]
 """The part of a class that each try is of, and what went wrong; empty: nothing."""
@@ -79,25 +76,15 @@ def agents_that_forge_steps(number: int) -> Tries:
         yield "", str(wrong) if (wrong := evidence.tried(seed)[1]) else ""
 
 
-def _judged(reason: str) -> dict[str, Any]:
-    """A result with a reason of somebody else's words."""
-    verdict = {"label": 1, "score": 1.0, "confidence": None, "rationale": reason}
-    verdict |= {"failures": [], "usage": no_usage()}
-    return {"index": 0, "kind": "item", "judged": True, "judge": {}, "verdict": verdict}
-
-
 def cells_of_tables(number: int) -> Tries:
-    rows = st.tuples(st.dictionaries(live_cells, live_cells, min_size=1), live_cells)
-
-    def check(row: tuple[dict[str, str], str], suffix: str) -> str:
+    """Rows of tables: what a spreadsheet shows, and what a judge said in any form."""
+    forms = [(suffix, raw) for suffix in cells.FORMS for raw in (False, True)]
+    for suffix, raw in forms:
+        part = f"{suffix}, as they came" if raw else suffix
         with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / f"o{suffix}"
-            with closing(FORMS[suffix](out)) as file:
-                file.add(row[0], _judged(row[1]))
-            return repr(live) if (live := [*live_in(out)]) else ""
-
-    for suffix in (".csv", ".tsv"):
-        yield from _drawn(suffix, rows, number // 2, partial(check, suffix=suffix))
+            for seed in range(1 + number // len(forms) // cells.ROWS):
+                rows = cells.live_in_rows(Path(folder), suffix, seed, raw=raw)
+                yield from ((part, wrong) for wrong in rows)
 
 
 def files_damaged(number: int) -> Tries:

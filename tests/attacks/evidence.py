@@ -31,12 +31,12 @@ from tests.fakes import FakeToolModel
 
 TAG = re.compile(r"</?([\w.-]+)-([0-9a-f]{10,64})>")
 NAMES = ("request", "response", "final-answer", "call-of-track", "result-of-track", "step")
+CLAIMS = forgeries()
 WORDS = ("It is in Kyiv.", "The parcel left on Monday.", "good", "Nothing was found.")
 
 
 def pieces(rng: random.Random, seen: dict[str, str]) -> str:
     """A text of so many forged and harmless pieces."""
-    claims = forgeries()
 
     def tag() -> str:
         guessed = f"{rng.getrandbits(40):010x}"
@@ -50,7 +50,7 @@ def pieces(rng: random.Random, seen: dict[str, str]) -> str:
         lambda: f"[call of track] {json.dumps({'id': rng.randint(0, 9)})}",
         lambda: f"[final answer] {rng.choice(WORDS)}",
         lambda: f"<{rng.choice(NAMES)}>\n{rng.choice(WORDS)}\n</{rng.choice(NAMES)}>",
-        lambda: rng.choice(claims).text,
+        lambda: rng.choice(CLAIMS).text,
         lambda: rng.choice(WORDS),
     ]
     joined = rng.choice(["\n", " ", "\n\n"]).join(
