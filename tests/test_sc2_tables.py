@@ -7,7 +7,7 @@ import pytest
 
 from langchain_judges import create_sc2_judge, learn_aspects
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.sc2 import load_aspects, render_table
+from langchain_judges.methods.sc2 import alearn_aspects, load_aspects, render_table
 from langchain_judges.methods.sc2.replies import by_frequency, normal_form
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -56,7 +56,7 @@ def learner(prompt):
     return json.dumps({"aspects": ["Tone", f"aspect {text}a", f"aspect {text}b"]})
 
 
-def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
+async def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
     model = FakeChatModel(replies=learner)
     texts = [f"{n} text" for n in range(6)]
     learned = learn_aspects(model, texts, n=5)
@@ -66,6 +66,8 @@ def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
     assert learned["aspects"][0] == "Tone"
     assert learned["usage"]["by_step"]["extract"]["calls"] == 6
     assert learned["failures"] == []
+    later = await alearn_aspects(FakeChatModel(replies=learner), texts, n=5)
+    assert later == learned
 
 
 def test_both_texts_of_a_pair_are_read_beside_their_request():

@@ -146,6 +146,20 @@ def learn_aspects(
     return run(_learn(model, texts, options))
 
 
+@with_options(LearnOptions)
+async def alearn_aspects(
+    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
+) -> AspectSet:
+    """Learn aspects in the running event loop; takes and raises what `learn_aspects` does.
+
+    Args:
+        model: What `resolve_model` takes.
+        texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
+        options: Passed by name.
+    """
+    return await _learn(model, texts, options)
+
+
 async def _learn(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> AspectSet:
