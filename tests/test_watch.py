@@ -393,7 +393,7 @@ def test_a_handler_of_a_signal_never_waits_for_the_event_that_ends_a_look(server
     own = SimpleNamespace(Event=Told, Thread=threading.Thread)
     watch_command = import_module("langchain_judges.cli.watch")
     monkeypatch.setattr(watch_command, "threading", own)
-    monkeypatch.setattr(watch_command, "begin_to_stop", lambda leave: None)
+    monkeypatch.setattr(watch_command.messages, "begin_to_stop", lambda leave: None)
     monkeypatch.setattr("langchain_judges.integrations.watch.watch_project", look)
     result = CliRunner().invoke(app, command(server)[2:])
     assert (result.exit_code, len(setters)) == (130, 1), result.output

@@ -13,25 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from langchain_judges.cli import judge_flags, row_files
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
-from langchain_judges.cli.judge_flags import (
-    JudgeFlags,
-    check_model,
-    judge_spec,
-    keyless,
-    options_of_part,
-    tell_plan,
-)
 from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, langsmith_client, say
-from langchain_judges.cli.row_files import (
-    RowFile,
-    check_file,
-    check_not_read,
-    check_of,
-    checked_rows,
-    judge_rows,
-    named_columns,
-)
 from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
@@ -50,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditedFlags(JudgeFlags):
+class AuditedFlags(judge_flags.JudgeFlags):
     """The judge that is audited, and its memory.
 
     Attributes:
@@ -115,10 +99,11 @@ def audit(
 
     is_queue = str(items).startswith(_QUEUE)
     with ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
-        check_not_read([items], [flags.out])
+        row_files.check_not_read([items], [flags.out])
         if flags.out:
-            check_file("--out", flags.out)
-        spec = judge_spec(replace(judge, memory=None))  # type: ignore[arg-type]  # it may be missing yet
+            row_files.check_file("--out", flags.out)
+        # The memory may be missing yet.
+        spec = judge_flags.judge_spec(replace(judge, memory=None))  # type: ignore[arg-type]
         maker = named(CHECKS, flags.check, "check")
         of_check = _set_of("check", judge.option, signature(maker).parameters)
         settings = {
@@ -130,10 +115,10 @@ def audit(
             check = maker(**of_check)
         except TypeError as exc:
             raise OptionError(f"the check {flags.check!r}: {exc}") from exc
-        read = _queued if is_queue else judge_rows
-        good = checked_rows(read(items, spec, table), "item to judge")
+        read = _queued if is_queue else row_files.judge_rows
+        good = row_files.checked_rows(read(items, spec, table), "item to judge")
         plan = estimate_calls(spec)
-        tell_plan(plan, good.number, good.size, flags, spec, next(iter(good)))
+        judge_flags.tell_plan(plan, good.number, good.size, flags, spec, next(iter(good)))
         _tell_rounds(good.number * plan.calls, settings)
         if flags.dry_run:
             return
@@ -147,13 +132,13 @@ def audit(
             _show(result, flags.out)
 
 
-def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
+def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> row_files.RowFile:
     """The runs of a queue that people labelled."""
     from langchain_judges.integrations.langsmith_runs import labelled_runs
     from langchain_judges.methods.registry import load_judge
 
-    columns = named_columns(table.column, ("label", "source")) or {}
-    judge = load_judge({**spec, "model": keyless(spec["model"])})
+    columns = row_files.named_columns(table.column, ("label", "source")) or {}
+    judge = load_judge({**spec, "model": judge_flags.keyless(spec["model"])})
     queue = str(path).removeprefix(_QUEUE)
     with langsmith_client() as client:
         key, source = columns.get("label"), columns.get("source")
@@ -161,7 +146,9 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     if found.left_out:
         id, reason = found.left_out[0]
         say(f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}.")
-    return RowFile(path, Source(found.items[: table.max_rows], False, check=check_of(spec)))
+    return row_files.RowFile(
+        path, Source(found.items[: table.max_rows], False, check=row_files.check_of(spec))
+    )
 
 
 def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> dict[str, Any]:
@@ -170,7 +157,7 @@ def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> 
     Raises:
         OptionError: The part has no such option.
     """
-    options = options_of_part(part, settings)
+    options = judge_flags.options_of_part(part, settings)
     for name in options.keys() - set(takes):
         raise unknown_option(part, name, tuple(takes))
     return options
@@ -197,7 +184,7 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
     if settings["dev"] is not None:
         say("In addition, examples are tried on the items held out by --dev.")
     if (auditor := settings["auditor"]) not in {"human", "labels", "page"}:
-        check_model({"name": auditor})
+        judge_flags.check_model({"name": auditor})
         say(f"{auditor} is asked once about each doubted label, at most once an item a round.")
 
 

@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_judges.cli import messages
 from langchain_judges.cli.flags import Outs, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
-from langchain_judges.cli.messages import (
-    FAILED,
-    ctrl_c_as_exit,
-    langsmith_client,
-    leave_with,
-    run_rows,
-    table_console,
-    warn,
-)
 from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
@@ -142,7 +134,7 @@ def compare(
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import load_judge
 
-    with ctrl_c_as_exit(*output.places):
+    with messages.ctrl_c_as_exit(*output.places):
         spec = judge_spec(judge)
         plan = estimate_calls(spec)  # refused before the rows are read, as the table is
         source, names = _table_of_systems(data, systems, rows)
@@ -184,7 +176,7 @@ def _table_of_systems(
     table, alone = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
-            warn(f"Of {name} {counted(number, 'row')} without a partner left out.")
+            messages.warn(f"Of {name} {counted(number, 'row')} without a partner left out.")
     return Source(table, True), names
 
 
@@ -193,7 +185,7 @@ def _source(path: str) -> Source:
         return source_of(Path(path))
     from langchain_judges.integrations.langsmith_runs import experiment_rows
 
-    with langsmith_client() as client:
+    with messages.langsmith_client() as client:
         rows = experiment_rows(client, path.removeprefix(_EXPERIMENT))
     return Source(rows, True)
 
@@ -236,7 +228,9 @@ def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, 
         if not answered[name]:
             raise OptionError(f"--systems: no row has an answer of {name!r}")
         if lacks := rows.number - answered[name]:
-            warn(f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs.")
+            messages.warn(
+                f"Of {name} {counted(lacks, 'row')} without an answer left out of its pairs."
+            )
     return number, size, pair
 
 
@@ -256,11 +250,13 @@ def _duel(
 
     records = output.records if table else output.journal
     places = {"out": table, "records": records, "columns": rows.columns}
-    duel.summary, stopped = run_rows(judge, rows.whole(), places | run.options(), False, add)
+    duel.summary, stopped = messages.run_rows(
+        judge, rows.whole(), places | run.options(), False, add
+    )
     first.tell(duel.summary)
     if not stopped:
         output.write(duel)
-    leave_with(duel.summary, run.strict, *output.places, interrupted=stopped)
+    messages.leave_with(duel.summary, run.strict, *output.places, interrupted=stopped)
 
 
 def _order(
@@ -273,13 +269,13 @@ def _order(
 
     tasks = ({**row, "outputs": _answers(names, row)} for row in rows)
     ranking = rank(tasks, judge, records=output.journal, progress=False, **run.options())
-    answer, console = RankedSystems(ranking), table_console()
+    answer, console = RankedSystems(ranking), messages.table_console()
     console.print(ranking_table(ranking))
     for sentence in answer.sentences():
         console.print(sentence, markup=False)
     output.write(answer)
     undone, asked = ranking["not_judged"], ranking["comparisons"]
     if undone:
-        warn(f"{undone:,} of {counted(asked, 'comparison')} could not be judged")
+        messages.warn(f"{undone:,} of {counted(asked, 'comparison')} could not be judged")
     if undone == asked or (run.strict and undone):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(messages.FAILED)

@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from langchain_judges.cli import row_files
 from langchain_judges.cli.flags import Paths, QuestionFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import error_console, say, warn
-from langchain_judges.cli.row_files import (
-    RowFile,
-    check_file,
-    check_known_of,
-    check_not_read,
-    checked_rows,
-    known_rows,
-)
 from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import InputError
 from langchain_judges.report.labelling import (
@@ -75,7 +68,7 @@ def write_first(
 class FirstToLabel:
     """Finds the rows to label first while a run goes on, a few bytes for each row."""
 
-    def __init__(self, rows: RowFile, beside: Path | None) -> None:
+    def __init__(self, rows: row_files.RowFile, beside: Path | None) -> None:
         """Know no row's doubt yet.
 
         Args:
@@ -137,14 +130,14 @@ def label(
     from langchain_judges.report.joined_rows import read_verdicts
 
     paths, by = labelling.verdicts or [], labelling.name
-    check_file("--out", out)
-    check_not_read([Path(data), *paths], [out])
+    row_files.check_file("--out", out)
+    row_files.check_not_read([Path(data), *paths], [out])
     runs = {
         f"{path}: {name}": run for path in paths for name, run in read_verdicts(path).items()
     }
     whole = replace(table, max_rows=None)
-    known = known_rows(Path(data), _check_shown, whole, [*runs.values()])
-    found = collected(Collection(list(checked_rows(known, "row"))), runs)
+    known = row_files.known_rows(Path(data), _check_shown, whole, [*runs.values()])
+    found = collected(Collection(list(row_files.checked_rows(known, "row"))), runs)
     for problem in found.problems:
         warn(problem)
     desk = open_labels(found, out, *labelling.questions)
@@ -180,7 +173,7 @@ def _tell_labelled(file: LabelFile, now: int) -> None:
 
 
 def _check_shown(row: object) -> None:
-    check_known_of(row)
+    row_files.check_known_of(row)
     fields = cast("dict[str, object]", row).keys()
     if "output" not in fields and not {"output_a", "output_b"} <= fields:
         raise InputError(

@@ -21,24 +21,11 @@ from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.checks import (
-    check_annotations,
-    check_item,
-    check_pair,
-    kind_of_result,
-    typed_like,
-)
+from langchain_judges.rows import checks
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
-from langchain_judges.runs.sources import (
-    BadRecord,
-    Records,
-    Source,
-    UnreadableTable,
-    kind_of_columns,
-    source_of,
-)
+from langchain_judges.runs import sources
 
 # Raises `InputError` for a bad row.
 RowCheck = Callable[[object], object]
@@ -69,7 +56,7 @@ class RowFile:
     """
 
     path: Path
-    source: Source
+    source: sources.Source
     columns: Columns | None = None
     takes: str | None = None
     number: int = 0
@@ -97,7 +84,7 @@ class RowFile:
         """Number of rows, for the progress of runs."""
         return self.number
 
-    def whole(self) -> Source:
+    def whole(self) -> sources.Source:
         """All records, bad ones among them, as a run takes them."""
         return replace(self.source, size=self.number + len(self.bad))
 
@@ -145,22 +132,22 @@ class RowFile:
 
     def _columns_of(self, record: Mapping[str, object]) -> Columns:
         """The columns of a record by field; those that are no field by their names."""
-        form = Records(self.source, self.columns, self.takes).form_of(record)
+        form = sources.Records(self.source, self.columns, self.takes).form_of(record)
         return {name: name for name in record} | dict((form.columns if form else None) or {})
 
     def _good(
         self, bad: list[tuple[int, str]] | None = None
     ) -> Iterator[tuple[int, Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its place and record; note the bad in `bad`."""
-        records = Records(self.source, self.columns, self.takes)
+        records = sources.Records(self.source, self.columns, self.takes)
         own: Any = (self.columns or {}).get("id", "id")
         for index, record in enumerate(self.source.records):
-            known = record.own if isinstance(record, BadRecord) else record
+            known = record.own if isinstance(record, sources.BadRecord) else record
             id = known.get(own) if isinstance(known, Mapping) and bad is not None else None
             self.ids.update([str(id)] if id not in (None, "") else [])
             try:
                 row = records.row(record, index)
-            except UnreadableTable as exc:
+            except sources.UnreadableTable as exc:
                 raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
                 if bad is not None:
@@ -241,7 +228,7 @@ def open_rows(
     if knows(path):
         if columns:
             raise OptionError(f"--column is for a table; {path} is a known set")
-        source = Source(list(set_rows(path)), is_table=False)
+        source = sources.Source(list(set_rows(path)), is_table=False)
     elif not (file := sheet_in(path)[0]).exists():
         nearest = nearest_file(file, set_names()) or "."
         raise InputError(
@@ -252,7 +239,7 @@ def open_rows(
             f"{path} is neither a file nor a folder named after a public data set."
         )
     else:
-        source = source_of(path)
+        source = sources.source_of(path)
     return RowFile(path, replace(source.first(flags.max_rows), check=check), columns, takes)
 
 
@@ -270,9 +257,9 @@ def known_rows(
         flags: Which rows.
         runs: Verdicts on them, which say what they are; without any, pairs are tried first.
     """
-    kinds = [kind_of_result(run[0]) for run in runs if run][:1] or ["pair", "item"]
+    kinds = [checks.kind_of_result(run[0]) for run in runs if run][:1] or ["pair", "item"]
     file = open_rows(path, check, flags)
-    file.takes = kind_of_columns(
+    file.takes = sources.kind_of_columns(
         file.source.records, file.columns, [kind for kind in kinds if kind != "task"]
     )
     return file
@@ -283,7 +270,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     if judge.method or judge.spec or not judge.model:
         return judge
     file = open_rows(path, check_known_of, flags)
-    kind = kind_of_columns(file.source.records, file.columns)
+    kind = sources.kind_of_columns(file.source.records, file.columns)
     for_texts = kind == "item" or (kind is None and _is_set_for(judge, SINGLE_TEXTS, PAIRS))
     method, what = (SINGLE_TEXTS, "single texts") if for_texts else (PAIRS, "pairs")
     if kind:
@@ -349,14 +336,14 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
     def check_labelled_item(row: object) -> None:
         item = cast("dict[str, object]", row)
         judged = labelled.given(item) if labelled else item
-        check_item(judged)
+        checks.check_item(judged)
         if labelled:
             labelled.check(judged)
             if lack := labelled.lacking(judged):
                 raise InputError(lack)
-        check_annotations(item, labels)
+        checks.check_annotations(item, labels)
         if item.get("label") is not None:
-            item["label"] = typed_like(labels, item["label"])
+            item["label"] = checks.typed_like(labels, item["label"])
 
     return check_labelled_item
 
@@ -367,8 +354,8 @@ def check_labelled_pair(row: object) -> None:
     Raises:
         InputError: A field cannot be used.
     """
-    check_pair(row)
-    check_annotations(cast("dict[str, object]", row))
+    checks.check_pair(row)
+    checks.check_annotations(cast("dict[str, object]", row))
 
 
 def check_known_of(row: object) -> None:
@@ -379,7 +366,7 @@ def check_known_of(row: object) -> None:
     """
     if not isinstance(row, dict):
         raise InputError(f"a row must be an object, got {type(row).__name__}")
-    check_annotations(row)
+    checks.check_annotations(row)
 
 
 def named_columns(

@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_judges.cli import messages
 from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import write_first
-from langchain_judges.cli.messages import (
-    SPENT,
-    UNDER_BAR,
-    leave,
-    leave_with,
-    run_rows,
-    say,
-    warn,
-)
 from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
@@ -212,12 +204,12 @@ def trust(
     text, passed = _tell(answer, report)
     with busy("Drawing the report"):
         report.write(answer, text)
-    say(f"Written: {', '.join(map(str, report.paths))}.")
+    messages.say(f"Written: {', '.join(map(str, report.paths))}.")
     if rows is not None:
         _tell_first(answer, rows, list(runs.values()), report.paths[0])
     _leave(runs, spent=spent, strict=run.strict)
     if not passed:
-        raise typer.Exit(UNDER_BAR)
+        raise typer.Exit(messages.UNDER_BAR)
 
 
 def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, str]:
@@ -291,7 +283,7 @@ def _with_labels(rows: _Rows, labels: _Rows) -> _Rows:
     labelled = {row_identity(row): row for row in labels}
     known = [labelled.pop(row_identity(row), row) for row in rows] if labels else rows
     if labelled:
-        warn(
+        messages.warn(
             f"Further rows, not in the table by id and texts: {len(labelled):,} labelled ones."
         )
     return [*known, *labelled.values()]
@@ -363,16 +355,16 @@ def _judged(
     from langchain_judges.report.joined_rows import judges_of
 
     judge = load_judge(spec)
-    say(f"Verdicts of {judge.get_name()} are kept in {out}.")
+    messages.say(f"Verdicts of {judge.get_name()} are kept in {out}.")
     rows: list[ResultRow] = []
     options = {**run.options(), "records": out}
-    summary, interrupted = run_rows(judge, table, options, False, rows.append)
+    summary, interrupted = messages.run_rows(judge, table, options, False, rows.append)
     if interrupted:
-        leave_with(summary, run.strict, out, interrupted=True)
+        messages.leave_with(summary, run.strict, out, interrupted=True)
     over_budget = summary.not_judged["over_budget"]
     if over_budget == summary.rows:
-        warn("No row was asked: the budget is spent.")
-        raise typer.Exit(SPENT)
+        messages.warn("No row was asked: the budget is spent.")
+        raise typer.Exit(messages.SPENT)
     return {next(iter(judges_of(rows))): rows}, over_budget > 0
 
 
@@ -385,7 +377,7 @@ def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
     rows = [row for run in runs.values() for row in run]
     causes = Counter(cause_of(outcome_of(row)) for row in rows if not judged_row(row))
     failed = strict and any(failures_in(outcome_of(row)) for row in rows)
-    leave(causes, len(rows), spent=spent, failed=failed)
+    messages.leave(causes, len(rows), spent=spent, failed=failed)
 
 
 def _read_runs(paths: Sequence[Path]) -> Runs:
@@ -433,13 +425,13 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
         if report.drift is not None:
             console.print(report.drift.sentence, markup=False)
         if report.left_out:
-            warn(f"{name}{report.left_out}")
+            messages.warn(f"{name}{report.left_out}")
         checks = gates(report, flags.min_agreement, flags.max_wrong)
         parts.append(markdown(report, checks))
         for check in checks:
             passed = passed and check.passed
             word, style = ("passed", "green") if check.passed else ("failed", "red")
-            say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
+            messages.say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
     for contest in contests:
         console.print(contest.sentence, markup=False)
         parts.append(f"- {escaped(contest.sentence)}")

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langchain_judges.cli import messages
 from langchain_judges.cli.flags import AtLeastOne, BudgetFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
-from langchain_judges.cli.messages import (
-    FAILED,
-    INTERRUPTED,
-    SIGNALS,
-    SPENT,
-    begin_to_stop,
-    langsmith_client,
-    leave_at_once,
-    say,
-)
 from langchain_judges.cli.row_files import named_columns
 from langchain_judges.errors import OptionError
 
@@ -99,7 +90,7 @@ def watch(
     def stopping() -> None:
         # Not in this thread, which may have been interrupted while it holds the event's lock.
         threading.Thread(target=stop.set, daemon=True).start()
-        begin_to_stop(leave_at_once)
+        messages.begin_to_stop(messages.leave_at_once)
 
     since, again = span(sample.since, "--since"), every and span(every, "--every")
     built = load_judge(judge_spec(judge))
@@ -108,19 +99,22 @@ def watch(
     look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
 
     try:
-        with langsmith_client() as client, stoppable(SIGNALS, stopping, leave_at_once):
+        with (
+            messages.langsmith_client() as client,
+            stoppable(messages.SIGNALS, stopping, messages.leave_at_once),
+        ):
             for found in watch_every(partial(look, client), again or timedelta(0), stop):
-                say(sentence(found))
+                messages.say(sentence(found))
                 if not again:
                     break
     except KeyboardInterrupt:
         stop.set()
     if stop.is_set():
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(messages.INTERRUPTED)
     if found.stopped:
-        raise typer.Exit(SPENT)
+        raise typer.Exit(messages.SPENT)
     if found.failed and not found.judged:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(messages.FAILED)
 
 
 def sentence(found: Watch) -> str:

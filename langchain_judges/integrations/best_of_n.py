@@ -17,14 +17,7 @@ from langchain_judges.asking.effects import Effect, Step, emit, gather, run
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError, OverBudget
-from langchain_judges.integrations.eval_cases import (
-    CaseVerdict,
-    check_basis_of,
-    error_verdict,
-    item_for,
-    judge_case,
-    pair_for,
-)
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
@@ -51,7 +44,7 @@ class AnswerMatch(TypedDict):
     a: int
     b: int | None
     winner: int | None
-    verdict: CaseVerdict
+    verdict: cases.CaseVerdict
 
 
 # Judges one answer, or two: takes the round, their indices and the name of the match.
@@ -129,7 +122,9 @@ class _Contest:
         known = (fields.get(name) for name in ("expected", "reference"))
         expected = next((expected_in(each) for each in known if not is_nothing(each)), None)
         if self.takes_items:
-            check_basis_of(self.judge, {"input": task, "expected": expected, "source": source})
+            cases.check_basis_of(
+                self.judge, {"input": task, "expected": expected, "source": source}
+            )
         answers, failures = await self._answers(request, ensure_config(config))
         texts = {i: text for i, text in enumerate(answers) if text is not None}
         if not texts:
@@ -164,15 +159,15 @@ class _Contest:
         async def judged(number: int, a: int, b: int | None, place: str) -> AnswerMatch:
             name = f"answer {a + 1}"
             if b is None:
-                case = item_for(self.judge, task, texts[a], expected=known, source=source)
+                case = cases.item_for(self.judge, task, texts[a], expected=known, source=source)
             else:
                 name = f"{place}: {name} vs answer {b + 1}"
                 best = known[0] if isinstance(known, list) else known
-                case = pair_for(task, texts[a], texts[b], reference=best, source=source)
+                case = cases.pair_for(task, texts[a], texts[b], reference=best, source=source)
             try:
-                verdict = (await judge_case(self.judge, case, run_name=name))["verdict"]
+                verdict = (await cases.judge_case(self.judge, case, run_name=name))["verdict"]
             except OverBudget as exc:  # the answers, and what was decided, are paid for
-                verdict = error_verdict(self.judge, exc)
+                verdict = cases.error_verdict(self.judge, exc)
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
             match = AnswerMatch(round=number, a=a, b=b, winner=winner, verdict=verdict)

@@ -20,19 +20,8 @@ from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
+from langchain_judges.rows import fields
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
-from langchain_judges.rows.fields import (
-    asked_in,
-    each_has,
-    expected_in,
-    notes_on,
-    outputs_of,
-    plain_row,
-    reference_in,
-    source_in,
-    task_in,
-    work_in,
-)
 from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find_in, keys_in
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import is_nothing, plain_data
@@ -70,7 +59,7 @@ def item_for(
         InputError: The judge has nothing to judge it by.
     """
     given = {"input": task, "output": output, **more}
-    item = plain_row({name: value for name, value in given.items() if value is not None})
+    item = fields.plain_row({name: value for name, value in given.items() if value is not None})
     check_basis_of(judge, item)
     return item
 
@@ -157,7 +146,7 @@ class CaseReader:
         """
         if run.error and not run.outputs:
             raise errors.InputError(f"the run failed and has no output: {run.error[:300]}")
-        return run.outputs if self.places.output else outputs_of(run)
+        return run.outputs if self.places.output else fields.outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
         """The pair or item of a run, with its id.
@@ -179,11 +168,13 @@ class CaseReader:
         if not callable(own.reference):  # else it is for a function
             row = row._replace(reference=plain_data(row.reference))
         # Without inputs the task is what stands at the beginning of the work.
-        asked = asked_in(row.outputs, own.output) if is_nothing(row.inputs) else None
+        asked = fields.asked_in(row.outputs, own.output) if is_nothing(row.inputs) else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
-        said = asked or none or task_in(row.inputs, own.input)
+        said = asked or none or fields.task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
-        text = None if self._judges_source else work_in(row.outputs, own.output, task=task)
+        text = (
+            None if self._judges_source else fields.work_in(row.outputs, own.output, task=task)
+        )
         source = self._source(row)
         if context_in(source) is None and self._needs_source:
             raise errors.LackingError(
@@ -203,7 +194,7 @@ class CaseReader:
             raise errors.InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
             raise errors.InputError("`reference`: expected a text to compare with, got nothing")
-        other = work_in(row.reference, own.reference, "reference", task=task)
+        other = fields.work_in(row.reference, own.reference, "reference", task=task)
         pair = pair_for(task, text, other, source=source)
         return self._noted(pair, **read, reference=(row.reference, other))
 
@@ -216,12 +207,12 @@ class CaseReader:
             InputError: A run failed, or a text cannot be found.
         """
         outputs = [*map(self.outputs, runs)]
-        task = with_attachments(task_in(row.inputs, self.places.input), row.attachments)
+        task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
         held, place = row.reference, self.places.reference
         parts = held.values() if isinstance(held, Mapping) else [held]
-        known = None if all(map(is_nothing, parts)) else reference_in(held, place)
+        known = None if all(map(is_nothing, parts)) else fields.reference_in(held, place)
         source = self._source(row)
-        a, b = (work_in(side, self.places.output, task=task) for side in outputs)
+        a, b = (fields.work_in(side, self.places.output, task=task) for side in outputs)
         pair = {**pair_for(task, a, b, reference=known, source=source), **variables}
         read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}
         return self._noted(pair, input=(row.inputs, task), reference=(held, known), **read)
@@ -232,7 +223,7 @@ class CaseReader:
         """A case with notes on how it was read, where no place was named; see `notes_on`."""
         places = self.places._asdict()
         guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}
-        notes = notes_on(guessed, case)
+        notes = fields.notes_on(guessed, case)
         return {**case, NOTES: notes} if notes else case
 
     def _expected(
@@ -245,10 +236,10 @@ class CaseReader:
         """
         is_there = not is_nothing(reference)
         if is_there and (row.called or self._names_reference):
-            return expected_in(reference, self.places.reference)
+            return fields.expected_in(reference, self.places.reference)
         if is_there:
             with suppress(errors.InputError):  # the judge can do without
-                return expected_in(reference)
+                return fields.expected_in(reference)
         if self.places.reference is not None and not has_criteria:
             raise errors.LackingError(
                 "`reference`: it is named, and the example has no outputs"
@@ -272,7 +263,7 @@ class CaseReader:
             if self.places.reference is None:
                 reference = {n: v for n, v in reference.items() if n not in ANNOTATIONS}
             given = [reference[n] for n in _CRITERIA if reference.get(n)]
-            found = next(filter(None if self._compares else each_has, given), None)
+            found = next(filter(None if self._compares else fields.each_has, given), None)
         else:
             return None, reference
         if isinstance(reference, Mapping):
@@ -285,7 +276,7 @@ class CaseReader:
             return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
-        return source_in(row.inputs, None if usual else row.outputs, self.places.context)
+        return fields.source_in(row.inputs, None if usual else row.outputs, self.places.context)
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

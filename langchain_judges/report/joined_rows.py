@@ -13,13 +13,7 @@ from typing import Any, cast
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
-from langchain_judges.rows.checks import (
-    ANNOTATIONS,
-    check_countable,
-    kind_of_result,
-    kind_of_verdict,
-    typed_like,
-)
+from langchain_judges.rows import checks
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import readable
@@ -148,14 +142,14 @@ class JudgedRow:
     @cached_property
     def choices(self) -> list[Label]:
         """Right answer: of a pair the label, of a single text each that most people give."""
-        if kind_of_verdict(self.verdict) == "pair" and (label := self.label) is not None:
+        if checks.kind_of_verdict(self.verdict) == "pair" and (label := self.label) is not None:
             return [label]
         return self.modes
 
     @property
     def is_divided(self) -> bool:
         """Whether people's votes on a single text have no majority, and no label settles it."""
-        pair = kind_of_verdict(self.verdict) == "pair"
+        pair = checks.kind_of_verdict(self.verdict) == "pair"
         return not pair and self.data_row.get("label") is None and len(self.choices) > 1
 
     @cached_property
@@ -216,7 +210,7 @@ def preference_points(answers: Sequence[object]) -> float | None:
     return sum(POINTS[answer] for answer in answers) / len(answers)
 
 
-_DATA_FIELDS = (*ANNOTATIONS, "family")
+_DATA_FIELDS = (*checks.ANNOTATIONS, "family")
 
 
 @dataclass(frozen=True)
@@ -265,7 +259,7 @@ def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | Non
         raise InputError("there are no verdicts to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
         raise InputError(f"a row without a verdict: {str(bad)[:80]}")
-    kinds = set(map(kind_of_result, rows))
+    kinds = set(map(checks.kind_of_result, rows))
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts need separate reports")
     asked_rows = [row for row in rows if was_asked(row)]
@@ -324,7 +318,7 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
 def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedRow:
     judged = JudgedRow(row, facts, place)
     try:
-        check_countable(facts)
+        checks.check_countable(facts)
     except InputError as exc:
         raise InputError(f"row {judged.name}: {exc}") from exc
     return judged
@@ -337,7 +331,7 @@ def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
     spellings = {each.strip().casefold(): each for each in own if isinstance(each, str)}
 
     def read(label: Any) -> Any:
-        typed = typed_like(labels, label)
+        typed = checks.typed_like(labels, label)
         if not isinstance(typed, str) or typed in own:
             return typed
         return spellings.get(typed.strip().casefold(), typed)

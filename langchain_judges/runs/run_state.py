@@ -22,13 +22,7 @@ from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
-from langchain_judges.methods.describe import (
-    check_no_budget,
-    is_local,
-    kind_of,
-    memories_of,
-    unwrapped,
-)
+from langchain_judges.methods import describe
 from langchain_judges.methods.graph import JudgeGraph, is_unfinished
 from langchain_judges.runs import run_row
 from langchain_judges.runs.options import CallLimits, RunOptions
@@ -78,7 +72,7 @@ def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None)
     if options.prices is not None:
         prices = prices or Prices.read(options.prices)
     return CallLimiter(
-        options.max_concurrency or (LOCAL_PLACES if is_local(judge) else PLACES),
+        options.max_concurrency or (LOCAL_PLACES if describe.is_local(judge) else PLACES),
         max_calls=options.max_calls,
         max_dollars=options.max_dollars,
         rate_limiter=options.rate_limiter,
@@ -172,7 +166,7 @@ class RunState:
         _check(judge)
         source = source_of(rows, cast("Any", options.client)).first(options.max_rows)
         self._judge = judge
-        self._graph = unwrapped(judge)
+        self._graph = describe.unwrapped(judge)
         self._options = options
         prices = None if options.prices is None else Prices.read(options.prices)
         self.limiter = limiter_of(judge, options, prices)
@@ -189,7 +183,7 @@ class RunState:
         )
         takes = None
         with suppress(errors.OptionError):  # it does not say it
-            takes = kind_of(judge)
+            takes = describe.kind_of(judge)
         self.records = Records(source, options.columns, takes)
         self._reader = RowReader(
             *(self.records, fingerprint, self._shard),
@@ -217,7 +211,7 @@ class RunState:
         """
         judge = self._judge
         # All rows see the memories as they are now.
-        self._memories = [each.pin() for each in memories_of(judge)]
+        self._memories = [each.pin() for each in describe.memories_of(judge)]
         version = " ".join(each.snapshot.version for each in self._memories)
         fingerprint, self._calls_each = run_row.run_fingerprint(judge, version)
         if self._files.records and "method" not in fingerprint:
@@ -436,11 +430,11 @@ class RunState:
 
 def _check(judge: object) -> None:
     """Reject a model in place of a judge, and a judge with limits of its own."""
-    if isinstance(model := unwrapped(judge), BaseLanguageModel):
+    if isinstance(model := describe.unwrapped(judge), BaseLanguageModel):
         raise errors.OptionError(
             f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
             "with a factory such as `create_bsm_judge`"
         )
     if not isinstance(judge, Runnable):
         raise errors.OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    check_no_budget(judge, "the run")
+    describe.check_no_budget(judge, "the run")

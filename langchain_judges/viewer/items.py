@@ -19,15 +19,9 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
+from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import requests_of
 from langchain_judges.runs.run_row import content_key
-from langchain_judges.runs.sources import (
-    Records,
-    TableForm,
-    UnreadableTable,
-    kind_of_columns,
-    source_of,
-)
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import failures_in
 
@@ -236,13 +230,13 @@ def _rows_in(
     found: Collection, path: Path, columns: Columns | None
 ) -> Iterable[tuple[int, Cells]]:
     """Yield the rows of a table by their place; note those that cannot be read."""
-    source = source_of(path)
-    records = Records(source, columns, kind_of_columns(source.records, columns))
+    source = sources.source_of(path)
+    records = sources.Records(source, columns, sources.kind_of_columns(source.records, columns))
     textless: list[int] = []
     for place, record in enumerate(source.records):
         try:
             row = records.row(record, place)
-        except UnreadableTable as exc:
+        except sources.UnreadableTable as exc:
             found.problems.append(f"{path}: {exc}")
             return
         except InputError as exc:
@@ -344,6 +338,6 @@ def of_run(run: Any, rows: Iterable[Cells] | None = None) -> Collection:
     if rows is None:
         have_texts = all(kind_in(row) and "input" in row for row in results)
         rows = results if have_texts or not is_judged else []
-    form = TableForm()
+    form = sources.TableForm()
     found = Collection([form.row(row, place) for place, row in enumerate(rows)])
     return collected(found, judges_of(results) if is_judged else {})

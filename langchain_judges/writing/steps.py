@@ -20,14 +20,7 @@ from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Usage
-from langchain_judges.writing.coverage import (
-    ENGLISH,
-    Counting,
-    Missing,
-    check_word_forms,
-    distinct,
-    losses,
-)
+from langchain_judges.writing import coverage
 from langchain_judges.writing.prompts import WORDS
 
 
@@ -57,7 +50,7 @@ class WriteState(WritingTask, total=False):
     text: str | None
     groups: list[list[str]]
     drafts: list[str | None]
-    missing: list[Missing]
+    missing: list[coverage.Missing]
     failures: list[Failure]
     usage: Usage
 
@@ -124,16 +117,16 @@ class WriterOptions(Worded):
 
     strict: bool = False
 
-    language: str = ENGLISH
+    language: str = coverage.ENGLISH
 
     @model_validator(mode="after")
     def _can_tell_word_forms(self) -> Self:
         if not self.strict:
-            check_word_forms(self.language)
+            coverage.check_word_forms(self.language)
         return self
 
     @property
-    def counting(self) -> Counting:
+    def counting(self) -> coverage.Counting:
         """The rule of using a concept."""
         return {"strict": self.strict, "language": self.language}
 
@@ -160,7 +153,7 @@ class Writer(Generic[Own]):
     def start(self, state: WriteState, account: Account) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
         check_task(dict(state))
-        return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
+        return {**self.context.schema.blank, "concepts": coverage.distinct(state["concepts"])}
 
     async def ask(
         self,
@@ -248,5 +241,7 @@ class Writer(Generic[Own]):
             "text": text,
             "groups": groups,
             "drafts": list(drafts),
-            "missing": losses(state["concepts"], groups, drafts, text, **self.options.counting),
+            "missing": coverage.losses(
+                state["concepts"], groups, drafts, text, **self.options.counting
+            ),
         }
