@@ -1,6 +1,7 @@
 """After a signal nothing more is asked: every command, graph and way, counted at the server."""
 
 import json
+import os
 import signal
 import threading
 from dataclasses import replace
@@ -256,6 +257,32 @@ def test_what_was_answered_on_a_page_is_there_after_a_signal(tmp_path):
         program.send_signal(number)
         program.communicate()
         assert len(out.read_text().splitlines()) == place + 1
+
+
+# A program of which the first argument is the terminal that it reads.
+AT_A_TERMINAL = """
+import os, runpy, sys
+os.dup2(os.open(sys.argv.pop(1), os.O_RDWR), 0)
+runpy.run_module("langchain_judges.cli", run_name="__main__", alter_sys=True)
+"""
+INTERRUPTS = [["SIGTERM"], ["SIGHUP"], ["SIGQUIT"], ["SIGINT"], ["SIGINT", "SIGINT"]]
+
+
+def test_what_was_answered_at_a_terminal_is_there_after_any_signal(tmp_path):
+    rows, out = tmp_path / "pairs.jsonl", tmp_path / "labels.jsonl"
+    rows.write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
+    keyboard, terminal = os.openpty()
+    for answered, names in enumerate(INTERRUPTS, 1):
+        program = start("-c", AT_A_TERMINAL, os.ttyname(terminal), "label", rows, "-o", out)
+        for key in (b"1", b""):  # its next question comes when an answer is in the file
+            while "resumes" not in (line := program.stderr.readline()):
+                assert line, "it ended without a question"
+            os.write(keyboard, key)
+        for name in names:
+            program.send_signal(signal.Signals[name])
+        assert "Traceback" not in program.communicate()[1]
+        labels = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len({each["input"] for each in labels}) == len(labels) == answered
 
 
 def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
