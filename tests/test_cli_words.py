@@ -95,6 +95,7 @@ def test_every_method_is_listed_with_its_presets():
     for name, method in METHODS.items():
         assert f"{name} (" in listed
         assert method.summary in listed
+    assert listed.endswith("its prompts: show NAME prompts\n")
 
 
 @for_each("name", METHODS)

@@ -25,7 +25,7 @@ from langchain_judges import (
     create_rubric_judge,
 )
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.integrations import eval_cases, trajectory_evaluator
 from langchain_judges.integrations.feedback import spans_of
 from langchain_judges.rows.fields import work_in
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -139,6 +139,17 @@ def test_attachments_of_a_call_are_sent_with_its_task():
         content: Any = model.messages[-1][-1].content
         [block] = [block for block in content if block["type"] == "image"]
         assert (block["base64"], block.get("filename")) == ("aGk=", name)
+
+
+def test_a_source_and_files_are_turns_of_their_own():
+    image = {"mime_type": "image/png", "data": "aGk="}
+    asked: Any = eval_cases.pair_for("Count.", "a", "b", source="Two cats.")["input"]
+    assert [turn["role"] for turn in asked] == ["user", "source"]
+    [turn] = cast("Any", eval_cases.with_attachments("Count.", image))
+    assert (turn["role"], turn["content"][0]) == ("user", {"type": "text", "text": "Count."})
+    said: Any = [{"role": "system", "content": "Mild."}]
+    _, after = cast("Any", eval_cases.with_attachments(said, image))
+    assert (after["role"], len(after["content"])) == ("user", 1)
 
 
 def test_sources_may_come_without_a_task():

@@ -255,3 +255,9 @@ def test_labels_that_would_do_are_the_fewest() -> None:
     # None wrong, at half of δ = .1: 1 - .05 ** (1 / n) is at most .1 from 29 on, and 30 are
     # the fewest that are ever taken.
     assert selective_threshold(["A"] * 9, [0.9] * 9, ["A"] * 9).needed == 30
+    # Wrong in a hair less than may be, it would take ten million: that is no answer.
+    many = ["A"] * 1000
+    assert (
+        selective_threshold(many, [0.9] * 1000, ["B"] * 99 + many[99:], alpha=0.0991).needed
+        is None
+    )

@@ -105,6 +105,13 @@ def test_of_few_items_or_groups_a_statistic_says_what_it_cannot_know(name, snaps
 
 
 @for_each("name", COLUMNS)
+def test_items_that_stand_thrice_in_a_group_count_as_one(name, snapshot):
+    thrice = [[each for each in own[20:50] for _ in "123"] for own in COLUMNS[name][0]]
+    found = getattr(metrics, name)(*thrice, groups=[place // 3 for place in range(90)])
+    assert str(told(found)) == snapshot(name=name)
+
+
+@for_each("name", COLUMNS)
 def test_items_that_nobody_labelled_and_groups_by_other_names_change_no_number(name):
     columns, _ = COLUMNS[name]
     function = getattr(metrics, name)
@@ -125,7 +132,9 @@ def test_the_other_statistics_have_the_numbers_that_they_had(snapshot):
     sure = [1 - place / 400 for place in range(200)]
     answers = ["A"] * 130 + ["B"] * 70
     cascade = [(answers, sure), (answers[::-1], sure[::-1])]
+    twins = [["x", "x"], ["x", "y"]] * 9
     found = {
+        "twins": metrics.system_order(twins, [[1, 0], [0, 1]] * 9, [[1, 0], [1, 0]] * 9),
         "confusion": metrics.confusion(FIRST, WINNERS, ["tie", "B", "A"]),
         "voters": metrics.effective_voters(PEOPLE),
         "voters' errors": metrics.effective_voters(PEOPLE, TRUTH),

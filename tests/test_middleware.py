@@ -266,9 +266,10 @@ def polite(request):
 
 @wrap_model_call
 def asks_another_model(request, handler):
-    """Ask another model before and after the agent's."""
-    other = FakeChatModel(replies=["Safe.", "Safe."])
-    other.invoke([("system", "You are a guard."), ("user", "Is it safe?")])
+    """Ask another model twice before the agent's, and after it."""
+    other = FakeChatModel(replies=["Safe."] * 3)
+    for _ in "12":
+        other.invoke([("system", "You are a guard."), ("user", "Is it safe?")])
     said = handler(request)
     other.invoke([("system", "You are a guard."), ("user", said.result[-1].text)])
     return said

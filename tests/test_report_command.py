@@ -318,8 +318,11 @@ def test_of_several_people_in_a_file_the_label_is_that_of_most(tmp_path):
     labels.close()
     out = tmp_path / "r.json"
     assert invoke("trust", table, file, "--judge", "gpt", "-o", out).exit_code == 0
-    numbers = {each["key"]: each for each in json.loads(out.read_text())["numbers"]}
+    made = json.loads(out.read_text())
+    numbers = {each["key"]: each for each in made["numbers"]}
     assert numbers["agreement.label.wrong"]["value"] == pytest.approx(19 / 20)
+    again = f"langchain-judges trust {table} {file} --judge gpt"
+    assert made["next_step"]["command"].splitlines()[-1] == again
 
 
 def test_two_columns_with_a_comma_are_two_orders(tmp_path):

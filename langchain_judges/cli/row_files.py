@@ -325,10 +325,7 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
     own = named(method_options.presets, preset, f"preset of {method!r}") if preset else {}
     if method_options.takes == "pair":
         return check_labelled_pair
-    chosen = {**own, **options}
-    if isinstance(labels := chosen.get("labels"), str):
-        raise OptionError(f"`labels` must be a list, got {labels!r}")
-    checked = method_options(**chosen)
+    checked = method_options(**{**own, **options})
     # What the members of a jury need of a row, each says itself.
     labelled = checked if isinstance(checked, LabelOptions) else None
     labels = list(labelled.human_labels) if labelled else []
