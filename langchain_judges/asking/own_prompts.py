@@ -98,8 +98,8 @@ class FencedPrompt(ChatPromptTemplate):
         for name in {*self.input_variables} - placeholders(self):
             ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
             parts = {each: text for each, text in ours.items() if text not in (None, [])}
-            # What is judged is shown in its order, and not as the row has it.
-            if name in own and not (parts and name in {*OUR_NAMES, *_BARE}):
+            # What a method shows under a name, in its order, no column of that name replaces.
+            if name in own and not any(parts.values()):
                 value = own[name]
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
