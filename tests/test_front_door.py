@@ -367,6 +367,34 @@ def written(row, path):
 shared_judge = cache(judge_and_model)
 
 
+@cache
+def shared_agent(rubric, needs):
+    """An agent with a judge, and the row whose texts it gives it."""
+    judge, _ = shared_judge(rubric, needs=needs)
+    row: dict[str, Any] = {}
+    texts: Any = {
+        "reference": lambda _: row.get("expected"),
+        "context": lambda _: row.get("source"),
+    }
+    guard = JudgeMiddleware(judge, max_revisions=0, **texts)
+    writer = FakeChatModel(replies=lambda _: row["output"])
+    return create_agent(writer, middleware=[guard]), row
+
+
+@cache
+def shared_graph(rubric, needs):
+    """A judge as a server builds it."""
+    _, model = shared_judge(rubric, needs=needs)
+    context = {"rubric": rubric} | ({"needs": needs} if needs else {})
+    running: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    server._models.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "resolve_model", lambda _: model)
+        graph = asyncio.run(entered(serve("rubric"), running))
+    server._models.cache_clear()
+    return graph
+
+
 def asked(path, row, folder, rubric="Is it right?", needs=()):
     """The model that was asked about a row which came by a path, and about no other row."""
     judge, model = shared_judge(rubric, needs=needs)
@@ -386,23 +414,14 @@ def asked(path, row, folder, rubric="Is it right?", needs=()):
     elif path == "prepare":
         as_evaluator(judge, prepare=lambda run, example: row)({"id": "1"}, {})
     elif path == "middleware":
-        texts = {"reference": row.get("expected"), "context": row.get("source")}
-        given: Any = {name: lambda _, text=text: text for name, text in texts.items()}
-        guard = JudgeMiddleware(judge, max_revisions=0, **given)
-        writer = FakeChatModel(replies=[row["output"]])
-        task: Any = {"messages": [("user", row["input"])]}
-        create_agent(writer, middleware=[guard]).invoke(task)
+        agent, given = shared_agent(rubric, needs)
+        given.clear()
+        given.update(row)
+        agent.invoke({"messages": [("user", row["input"])]})
     elif path == "assert_judged":
         assert_judged(judge, [row], passes=lambda _: True)
     elif path == "graph":
-        entry = serve("rubric")
-        context = {"rubric": rubric} | ({"needs": needs} if needs else {})
-        running: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
-        server._models.cache_clear()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(server, "resolve_model", lambda _: model)
-            asyncio.run(entered(entry, running)).invoke(row)
-        server._models.cache_clear()
+        shared_graph(rubric, needs).invoke(row)
     elif path.startswith("command"):
         flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
         [own] = checked_rows(flags)
@@ -708,6 +727,16 @@ def shared_for_kyiv():
     return create_relative_judge(model), model
 
 
+@cache
+def shared_agent_for_kyiv():
+    """An agent whose text is compared with another, and the row that holds both."""
+    judge, _ = shared_for_kyiv()
+    row: dict[str, Any] = {}
+    other: Any = {"reference": lambda _: row["output_b"], "max_revisions": 0}
+    writer = FakeChatModel(replies=lambda _: row["output_a"])
+    return create_agent(writer, middleware=[JudgeMiddleware(judge, **other)]), row
+
+
 def asked_of_pair(path, row, folder):
     """The prompts of a judge of pairs for a row that comes by a path, in either order."""
     judge, model = shared_for_kyiv()
@@ -730,9 +759,8 @@ def asked_of_pair(path, row, folder):
         known["outputs"] = {"reference": row["output_b"]}
         as_evaluator(judge)(sides[0], known)
     elif path == "in an agent":
-        other: Any = {"reference": lambda _: row["output_b"], "max_revisions": 0}
-        writer = FakeChatModel(replies=[row["output_a"]])
-        agent: Any = create_agent(writer, middleware=[JudgeMiddleware(judge, **other)])
+        agent, given = shared_agent_for_kyiv()
+        given.update(row)
         agent.invoke({"messages": [("user", row["input"])]})
     else:
         tables = {"rows": [row], "frame": pd.DataFrame({n: [v] for n, v in row.items()})}

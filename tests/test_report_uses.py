@@ -320,9 +320,10 @@ def test_a_judge_that_knows_nothing_is_good_for_nothing(kind, rows):
         run, data = run_of(answers), data_of(votes)
         for place, row in enumerate(data):
             row["systems"] = [["x", "y"], ["y", "z"], ["z", "x"]][place % 3]
-    assert "yes" not in words(run, data).values()
+    answers = uses(run, data)
+    assert "yes" not in {answer.word for answer in answers.values()}
     why = "beyond chance" if kind == "coin" else "it always says"
-    assert kind == "first" or rows == 60 or why in uses(run, data)["averages"].text
+    assert kind == "first" or rows == 60 or why in answers["averages"].text
 
 
 # Two people differ on each of 120 rows: a tie is what neither says, 3 and 1 what one does.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -111,19 +112,29 @@ def best(judge, reference=None, source=None, output=TEXT):
     best_of(1, judge).invoke(fields)
 
 
+HTTP = FakeModelServer(answer_call)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def served_models():
+    """Serve fake models over HTTP; each cell of a matrix counts its own calls."""
+    with HTTP:
+        yield
+
+
 @contextmanager
 def over_http(judge):
     """Serve a judge's fake model; what it is sent is recorded as if it ran in this process."""
-    with FakeModelServer(answer_call) as server, pytest.MonkeyPatch.context() as patch:
+    before = len(HTTP.calls)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "none")
-        patch.setenv("OPENAI_BASE_URL", server.url)
-        # The server keeps models by name: each test has one of its own.
-        patch.setenv("JUDGES_MODEL", f"openai:{uuid.uuid4()}")
+        patch.setenv("OPENAI_BASE_URL", HTTP.url)
+        # The server of judges keeps models by name, and other tests have other addresses.
+        patch.setenv("JUDGES_MODEL", "openai:shown")
         yield
-        judge.model.prompts.extend(call.prompt for call in server.calls)
-        judge.model.messages.extend(
-            convert_to_messages(call.body["messages"]) for call in server.calls
-        )
+    calls = HTTP.calls[before:]
+    judge.model.prompts.extend(call.prompt for call in calls)
+    judge.model.messages.extend(convert_to_messages(call.body["messages"]) for call in calls)
 
 
 def own_options(judge):
@@ -189,10 +200,17 @@ def as_shown(output):
     return unfenced(sealed([shown(row["output"])])[0])
 
 
+@cache
+def judge_by(**options):
+    """A judge for many cells, which differ in what it is given."""
+    return create_allure_judge(FakeChatModel(replies=answer), **options)
+
+
 def prompt_of(path, fields, **options):
-    model = FakeChatModel(replies=answer)
-    path(create_allure_judge(model, **options), **fields)
-    (prompt,) = model.prompts
+    judge = judge_by(**options)
+    judge.model.prompts.clear()
+    path(judge, **fields)
+    (prompt,) = judge.model.prompts
     return prompt
 
 
@@ -329,11 +347,11 @@ def test_a_model_of_one_value_is_that_value():
 @for_each("value", NOTHING)
 @for_each("field", ["output", "reference"])
 def test_what_is_nothing_is_judged_on_no_path(path, value, field):
-    model = FakeChatModel(replies=answer)
-    rubric = RUBRIC if field == "output" else "correctness"
+    judge = judge_by(rubric=RUBRIC if field == "output" else "correctness")
+    judge.model.prompts.clear()
     with suppress(InputError):  # raised where a person calls, said where a data set is read
-        path(create_allure_judge(model, rubric=rubric), **{field: value})
-    assert model.prompts == []
+        path(judge, **{field: value})
+    assert judge.model.prompts == []
 
 
 NAMES_OF_OTHERS = [

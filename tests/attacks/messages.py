@@ -8,6 +8,7 @@ judge returns a result that a file can hold, and never another verdict than the 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -74,10 +75,16 @@ def messages(draw: Any) -> tuple[str, AIMessage]:
         return method, AIMessage(str(fields["content"]))  # LangChain makes no such message
 
 
+@cache
+def _judge(method: str) -> Any:
+    return of_method(method, FakeChatModel(replies=[]), repairs=0)
+
+
 def problem(tried: tuple[str, AIMessage]) -> str:
     """What is wrong with the result of a judge that gets a message; empty: nothing."""
     method, message = tried
-    judge = of_method(method, FakeChatModel(replies=lambda _: message), repairs=0)
+    judge = _judge(method)
+    judge.model.replies = lambda _: message
     try:
         result = judge.invoke(item_of(method))
         json.dumps(result, allow_nan=False, ensure_ascii=False).encode()
