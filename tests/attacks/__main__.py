@@ -24,6 +24,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from langchain_judges.runs.tables import FORMS
 from tests.attacks import cells, evidence, messages, mutations, replies, writes
 
 Tries = Iterator[tuple[str, str]]
@@ -78,7 +79,7 @@ def agents_that_forge_steps(number: int) -> Tries:
 
 def cells_of_tables(number: int) -> Tries:
     """Rows of tables: what a spreadsheet shows, and what a judge said in any form."""
-    forms = [(suffix, raw) for suffix in cells.FORMS for raw in (False, True)]
+    forms = [(suffix, raw) for suffix in FORMS for raw in (False, True)]
     for suffix, raw in forms:
         part = f"{suffix}, as they came" if raw else suffix
         with tempfile.TemporaryDirectory() as folder:
