@@ -247,6 +247,7 @@ def test_a_step_shows_one_text_alone_and_no_remembered_pair(page, monkeypatch):
     assert [word in prompt for word in words] == [False, True, True, True]
 
 
+FEW_BRANCHES = "return 4\n\n    def branches(self):\n        return 1"
 BRANCHES = "return 4\n\n    def branches(self):\n        return 12"
 DUEL_SLIPS = {
     "remarks on the texts stand in the order of the texts": {
@@ -262,6 +263,9 @@ DUEL_SLIPS = {
     },
     "12 `branches` are announced, and 4 are made": {
         "return 2 + len(self.order_list)": BRANCHES
+    },
+    "1 `branches` are announced, and 2 at once are made with": {
+        "return 2 + len(self.order_list)": FEW_BRANCHES
     },
     "`tone` changes what is asked or decided": {
         '    method = "duel"': '    tone: methods.OrderRule = "strict"\n    method = "duel"'

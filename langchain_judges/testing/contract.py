@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import re
+import selectors
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from langchain_core.exceptions import ModelAuthenticationError
+from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import PrivateAttr
 
 from langchain_judges.asking.failures import place_of
 from langchain_judges.errors import ModelAccessError, OptionError
@@ -62,7 +65,8 @@ def check_method(kind: type[JudgeOptions], build: Callable[[Any, Any], JudgeGrap
     - Its class says what the command line, the docs, the server and comparisons need, and its
       options come back from JSON as they were.
     - It makes at most the calls that it announces and not many fewer, with small options too,
-      and counts each; it asks nothing twice; sync and async agree.
+      at most `branches()` of them at once, and counts each; it asks nothing twice; sync and
+      async agree.
     - Its verdict is about texts and not about slots: who always prefers one text gets it in
       every order, who always prefers slot 1 gets no winner where both orders are asked; its
       rationale names A and B.
@@ -112,6 +116,53 @@ _HOSTILE = (
 )
 
 
+class _Gate(selectors.DefaultSelector):
+    """Lets the calls of an event loop go on once nothing else is left to do in it.
+
+    Attributes:
+        held: The calls in flight.
+        most: The largest number of them at once.
+    """
+
+    def __init__(self) -> None:
+        """Start without calls."""
+        super().__init__()
+        self.held, self.most = list[asyncio.Future[None]](), 0
+
+    def select(self, timeout: float | None = None) -> Any:
+        """Wait for what comes from outside, as a loop without tasks to continue does."""
+        live = [] if timeout == 0 else [each for each in self.held if not each.done()]
+        if not live:
+            return super().select(timeout)
+        self.most = max(self.most, len(live))
+        for each in live:
+            each.set_result(None)
+        return super().select(0)
+
+
+class _HeldModel(FakeChatModel):
+    """A fake model whose calls in an event loop are held by a gate."""
+
+    _gate: _Gate = PrivateAttr()
+
+    async def _agenerate(self, *given: Any, **named: Any) -> ChatResult:
+        held = asyncio.get_running_loop().create_future()
+        self._gate.held.append(held)
+        await held
+        return self._generate(*given, **named)
+
+
+def _in_a_loop(judge: JudgeGraph, row: Any, selector: Any = None) -> Any:
+    """The result of a judge in an event loop of its own."""
+
+    def result() -> Any:
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as loop:
+            return loop.run(judge.ainvoke(row))
+
+    with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
+        return beside.submit(result).result()
+
+
 class _Contract(SentPrompts):
     """Promises of one method, one in each function."""
 
@@ -150,15 +201,18 @@ class _Contract(SentPrompts):
 
     def _effect(self, options: JudgeOptions) -> str:
         """Effect of some options: what is asked and decided. Calls are as announced."""
-        numbers, model = itertools.count(), FakeChatModel(replies=[])
-        model.replies = lambda prompt: drawn(next(numbers), full=True)(prompt)
-        self.build(options, model).invoke(self.row)
-        self._check_different(model)
-        made, announced, at_once = len(model.prompts), options.calls(), options.branches()
+        numbers, gate = itertools.count(), _Gate()
+        held = _HeldModel(replies=lambda prompt: drawn(next(numbers), full=True)(prompt))
+        held._gate = gate
+        _in_a_loop(self.build(options, held), self.row, gate)
+        self._check_different(held)
+        made, announced, at_once = len(held.prompts), options.calls(), options.branches()
         near = not made or made <= announced <= 1.25 * made
-        few = f"{made} are made with {options.model_dump(exclude_defaults=True)!r}"
+        used = f"made with {options.model_dump(exclude_defaults=True)!r}"
+        few, most = f"{made} are {used}", f"{gate.most} at once are {used}"
         expect(near, f"{announced} calls are announced, and {few}")
         expect(at_once <= max(2, announced), f"{at_once} `branches` are announced, and {few}")
+        expect(gate.most <= at_once, f"{at_once} `branches` are announced, and {most}")
         model = FakeChatModel(replies=partial(self._divided, salt=0))
         verdict = self.build(options, model).invoke(self.row)["verdict"]
         return json.dumps([sorted(model.prompts), verdict], sort_keys=True)
@@ -198,8 +252,7 @@ class _Contract(SentPrompts):
         json.dumps(result)
         for script in (fitting_reply, *self.decided):
             now, awaited = (self.judge(FakeChatModel(replies=script)) for _ in range(2))
-            with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
-                later = beside.submit(asyncio.run, awaited.ainvoke(self.row)).result()
+            later = _in_a_loop(awaited, self.row)
             both = now.invoke(self.row).items()
             differing = [name for name, value in both if later.get(name) != value]
             expect(not differing, f"sync and async give the same {', '.join(differing)}")
