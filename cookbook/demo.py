@@ -220,8 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             PARTS[name](model, console)
         if options.model == "recorded" and not (options.record or options.method):
             live(console)
-    except (JudgeError, NotRecorded, FileNotFoundError) as exc:
-        print(f"{exc}", file=sys.stderr)
+    except JudgeError as exc:
+        how = "\nHere that is: python cookbook/demo.py --record MODEL"
+        print(f"{exc}{how if isinstance(exc, NotRecorded) else ''}", file=sys.stderr)
         return 1
     return 0
 

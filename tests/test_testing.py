@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
-from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import (
     FakeChatModel,
     FakeModelServer,
@@ -100,8 +99,11 @@ def test_another_request_is_refused_in_a_sentence_that_says_how_to_record_it(pat
 
 
 def test_a_run_ends_at_a_request_that_is_not_recorded(path):
+    judge = create_direct_judge(ReplayChatModel(path=path), orders="none")
+    how = r"Replies are replayed from .* {}.* run the same code once with ReplayChatModel\("
+    with pytest.raises(NotRecorded, match=how.format("does not exist")):
+        judge.invoke(PAIR)
     path.parent.mkdir()
     path.write_text("")
-    judge = create_direct_judge(ReplayChatModel(path=path), orders="none")
-    with pytest.raises(ModelAccessError, match="holds no reply"):
+    with pytest.raises(NotRecorded, match=how.format("lacks this request")):
         list(judge_many(judge, [PAIR], progress=False))

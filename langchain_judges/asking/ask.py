@@ -7,7 +7,8 @@ for once more where it cannot be used (`_checked_reply`).
 Every way to fail ends in one of two places. A `Failure` in the reply, if only this unit is
 lost: an unusable reply (after one repair turn that shows what was wrong), a refusal, a
 reply that was cut, a provider error (after retries, if it could pass). Or an exception, if
-asking on is useless: `ModelAccessError` for a wrong key, `RunStopped` for a run that ended.
+asking on is useless: `ModelSetupError` for a wrong key or no model, `RunStopped` for a run
+that ended.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from pydantic import BaseModel
 from langchain_judges.asking import reading
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Effect, emit
+from langchain_judges.asking.failures import ends_the_run
 from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
 from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
-from langchain_judges.errors import ModelAccessError
+from langchain_judges.errors import ModelSetupError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.texts import without_lone_surrogates
@@ -71,6 +73,7 @@ async def ask(
     Raises:
         ModelAccessError: The provider refuses access (HTTP 401; 403 and 404 before the model
             has answered anything).
+        ModelSetupError: The model itself says that it cannot be asked.
         RunStopped: The run of `judge_many` asks nothing more.
     """
     asking, booking = Asking(question, variables, account, unit, order, seed), account.open()
@@ -81,8 +84,8 @@ async def ask(
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
-    except ModelAccessError as exc:
-        if run and run.end_run and exc.status == 401:
+    except ModelSetupError as exc:
+        if run and run.end_run and ends_the_run(exc):
             run.end_run(exc)
             # The graph would cancel the calls beside this one.
             await run.limiter.idle(GRACE)

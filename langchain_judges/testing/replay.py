@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr
 
 from langchain_judges.asking.models import model_name, resolve_model
+from langchain_judges.errors import ModelSetupError
 from langchain_judges.testing.model import PlainModel
 
 # What of a reply's metadata says how to read it; the rest, such as ids, is not recorded.
@@ -27,15 +28,11 @@ _METADATA = ("finish_reason", "stop_reason", "logprobs")
 Recorded = dict[str, Any]
 
 
-class NotRecorded(LookupError):
+class NotRecorded(ModelSetupError, LookupError):
     """A request has no recorded reply; the message says how to record one.
 
-    Attributes:
-        status_code: Read by judges as a refusal of every call: a run ends instead of failing
-            row by row.
+    It ends a run, as any `ModelSetupError`, instead of failing row by row.
     """
-
-    status_code = 401
 
 
 class ReplayChatModel(PlainModel):
@@ -54,8 +51,8 @@ class ReplayChatModel(PlainModel):
         model: The model to record: a chat model, or a name as the judges take it.
 
     Raises:
-        NotRecorded: When it is asked what the file does not hold, and there is no model.
-        FileNotFoundError: When there is neither a file nor a model.
+        NotRecorded: When it is asked what the file does not hold, or there is no file, and
+            there is no model.
     """
 
     path: Path
@@ -83,7 +80,9 @@ class ReplayChatModel(PlainModel):
         """
         with self._lock:
             if self._entries is None:
-                is_new = self.model is not None and not self.path.exists()
+                is_new = not self.path.exists()
+                if is_new and self.model is None:
+                    raise self._lacking("it does not exist")
                 text = "" if is_new else self.path.read_text(encoding="utf-8")
                 lines = [json.loads(line) for line in text.splitlines() if line.strip()]
                 self._entries = {_request_hash(line): line for line in lines}
@@ -102,17 +101,19 @@ class ReplayChatModel(PlainModel):
             entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
         if entry is None:
             begin = f"{request['messages'][-1][1]!s:.60}"
-            raise NotRecorded(
-                f"{self.path} holds no reply to this request ({begin!r}, "
-                f"{request['settings']}). To record it, run the same code once with "
-                f"ReplayChatModel(path={str(self.path)!r}, model=...), where `model` is the "
-                "chat model to ask."
-            )
+            raise self._lacking(f"it lacks this request ({begin!r}, {request['settings']})")
         reply = entry["reply"]
         return AIMessage(
             reply["text"],
             usage_metadata=reply.get("usage"),
             response_metadata=reply.get("metadata") or {},
+        )
+
+    def _lacking(self, what: str) -> NotRecorded:
+        return NotRecorded(
+            f"Replies are replayed from {self.path}, and {what}. To record what is missing, "
+            f"run the same code once with ReplayChatModel(path={str(self.path)!r}, model=...), "
+            "where `model` is the chat model to ask, or its name."
         )
 
     def _record(self, request: Recorded, reply: AIMessage) -> Recorded:
