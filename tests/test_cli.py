@@ -101,7 +101,7 @@ def test_a_judge_of_one_text_judges_items(serve, write):
     assert "3 items by allure: at most 3 calls (1 for each item)" in result.stderr
     assert "i1: label 1, score 1.00" in result.stdout
     counted = " ".join(result.stdout.split())
-    assert "0 2 1 1 not judged 0 failures 0 calls 3" in counted
+    assert "label 0 2 label 1 1 not judged 0 failures 0 calls 3" in counted
     assert "as labelled 2 of 3 judged rows with a label" in counted
 
 
@@ -431,4 +431,5 @@ def test_rows_without_the_instructions_that_a_rubric_needs_are_not_asked_about(
         assert (result.exit_code, len(server.calls)) == (code, told), result.output
         assert all("You are a pirate." in call.prompt for call in server.calls)
         lines = "no system message says what the agent was told to do; it holds: text\n"
-        assert result.stderr.count(f": {lines}") >= 2 - told
+        assert (f"row 1 and 1 more: {lines}" in result.stderr) == (not told)
+        assert (f"row 2: {lines}" in result.stderr) == (told == 1)

@@ -199,7 +199,10 @@ def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, lean
     run = run_of(["A", "B"] * (rows - wrong) + ["B", "A"] * wrong)
     found = report.trust(run, data_of([["A", "A"], ["B", "B"]] * rows))
     assert (found.uses["person"].word, found.uses["single"].word) == ("no", "not yet")
-    ends = {"yes": "settle it, as it looks with a yes.", "no": "more labels end in a no."}
+    ends = {
+        "yes": "settle it, as things stand with a yes.",
+        "no": "more labels would lead to a no.",
+    }
     assert found.uses["single"].more.endswith(ends[leaning])
     assert next_step(found).text.startswith(step)
     end = "; not enough for averages over many rows; still no: in place of a person. "
@@ -225,7 +228,7 @@ def test_what_is_good_enough_is_never_named_as_the_fault(wrong):
 def test_ratings_that_are_off_ask_for_another_judge_of_the_same_columns():
     rated = report.trust(items_of([5, 4, 5, 5] * 20), texts_of([1, 2, 3, 5] * 20))
     rated.files = FileNames(["rows.csv"], "v.jsonl", ["--column", "label=ann"])
-    words = ["--method", "rubric", "--set", "rubric=RUBRIC", "--model", "STRONGER-MODEL"]
+    words = ["--model", "STRONGER-MODEL", "--set", "rubric=RUBRIC"]
     step = ["langchain-judges", "trust", "rows.csv", "--column", "label=ann", *words]
     assert shlex.split(next_step(rated).command) == step
     # The judge's mean is 4.75, the labels' 2.75.

@@ -361,8 +361,9 @@ def test_the_next_labels_are_those_of_the_nearest_answer():
     found.uses["averages"] = replace(found.uses["averages"], labels=1700)
     step = next_step(found)
     assert step.text == (
-        "Label 28 new rows like these; that is likely to settle single verdicts (as it looks, "
-        "with a yes); not enough for averages over many rows (about 1,700). Then test again."
+        "Label 28 new rows like these; that is likely to settle single verdicts (as things "
+        "stand, with a yes); not enough for averages over many rows (about 1,700). Then test "
+        "again."
     )
     assert step.command.splitlines()[0].endswith("--max-rows 28")
 
@@ -373,9 +374,9 @@ def test_what_labels_do_not_change_is_said_beside_what_they_settle():
     found.uses["person"] = replace(found.uses["person"], word="no")
     found.uses["ordering"] = replace(found.uses["ordering"], word="no")
     assert next_step(found).text == (
-        "Label 28 new rows like these; that is likely to settle single verdicts (as it looks, "
-        "with a yes); still no: in place of a person and putting systems in order. Then test "
-        "again."
+        "Label 28 new rows like these; that is likely to settle single verdicts (as things "
+        "stand, with a yes); still no: in place of a person and putting systems in order. Then "
+        "test again."
     )
 
 

@@ -428,6 +428,13 @@ def test_progress_counts_agreement_and_names_the_next_command(desk):
     assert state["next"].endswith("l.jsonl --verdicts v.jsonl")
 
 
+def test_the_next_command_asks_for_the_rubric_of_single_texts(tmp_path):
+    with closing(LabelFile(tmp_path / "l.jsonl")) as file:
+        desk = LabelDesk(Collection(texts_of([None])), file, Questionnaire((0, 1)))
+        desk.say(0, "Ana", "", "1", "")
+        assert desk.standing()[1].endswith("l.jsonl --model MODEL --set rubric=RUBRIC")
+
+
 def test_labels_made_on_the_page_change_what_trust_answers(tmp_path):
     run, data = run_of(["A"] * 44), data_of(["A"] * 4 + [None] * 40)
     with closing(LabelFile(tmp_path / "l.jsonl")) as file:

@@ -186,11 +186,15 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
         kept: Whether the bad ones are rows of the result; else they are left out.
     """
     file.count()
-    for number, problem in file.bad[:_MOST_NAMED]:
+    problems = dict[str, list[int]]()
+    for number, problem in file.bad:
+        problems.setdefault(problem, []).append(number)
+    for problem, (first, *others) in [*problems.items()][:_MOST_NAMED]:
+        like = f" and {len(others):,} more" if others else ""
         own = problem.startswith(str(file.path))
-        say(problem if own else f"{file.path}, row {number}: {problem}")
-    if len(file.bad) > _MOST_NAMED:
-        say(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
+        say(problem if own else f"{file.path}, row {first}{like}: {problem}")
+    if unnamed := sum(map(len, [*problems.values()][_MOST_NAMED:])):
+        say(f"… and {unnamed:,} more bad rows")
     if not file.number:
         what = "no usable row; nothing was asked" if file.bad else f"no {work}"
         say(f"{file.path} has {what}.", "red")
@@ -277,8 +281,9 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
         say(f"{path} has {what}, so the method is {method}; --method chooses another.")
     elif next(iter(file.source.records), None):
         say(
-            f"Some texts in {path} are in columns whose names are not known; name them, as in "
-            "--column input=COLUMN --column output=COLUMN."
+            f"Some texts in {path} are in columns whose names are not known; name them: of "
+            "single texts --column output=COLUMN, of pairs --column output_a=COLUMN --column "
+            "output_b=COLUMN."
         )
     return replace(judge, method=method)
 

@@ -328,9 +328,9 @@ def by_number(  # noqa: PLR0913 - the parts of an answer
 def labels_text(labels: int | None, leaning: str = "") -> str:
     """Sentence about how many labels would settle something; None: too many to ask for."""
     if leaning == "no":
-        return "As it looks, more labels end in a no."
+        return "As things stand, more labels would lead to a no."
     if labels:
-        seen = f", as it looks with a {leaning}" if leaning else ""
+        seen = f", as things stand with a {leaning}" if leaning else ""
         return f"About {labels:,} more labels are likely to settle it{seen}."
     return f"Even {MOST_TO_LABEL:,} more labels may not settle it."
 

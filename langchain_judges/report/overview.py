@@ -284,6 +284,11 @@ def _trust(report: Measured, *judge: str) -> str:
     return shlex.join(["langchain-judges", "trust", *rows, *columns, *judge])
 
 
+def _model(report: Measured, name: str = "MODEL") -> list[str]:
+    """The flags of a judge yet to be named: a model, and for single texts a rubric."""
+    return ["--model", name, *([] if report.sample.pairs else ["--set", "rubric=RUBRIC"])]
+
+
 def _lost_rows(report: Measured) -> NextStep | None:
     lost = report.numbers["failures.failed"].result
     if not lost or lost < 0.1:
@@ -293,7 +298,7 @@ def _lost_rows(report: Measured) -> NextStep | None:
     why = f", most by `{most.key.rpartition('.')[2]}`"
     return NextStep(
         f"Fix what is not judged, {percent_text(lost)} of rows{why}; then judge them again.",
-        _trust(report, "--model", "MODEL"),
+        _trust(report, *_model(report)),
     )
 
 
@@ -311,7 +316,7 @@ def _label_counts(report: Measured, number: int) -> NextStep:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
         which = which if doubtful else "of those without a label"
         which = f"{counted(number, 'row')}, {which}"
-    judge = own or judged if own or free else ["--model", "MODEL"]
+    judge = own or judged if own or free else _model(report)
     again = [*dict.fromkeys([rows, *more, labels]), *columns, *judge]
     return NextStep(
         f"Label {which}{_outlook(list(report.uses.values()), number)} Then test again.",
@@ -327,7 +332,7 @@ def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
         hoped = each.labels if each.labels and each.hopeful else 0
         near = 0 < hoped <= number
         far = f" (about {hoped:,})" if hoped and not near else ""
-        far = " (as it looks, with a yes)" if near and not each.missing else far
+        far = " (as things stand, with a yes)" if near and not each.missing else far
         key = ("first" if each.missing else "settled") if near else each.word
         names.setdefault(key, []).append(each.title.lower() + far)
     still = f"; still no: {' and '.join(names['no'])}" if "no" in names else ""
@@ -375,7 +380,7 @@ def _mend_mistakes(report: Measured) -> NextStep:
         return NextStep(
             f"Say in the rubric what sets {label} and {answer} apart: of {total:,} "
             f"mistakes{of} {count:,} are {answer} in place of {label}.",
-            _trust(report, "--method", "rubric", "--model", "MODEL", "--set", "rubric=RUBRIC"),
+            _trust(report, *_model(report)),
             names,
         )
     return _another_judge(report, names)
@@ -383,13 +388,13 @@ def _mend_mistakes(report: Measured) -> NextStep:
 
 def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
     """The next step of another judge, and why."""
-    sample, rubric = report.sample, ("--set", "rubric=RUBRIC")
+    sample = report.sample
     (rows, *_), verdicts, columns, _ = report.files
     words = ["langchain-judges", "audit", rows, *columns, "--memory", "mistakes.db"]
-    command = shlex.join([*words, "--model", "MODEL", *rubric])
+    command = shlex.join([*words, *_model(report)])
     if sample.pairs or sample.rated or not verdicts:
-        how = ("bsm",) if sample.pairs else ("rubric", *rubric)
-        command = _trust(report, "--method", *how, "--model", "STRONGER-MODEL")
+        how = ("--method", "bsm") if sample.pairs else ()
+        command = _trust(report, *how, *_model(report, "STRONGER-MODEL"))
     what = "a stronger model and criteria" if sample.pairs else "guidelines from its mistakes"
     what = "a stronger model and a clearer rubric" if sample.rated else what
     uses = report.uses["single"], *report.uses.values()

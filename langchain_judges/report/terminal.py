@@ -159,7 +159,8 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
     # Of several criteria the totals are no labels; a table by criterion stands below.
     labels = () if summary.totals else sorted(summary.preferences)
     for preference in labels if summary.labels else SIDES:
-        yield preference, f"{summary.preferences[preference]:,}", ""
+        name = f"label {preference}" if summary.labels else preference
+        yield name, f"{summary.preferences[preference]:,}", ""
     yield "not judged", *undone
     if summary.abstained:
         why = "what was shown does not suffice, says the judge"
