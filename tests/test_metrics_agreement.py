@@ -271,7 +271,9 @@ def test_ratings_that_are_near_count_as_near_in_alpha():
     ends = [metrics.people_beyond_chance(own, "interval").alpha for own in (near, far)]
     assert ends[0] > 0.7 > 0 > ends[1]
     rare = metrics.people_beyond_chance([[1, 1]] * 30 + [[0, 1], [0, 0]] * 3)
-    assert rare.alpha.no_interval == "fewer than 8 items with a label off the commonest one"
+    assert (
+        rare.alpha.no_interval == "fewer than 8 items have a label that differs from the rest"
+    )
     same = metrics.people_beyond_chance([[1, 1]] * 5)
     assert same.alpha.reason == "people always give the same label"
 

@@ -334,7 +334,8 @@ def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
         ("nowhere.yaml", "`prompts`: nowhere.yaml cannot be read"),
         ({"solve": 3}, "each a text, a template or a mapping with `prompt`"),
         ({"solve": "Rate {"}, "'solve' is not a template"),
-        ("Which? {outputs}", "`prompts` takes .*, got"),
+        ("Is it polite?", "cannot be read: .*; a prompt shows variables"),
+        ("Which? {outputs}", "`prompts` takes .*, got one prompt for no step"),
         ({"solve": {"prompt": "x", "patern": "y"}}, "`prompt` and, optionally"),
     ],
 )

@@ -434,7 +434,7 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
 @for_each(
     ("judge", "rows", "message"),
     [
-        (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; create"),
+        (FakeChatModel(), [], "`judge` must be a judge, .* got the model FakeChatModel"),
         (RunnableLambda(str), pairs(1)[0], "`rows` must be a list"),
     ],
 )

@@ -139,7 +139,8 @@ def read_prompts(value: Any) -> Any:
             text = Path(value).read_text(encoding="utf-8")
             value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - all as text, no objects
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-            raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}") from exc
+            hint = "" if Path(value).suffix else "; a prompt shows variables, as in {outputs}"
+            raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}{hint}") from exc
     if isinstance(value, Mapping):
         for step, prompt in value.items():
             own_prompt(str(step), prompt)
@@ -245,7 +246,8 @@ def prompt_set(
     for given, own in (read_prompts(replaced) or {}).items():
         step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
         if step not in originals:
-            raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
+            got = "one prompt for no step" if step == ONLY else repr(step)
+            raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {got}")
         prompt = own_prompt(step, own)
         # What the method's own shows as messages, and this one as a text.
         written = placeholders(originals[step]) - placeholders(prompt)

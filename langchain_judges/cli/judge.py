@@ -38,7 +38,7 @@ class LargeRunFlags(RunFlags):
 
 @unfolded
 def judge(
-    pairs: Annotated[
+    data: Annotated[
         Path,
         typer.Argument(
             help="CSV, TSV, Excel, JSONL, JSON or Parquet file with input, output_a, output_b; "
@@ -65,9 +65,9 @@ def judge(
     from langchain_judges.methods.registry import load_judge
 
     check_table(output.out)
-    spec = judge_spec(with_method(judge, pairs, table))
+    spec = judge_spec(with_method(judge, data, table))
     plan = estimate_calls(spec)
-    file = judge_rows(pairs, spec, table)
+    file = judge_rows(data, spec, table)
     rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
     if run.show_prompt or run.dry_run:
         shown = load_judge({**spec, "model": keyless(spec["model"])}).show

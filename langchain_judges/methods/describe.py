@@ -86,7 +86,8 @@ def kind_of(judge: object) -> Kind:
         OptionError: `judge` is not a runnable, or declares neither.
     """
     if not isinstance(judge, Runnable):
-        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+        what = "a judge, such as `create_rubric_judge` makes"
+        raise OptionError(f"`judge` must be {what}, got {type(judge).__name__}")
     options = getattr(unwrapped(judge), "options", None)
     takes = metadata_of(judge).get("takes") or getattr(options, "takes", None)
     if takes in {"pair", "item"}:

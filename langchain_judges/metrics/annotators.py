@@ -159,7 +159,7 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
     if blocks < LEAST_GROUPS:
         return "too few groups"
     if (off > 0).sum() < LEAST_APART:
-        return f"fewer than {LEAST_APART} items with a label off the commonest one"
+        return f"fewer than {LEAST_APART} items have a label that differs from the rest"
     differ = (counts.max(axis=1) < counts.sum(axis=1)).sum()
     return None if differ > 2 else "people hardly differ"
 

@@ -198,9 +198,9 @@ def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
     if apart.mean() >= 0.5:
         return None
     if apart.sum() < LEAST_APART:
-        return f"fewer than {LEAST_APART} values off the commonest one"
+        return f"fewer than {LEAST_APART} values differ from the rest"
     if len(np.unique(groups[apart])) < LEAST_APART:
-        return f"fewer than {LEAST_APART} groups hold a value off the commonest one"
+        return f"fewer than {LEAST_APART} groups hold a value that differs from the rest"
     return None
 
 

@@ -40,6 +40,14 @@ def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
     return f"; {hint.rstrip()}" if hint else ""
 
 
+def no_table(path: Path) -> str:
+    """Sentence that says why there is no table at a path."""
+    is_folder = path.is_dir()
+    return (
+        f"{path} is a folder" if is_folder else f"there is no file {path}{nearest_file(path)}"
+    )
+
+
 def read_table(
     path: Path, bad: Callable[[str, dict[str, Any]], Any] | None = None
 ) -> Iterator[dict[str, Any]]:
@@ -51,12 +59,12 @@ def read_table(
             than columns, from what is wrong and what can be read of it; None: it is an error.
 
     Raises:
-        InputError: The file is missing or damaged, or its format is not supported.
+        InputError: The file is missing, damaged or a folder, or its format is not supported.
         OptionError: It is Parquet, and no library for Parquet is installed.
     """
     path, sheet_name = sheet_in(path)
     if not path.is_file():
-        raise InputError(f"there is no file {path}{nearest_file(path)}")
+        raise InputError(no_table(path))
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     readers: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
         "jsonl": lines_of_file,

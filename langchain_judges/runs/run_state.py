@@ -430,11 +430,9 @@ class RunState:
 
 def _check(judge: object) -> None:
     """Reject a model in place of a judge, and a judge with limits of its own."""
-    if isinstance(model := describe.unwrapped(judge), BaseLanguageModel):
-        raise errors.OptionError(
-            f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
-            "with a factory such as `create_bsm_judge`"
-        )
-    if not isinstance(judge, Runnable):
-        raise errors.OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+    is_model = isinstance(given := describe.unwrapped(judge), BaseLanguageModel)
+    if is_model or not isinstance(judge, Runnable):
+        got = f"{'the model ' if is_model else ''}{type(given).__name__}"
+        what = "a judge, such as `create_rubric_judge` makes"
+        raise errors.OptionError(f"`judge` must be {what}, got {got}")
     describe.check_no_budget(judge, "the run")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
-from langchain_judges.rows.files import nearest_file, read_table
+from langchain_judges.rows.files import no_table, read_table
 from langchain_judges.rows.messages import plain_data
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
@@ -328,7 +328,7 @@ def _named_source(name: str | os.PathLike[str], client: Client | None) -> Source
         return Source(_Again(partial(_of_langsmith, str(name), client)), True)
     is_path = path.suffix or not isinstance(name, str)
     hint = "" if is_path else "; a LangSmith data set needs `client`"
-    raise InputError(f"there is no file {name}{nearest_file(path)}{hint}")
+    raise InputError(f"{no_table(path)}{hint}")
 
 
 class UnreadableTable(InputError):

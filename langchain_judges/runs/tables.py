@@ -78,7 +78,7 @@ class TableOut:
     def __init__(self, path: Path, *, raw: bool = False) -> None:
         """Name the files; nothing is opened."""
         self._path, self._raw = path, raw
-        self._folder = path.with_name(f".{path.name}.run")
+        self._folder = path.parent / f".{path.name}.run"
         self._draft = self._folder / f"draft.{path.name}"
         self._receipt = self._folder / "table.json"
         self.records = self._folder / "records.jsonl"

@@ -101,5 +101,5 @@ def scripted(
     if callable(script):
         return script(request)
     if number >= len(script):
-        raise ScriptEnded(f"Call {number + 1} of a script of {len(script)} replies")
+        raise ScriptEnded(f"Call {number + 1} has no reply in a script of {len(script)}")
     return script[number]
