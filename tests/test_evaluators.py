@@ -343,6 +343,13 @@ def test_a_key_that_a_person_named_is_in_no_doubt():
     assert feedback["metadata"]["failures"] == []
 
 
+def test_a_named_output_of_a_run_that_failed_is_read_where_it_stands():
+    judge = rubric_judge(model=FakeChatModel(replies=highest), rubric="Is it good?")
+    run = a_run({"answer": "a", "response": "b"}).model_copy(update={"error": "late"})
+    read: Any = as_evaluator(judge, output="answer").evaluate_run(run, an_example(None))
+    assert (read.score, read.extra["failures"]) == (1, [])
+
+
 def test_a_comparison_of_runs_says_which_key_is_read_of_either():
     both, one = {"answer": "good", "response": "bad"}, {"answer": "good"}
     compare: Any = as_comparative_evaluator(bsm())

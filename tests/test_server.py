@@ -258,7 +258,8 @@ async def test_an_owner_names_what_clients_may_set():
     assert set(graph.get_context_jsonschema()["properties"]) == {"criteria", "scale"}
     audit = await entered(serve("audit", settable=("max_rounds", "instructions")))
     assert set(audit.get_context_jsonschema()["properties"]) == {"max_rounds", "instructions"}
-    assert "risk" in (await served("audit")).get_context_jsonschema()["properties"]
+    for name, option in (("audit", "risk"), ("write", "rewrites")):
+        assert option in (await served(name)).get_context_jsonschema()["properties"]
     for context in ({"samples": 2}, {"preset": "paper"}):
         with pytest.raises(OptionError, match="owner"):
             await entered(entry, **context)

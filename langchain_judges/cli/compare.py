@@ -30,7 +30,7 @@ from langchain_judges.rows.files import write_text
 from langchain_judges.rows.messages import is_nothing
 from langchain_judges.rows.texts import bytes_of, texts_read
 from langchain_judges.runs.sources import Source, source_of
-from langchain_judges.runs.summary import Summary, counted
+from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -240,7 +240,7 @@ def _duel(
     """Report which of two systems is better, and exit with the matching code."""
     from langchain_judges.report.compared_systems import Duel
 
-    duel = Duel(names, Summary())
+    duel = Duel(names)
     table = output.table(len(names))
     first = FirstToLabel(rows, table or output.records)
 

@@ -25,7 +25,7 @@ class Duel:
     """
 
     names: Sequence[str]
-    summary: Summary
+    summary: Summary = field(default_factory=Summary)
     rows: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, row: Mapping[str, Any]) -> None:
