@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
@@ -27,9 +28,6 @@ from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.rows.texts import BYTES
 from langchain_judges.verdict import Usage, add_usage, no_usage
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 # Seconds between looks at the calls that are still in flight when a run ends.
 _LOOK = 0.02

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -27,13 +27,10 @@ from langchain_judges.report.labelling import (
     to_label,
 )
 from langchain_judges.rows.files import write_text
-from langchain_judges.runs.summary import counted
+from langchain_judges.runs.summary import Summary, counted, is_unsettled
 from langchain_judges.verdict import UNANSWERED, decision, reason_of
 from langchain_judges.viewer.desks import open_labels
 from langchain_judges.viewer.items import Collection, collected
-
-if TYPE_CHECKING:
-    from langchain_judges.runs.summary import Summary
 
 # Rows to label now, unless --max-rows says how many.
 _ROWS_SHOWN_AT_ONCE = 20
@@ -87,8 +84,6 @@ class FirstToLabel:
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        from langchain_judges.runs.summary import is_unsettled
-
         wanted = summary.labels and {*self.kinds} - {"", SURE}
         if (is_unsettled(summary) or wanted) and self.beside:
             write_first(self.rows.at, self.kinds, FIRST, self.beside)

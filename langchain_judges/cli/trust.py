@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -30,18 +30,23 @@ from langchain_judges.cli.row_files import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.progress import busy
+from langchain_judges.report.joined_rows import join, judges_of, read_verdicts
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
-from langchain_judges.report.report import written
+from langchain_judges.report.overview import FileNames, head_text, markdown, table_text
+from langchain_judges.report.report import (
+    ComparisonReport,
+    TrustReport,
+    compare,
+    gates,
+    written,
+)
+from langchain_judges.report.report import trust as report_on
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
 from langchain_judges.verdict import failures_in
-
-if TYPE_CHECKING:
-    from langchain_judges.report import ComparisonReport, TrustReport
-    from langchain_judges.report.overview import FileNames
 
 # The verdicts of each judge, by its name.
 Runs = dict[str, Sequence[ResultRow]]
@@ -229,8 +234,6 @@ def _named(
     paths: Sequence[Path], judge: VerdictFlags, table: RowFlags, verdicts: Path
 ) -> FileNames:
     """Names of the rows, and of the verdicts or the judge's columns, in commands."""
-    from langchain_judges.report.overview import FileNames
-
     named, own = table.column or [], judge.judge or []
     if not own and len(people := _people(named)) > 1:
         named = [f"human_votes={name}" for name in people]
@@ -352,7 +355,6 @@ def _judged(
 ) -> tuple[Runs, bool]:
     """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.report.joined_rows import judges_of
 
     judge = load_judge(spec)
     messages.say(f"Verdicts of {judge.get_name()} are kept in {out}.")
@@ -382,8 +384,6 @@ def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
 
 def _read_runs(paths: Sequence[Path]) -> Runs:
     """Read the results of finished runs; two judges of one name are distinguished by file."""
-    from langchain_judges.report import read_verdicts
-
     runs: Runs = {}
     for path in paths:
         for name, rows in read_verdicts(path).items():
@@ -397,9 +397,6 @@ def _read_runs(paths: Sequence[Path]) -> Runs:
 def _report_on(
     runs: Runs, rows: Sequence[Mapping[str, object]] | None, options: dict[str, Any]
 ) -> TrustReport | ComparisonReport:
-    from langchain_judges.report import compare
-    from langchain_judges.report import trust as report_on
-
     if len(runs) > 1:
         return compare(runs, rows, **options)
     ((name, verdicts),) = runs.items()
@@ -412,9 +409,6 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     Returns:
         A summary in Markdown, and whether all bars were passed.
     """
-    from langchain_judges.report import gates
-    from langchain_judges.report.overview import head_text, markdown, table_text
-
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
     parts, passed = [], True
@@ -445,8 +439,6 @@ def _tell_first(
     beside: Path,
 ) -> None:
     """Write the rows to label first where more labels would settle an answer, and say so."""
-    from langchain_judges.report.joined_rows import join
-
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
     if hopeful := [each for each in uses if each.hopeful]:
         number = min([each.labels for each in hopeful if each.labels], default=FIRST)

@@ -12,12 +12,11 @@ from langchain_judges.asking.account import run_of
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.declaration import checked_spec
+from langchain_judges.methods.declaration import JudgeOptions, checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
 from langchain_judges.rows.checks import Kind, kind_in
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.declaration import JudgeOptions
     from langchain_judges.methods.ensemble_options import Combination
 
 

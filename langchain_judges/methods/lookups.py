@@ -30,7 +30,7 @@ from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.asking.send import with_timeout
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import clean
-from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.declaration import JudgeOptions, Phase
 from langchain_judges.options import Options, Owner, Rule
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.files import packaged
@@ -39,8 +39,6 @@ from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
-
-    from langchain_judges.methods.declaration import Phase
 
 _WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")["lookups"]
 # Asks for calls of tools, round by round.

@@ -8,9 +8,10 @@ from functools import lru_cache
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from langchain_judges.asking.adapter import SHORTEST, prompt_cache_of
@@ -20,11 +21,7 @@ from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
-    _Model = ModelSpec | BaseChatModel
-
+_Model = ModelSpec | BaseChatModel
 # Factor of the providers for flex processing, which the table does not have.
 _FLEX = {"openai": 0.5}
 # Name of the package's table, in place of a file.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
+from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
@@ -19,6 +20,9 @@ from langchain_judges.methods.rubric.judge import LabelSteps
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.options import factory
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 # What the prompt contains besides the labels: nothing, the criteria, or also steps.
 Instruct = Literal["bare", "criteria", "steps"]
@@ -115,5 +119,9 @@ class ALLURE(LabelOptions):
         return self.lookup_rounds + 1
 
 
-build = LabelSteps.build
+def build(options: ALLURE, model: ModelLike) -> JudgeGraph:
+    """Build the judge."""
+    return LabelSteps.build(options, model)
+
+
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")

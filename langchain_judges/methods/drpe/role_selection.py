@@ -8,9 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
@@ -29,12 +31,8 @@ from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Failure, Pair, Role
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+Points = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # Held during a fit: scikit-learn lowers the threads of the whole process and sets them back,
 # and two fits at a time would leave them low.
@@ -228,7 +226,6 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
         return list(range(len(vectors)))
     if k <= 0:
         return []
-    import numpy as np
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
@@ -257,7 +254,6 @@ def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> 
     """
     if not len(vectors):
         return []
-    import numpy as np
     from sklearn.cluster import DBSCAN
 
     points = np.asarray(vectors, dtype=float)
@@ -272,9 +268,7 @@ def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> 
     return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]
 
 
-def _nearest(points: Vectors, members: Indices, centre: Vectors) -> int:
+def _nearest(points: Points, members: Indices, centre: Points) -> int:
     """The member nearest to a centre; of equals the first."""
-    import numpy as np
-
     distances = np.linalg.norm(points[members] - centre, axis=1).round(9)
     return int(members[int(np.argmin(distances))])
