@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import tracemalloc
 import zlib
 
@@ -11,9 +12,11 @@ from pydantic import SecretStr
 
 from langchain_judges import create_rubric_judge
 from langchain_judges.asking import bodies, send
+from langchain_judges.asking.bodies import client_of_loop, client_of_threads
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import reply
 from tests.loopback import Handler, listening
+from tests.test_growth import work
 
 ITEM = {"input": "Why?", "output": "So."}
 MEGABYTE = b" " * 1_000_000
@@ -109,3 +112,53 @@ def test_certificates_are_read_once_for_all_judges_and_loops():
     for way in ("invoke", "invoke", "ainvoke", "ainvoke"):
         judged(packed(0), way=way)
     assert bodies.certificates.cache_info()[:2] == (2, 1)  # hits, misses
+
+
+def one_more_request(many, client):
+    """The lines that a request runs, while so many connections of its client are kept."""
+    gate = threading.Barrier(many)
+
+    class Together(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            gate.wait()
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with listening(Together) as server, asyncio.Runner() as loop:
+        url = f"http://127.0.0.1:{server.server_port}/"
+
+        async def ask(times, model):
+            await asyncio.gather(*(model.post(url) for _ in range(times)))
+
+        async def made():
+            return client()
+
+        model = loop.run(made())
+        loop.run(ask(many, model))
+        gate = threading.Barrier(1)
+        return work(lambda: loop.run(ask(1, model)))
+
+
+def test_a_request_takes_as_long_however_many_connections_are_kept():
+    assert one_more_request(16, client_of_loop) < 1.2 * one_more_request(2, client_of_loop)
+
+
+def test_who_sets_a_cookie_gets_it_back_by_whichever_client_asks_next():
+    seen = []
+
+    class Cookies(Handler):
+        def do_POST(self):
+            seen.append(self.headers["cookie"])
+            self.send_response(200)
+            self.send_header("set-cookie", "place=7")
+            self.end_headers()
+
+    with listening(Cookies) as server:
+        client = client_of_threads()
+        for _ in range(2):
+            client.post(f"http://127.0.0.1:{server.server_port}/")
+    client.cookies.clear()
+    assert seen == [None, "place=7"]

@@ -2,13 +2,15 @@
 
 import json
 import warnings
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, get_args
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
-from pydantic import Field
+from langchain_openai import AzureChatOpenAI
+from openai.resources.chat.completions import Completions
+from pydantic import Field, SecretStr
 
 from langchain_judges import (
     FailureMemory,
@@ -34,6 +36,7 @@ from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR
+from tests.loopback import Handler, listening, send
 
 [CHAT_MODEL] = (each for each in get_args(OtherModel) if isinstance(each, Rule))
 
@@ -152,6 +155,48 @@ def test_the_reply_says_what_the_client_would_have_read(answer: ServerReply):
     assert plain.tool_calls == own.tool_calls
     assert plain.usage_metadata == own.usage_metadata
     assert plain.response_metadata["finish_reason"] == own.response_metadata["finish_reason"]
+
+
+def test_the_body_says_what_the_client_would_have_sent():
+    with FakeModelServer([reply("{}")] * 2) as server:
+        model = server.chat(max_retries=0, seed=7, extra_body={"top_k": 1})
+        for each in (model, with_plain_json(model)):
+            each.invoke("Why?", response_format=FORM, logprobs=True)
+    own, plain = (call.body for call in server.calls)
+    assert {"stream": False, **plain} == own
+
+
+def test_who_puts_a_create_of_his_own_to_trace_calls_still_reads_the_model(monkeypatch):
+    seen, own = [], Completions.create
+
+    @wraps(own)
+    def create(self, **keywords):
+        seen.append(keywords["model"])
+        return own(self, **keywords)
+
+    monkeypatch.setattr(Completions, "create", create)
+    with FakeModelServer([reply("{}")]) as server:
+        with_plain_json(server.chat(model="small")).invoke("Why?", response_format=FORM)
+    assert seen == ["small"]
+
+
+def test_azure_is_asked_at_the_address_of_its_model():
+    class Azure(Handler):
+        def do_POST(self):
+            paths.append(self.path)
+            send(self, reply("So.").payload)
+
+    paths: list[str] = []
+    with listening(Azure) as server:
+        place = f"http://127.0.0.1:{server.server_port}"
+        keys: dict[str, Any] = {
+            "azure_endpoint": place,
+            "api_version": "1",
+            "api_key": SecretStr("x"),
+        }
+        model = AzureChatOpenAI(model="small", **keys)
+        assert with_plain_json(model).invoke("Why?").text == "So."
+    assert paths == ["/openai/deployments/small/chat/completions?api-version=1"]
 
 
 LABEL = {"explanation": "-", "label": "1"}

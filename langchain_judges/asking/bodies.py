@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterator
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -27,10 +28,60 @@ def client_of_threads() -> Any:
     """
     from openai import DefaultHttpxClient
 
-    return DefaultHttpxClient(**client_options(bound))
+    options = _options(bound)
+    taken = _one_of(partial(DefaultHttpxClient, **options))
+
+    class Clients(DefaultHttpxClient):
+        def send(self, request: Any, **settings: Any) -> Any:
+            with taken() as client:
+                return _with_cookies(client.send(request, **settings), self)
+
+    return Clients(**options)
 
 
-def client_options(hook: Any) -> dict[str, Any]:
+def client_of_loop() -> Any:
+    """The client of one event loop."""
+    from openai import DefaultAsyncHttpxClient
+
+    options = _options(abound)
+    taken = _one_of(partial(DefaultAsyncHttpxClient, **options))
+
+    class Clients(DefaultAsyncHttpxClient):
+        async def send(self, request: Any, **settings: Any) -> Any:
+            with taken() as client:
+                return _with_cookies(await client.send(request, **settings), self)
+
+    return Clients(**options)
+
+
+def _one_of(make: Callable[[], Any]) -> Callable[[], AbstractContextManager[Any]]:
+    """Lends a client of HTTP that is free, or a new one.
+
+    The pool of a client looks at all of its connections for each request.
+    """
+    free: list[Any] = []
+
+    @contextmanager
+    def taken() -> Iterator[Any]:
+        try:
+            client = free.pop()
+        except IndexError:
+            client = make()
+        try:
+            yield client
+        finally:
+            free.append(client)
+
+    return taken
+
+
+def _with_cookies(response: Any, client: Any) -> Any:
+    if "set-cookie" in response.headers:
+        client.cookies.extract_cookies(response)
+    return response
+
+
+def _options(hook: Any) -> dict[str, Any]:
     """The keywords of a client whose answers go through a hook."""
     hooks = {"response": [hook]}
     return {"event_hooks": hooks, "headers": ACCEPTED, "verify": certificates()}

@@ -235,9 +235,31 @@ def wait_for(work: Future[None], seconds: float | None = None) -> Effect:
     """A wait for the work of another, for some seconds at most."""
 
     async def later() -> object:
-        return await asyncio.wait([asyncio.wrap_future(work)], timeout=seconds)
+        return await asyncio.wait([future_here(work)], timeout=seconds)
 
     return Effect(lambda: wait([work], seconds), later)
+
+
+def future_here(work: Future[None]) -> asyncio.Future[None]:
+    """A future of the running loop that is done when work is.
+
+    Work that ends in the loop's own thread does not wake it, unlike asyncio's own.
+    """
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
+    here: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not here.done():
+            here.set_result(None)
+
+    def tell(_: object) -> None:
+        if threading.get_ident() == thread:
+            end()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+
+    work.add_done_callback(tell)
+    return here
 
 
 class FirstCalls:

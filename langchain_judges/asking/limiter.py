@@ -21,7 +21,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from langchain_judges.asking.effects import Effect, pending_future, wait_for
+from langchain_judges.asking.effects import Effect, future_here, pending_future, wait_for
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.asking.reply_log import ScopeReplies
@@ -90,7 +90,7 @@ class CallLimiter:
             self._serve()
         try:
             if not place.done():
-                await Effect(place.result, lambda: asyncio.wrap_future(place))
+                await Effect(place.result, lambda: future_here(place))
             place.result()
             if model is not None:
                 await self._turn(model)

@@ -200,7 +200,7 @@ class Token(NamedTuple):
 def _logprob(parts: Mapping[str, object]) -> float | None:
     """The log-probability of a token; of what never occurs, the least that counts."""
     number = parts.get("logprob")
-    if isinstance(number, bool) or not isinstance(number, int | float):
+    if not isinstance(number, float) and type(number) is not int:
         return None
     # Not a number compares as false; a hair above zero is rounding.
     return min(0.0, max(_LEAST, number)) if number <= 1e-3 else None
