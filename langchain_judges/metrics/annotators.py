@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from typing_extensions import Unpack
 
+from langchain_judges.metrics import intervals
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.contingency import classes_of
 from langchain_judges.metrics.inputs import (
@@ -32,16 +33,6 @@ from langchain_judges.metrics.inputs import (
     take,
     values_of,
     votes_of,
-)
-from langchain_judges.metrics.intervals import (
-    LEAST_APART,
-    LEAST_GROUPS,
-    check_shares,
-    jackknife_blocks,
-    jackknife_spread,
-    paired_difference,
-    rate,
-    student_quantile,
 )
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
@@ -77,7 +68,7 @@ def people_agreement(
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
         return Result.undefined(_NO_TWO_VOTES, n_failed=failed)
-    return rate(hits, **options).replace(n_failed=failed)
+    return intervals.rate(hits, **options).replace(n_failed=failed)
 
 
 def _alike(votes: Sequence[Label]) -> list[float]:
@@ -127,7 +118,7 @@ def people_beyond_chance(
 
     Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
     """
-    check_shares(confidence=confidence)
+    intervals.check_shares(confidence=confidence)
     people = votes_of(votes)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
@@ -139,13 +130,15 @@ def people_beyond_chance(
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
     clusters = Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
     values = _beyond_chance(counts, classes, level)
-    part, blocks = jackknife_blocks(clusters, max(10, min(100, 100_000 // len(counts))))
+    part, blocks = intervals.jackknife_blocks(
+        clusters, max(10, min(100, 100_000 // len(counts)))
+    )
     without = [_beyond_chance(counts[part != block], classes, level) for block in range(blocks)]
     few = _too_few(counts, blocks)
     results = []
     for value, rest in zip(values, np.transpose(without), strict=True):
-        error = jackknife_spread(rest)
-        half = error * student_quantile(confidence, max(1, blocks - 1))
+        error = intervals.jackknife_spread(rest)
+        half = error * intervals.student_quantile(confidence, max(1, blocks - 1))
         interval = None if few or not error > 0 else Interval.around(value, half)
         interval = interval and interval.within(-1.0, 1.0)
         parts: Any = {"interval": interval, "no_interval": few or "people hardly differ"}
@@ -156,10 +149,12 @@ def people_beyond_chance(
 def _too_few(counts: Floats, blocks: int) -> str | None:
     """The reason why a table of items by classes has no interval; None where it has."""
     off = counts.sum(axis=1) - counts[:, counts.sum(axis=0).argmax()]
-    if blocks < LEAST_GROUPS:
+    if blocks < intervals.LEAST_GROUPS:
         return "too few groups"
-    if (off > 0).sum() < LEAST_APART:
-        return f"fewer than {LEAST_APART} items have a label that differs from the rest"
+    if (off > 0).sum() < intervals.LEAST_APART:
+        return (
+            f"fewer than {intervals.LEAST_APART} items have a label that differs from the rest"
+        )
     differ = (counts.max(axis=1) < counts.sum(axis=1)).sum()
     return None if differ > 2 else "people hardly differ"
 
@@ -248,12 +243,12 @@ def beside_people(
     ]
     theirs = [fmean(_alike(own)) for own in rows]
     options["groups"] = take(groups, indices)
-    lead = paired_difference(ours, theirs, spread=1.0, **options)
+    lead = intervals.paired_difference(ours, theirs, spread=1.0, **options)
     places = range(max(map(len, rows), default=0))
     stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
     return BesidePeople(
-        judge=rate(ours, **options).replace(n_failed=failed),
-        people=rate(theirs, **options).replace(n_failed=failed),
+        judge=intervals.rate(ours, **options).replace(n_failed=failed),
+        people=intervals.rate(theirs, **options).replace(n_failed=failed),
         lead=lead.replace(n_failed=failed),
         winning_rate=stand_in.winning_rate,
         n=len(indices),

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics import intervals
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
@@ -24,17 +25,6 @@ from langchain_judges.metrics.inputs import (
     one_of,
     same_length,
     values_of,
-)
-from langchain_judges.metrics.intervals import (
-    LEAST_APART,
-    LEAST_GROUPS,
-    check_shares,
-    jackknife_blocks,
-    jackknife_spread,
-    mean,
-    student_quantile,
-    telling,
-    too_alike,
 )
 from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.verdict import Label
@@ -114,13 +104,15 @@ def _global(
     level: float,
     failed: Mapping[str, int],
 ) -> Result:
-    check_shares(confidence=level)
+    intervals.check_shares(confidence=level)
     value, why = _coefficient(kind, x, y)
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
     groups = np.arange(len(x)) if clusters is None else clusters
-    few = f"fewer than {LEAST_APART} items" if len(x) < LEAST_APART else None
-    why = few or too_alike(x, groups) or too_alike(y, groups)
+    few = (
+        f"fewer than {intervals.LEAST_APART} items" if len(x) < intervals.LEAST_APART else None
+    )
+    why = few or intervals.too_alike(x, groups) or intervals.too_alike(y, groups)
     if abs(value) > 1 - 1e-12:  # sums of floats miss 1 by a little
         why = "a perfect correlation tells nothing of its error"
     error, freedom = (math.nan, 0.0) if why else _fisher_error(kind, x, y, groups)
@@ -130,8 +122,8 @@ def _global(
     if clusters is None:  # ratings are not normal, and not much surer than normal scores
         scale = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.0}[kind]
         error = max(error, math.sqrt(scale / (len(x) - 3)))
-    freedom = min(freedom, telling(x, groups) - 1, telling(y, groups) - 1)
-    half = error * student_quantile(level, max(2.0, freedom))
+    freedom = min(freedom, intervals.telling(x, groups) - 1, intervals.telling(y, groups) - 1)
+    half = error * intervals.student_quantile(level, max(2.0, freedom))
     low, high = Interval.around(math.atanh(value), half)
     interval = Interval(math.tanh(low), math.tanh(high))
     return Result(value, n=len(x), n_failed=failed, interval=interval)
@@ -139,13 +131,13 @@ def _global(
 
 def _fisher_error(kind: str, x: Floats, y: Floats, groups: Ints) -> tuple[float, float]:
     """The error of Fisher's z by leaving out each group in turn, and its freedom."""
-    if int(groups.max()) + 1 < LEAST_GROUPS:
+    if int(groups.max()) + 1 < intervals.LEAST_GROUPS:
         return math.nan, math.nan
-    part, blocks = jackknife_blocks(groups)
+    part, blocks = intervals.jackknife_blocks(groups)
     kept = (part != block for block in range(blocks))
     r = np.asarray([_coefficient(kind, x[own], y[own])[0] for own in kept])
     r = np.where(np.abs(r) < 1 - 1e-12, r, math.nan)
-    return jackknife_spread(np.arctanh(r)), blocks - 1.0
+    return intervals.jackknife_spread(np.arctanh(r)), blocks - 1.0
 
 
 def _within_groups(
@@ -157,7 +149,7 @@ def _within_groups(
     failures = {**failed, "constant_group": count - len(defined)}
     if not defined:
         return Result.undefined("no group in which both sides vary", n_failed=failures)
-    averaged = mean(defined, confidence=level)
+    averaged = intervals.mean(defined, confidence=level)
     interval = averaged.interval and averaged.interval.within(-1.0, 1.0)
     return Result(
         averaged, n=len(defined), n_failed=failures, interval=interval, se=averaged.se

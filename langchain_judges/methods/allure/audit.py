@@ -21,6 +21,7 @@ from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
+from langchain_judges.methods.allure import auditors, label_checks
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.admission import (
     Admission,
@@ -31,12 +32,6 @@ from langchain_judges.methods.allure.admission import (
     learnt_from,
     touched,
 )
-from langchain_judges.methods.allure.auditors import (
-    Audit,
-    read_modes,
-    resolve_auditor,
-    standard_of,
-)
 from langchain_judges.methods.allure.held_out import (
     gain_of,
     held_out,
@@ -45,12 +40,6 @@ from langchain_judges.methods.allure.held_out import (
     worth_of,
 )
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.allure.label_checks import (
-    Check,
-    is_on_scale,
-    require_labels,
-    resolve_check,
-)
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
@@ -116,7 +105,7 @@ def _loop(
     options: states.AuditOptions,
 ) -> Loop:
     judge_options = metadata.get("options") or {}
-    modes = read_modes(options.modes)
+    modes = auditors.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     recall = (judge_options.get("memory") or {}).get("recall")
     # What a judge that is not ours may be shown, nobody knows.
@@ -129,14 +118,14 @@ def _loop(
         audited=audited,
         memory=memory,
         admission=Admission(memory, audited, everywhere, labels, options),
-        checks=resolve_check(options.check or "answer_or_label"),
-        audit_by=resolve_auditor(
+        checks=label_checks.resolve_check(options.check or "answer_or_label"),
+        audit_by=auditors.resolve_auditor(
             options.auditor,
             options,
             labels=labels,
             modes=modes,
             paid=paid,
-            standard=standard_of(judge),
+            standard=auditors.standard_of(judge),
         ),
         modes=modes,
         labels=labels,
@@ -246,8 +235,8 @@ class Loop:
     audited: Audited
     memory: Memory
     admission: Admission
-    checks: Check
-    audit_by: Audit
+    checks: label_checks.Check
+    audit_by: auditors.Audit
     modes: Mapping[str, str]
     labels: tuple[Label, ...]
     options: states.AuditOptions
@@ -276,7 +265,7 @@ class Loop:
         items = identified(state["items"], "item")
         self.checks.require(items, self.labels)
         if self.options.auditor == "labels":
-            require_labels(items, self.labels)
+            label_checks.require_labels(items, self.labels)
         pool, dev, test = held_out(items, self.labels, self.options)
         return {
             **_SCHEMA.blank,
@@ -393,7 +382,9 @@ class Loop:
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
         verdicts = state["verdicts"] | state["dev_verdicts"] | state["test_before"]
         fresh = [verdicts[id]["usage"] for id in stale]
-        labelled = [i for i in state["pool"] if is_on_scale(i.get("label"), self.labels)]
+        labelled = [
+            i for i in state["pool"] if label_checks.is_on_scale(i.get("label"), self.labels)
+        ]
         return {
             "round": number,
             "evaluated": len(stale),
