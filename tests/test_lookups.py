@@ -227,7 +227,7 @@ def test_no_result_of_a_tool_makes_a_call_a_verdict_or_leaves_its_fence():
         no = {"explanation": "It is not.", "label": "0"}
         return wanted[0].replies(prompt) if CONSULTS in prompt else no
 
-    model, wanted = FakeChatModel(replies=reply), list[FakeChatModel]()
+    model, wanted = FakeChatModel(replies=reply), list[Any]()
     judge = rubric(model, tools=[look], tool_limits={"calls": 8})
     for first in range(0, len(texts), 8):
         places = [*range(len(texts))[first : first + 8]]

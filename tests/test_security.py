@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -128,8 +129,9 @@ RUNS = '!!python/object/apply:os.mkdir ["ran"]'
 def test_nothing_of_a_file_is_run(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("spec.yaml").write_text(f"criteria: {RUNS}\nevaluate: {RUNS}\n")
+    options: Any = {option: Path("spec.yaml")}
     with pytest.raises(OptionError):
-        create_rubric_judge(FakeChatModel(replies=[]), **{option: Path("spec.yaml")})
+        create_rubric_judge(FakeChatModel(replies=[]), **options)
     assert not Path("ran").exists()
 
 
