@@ -49,7 +49,7 @@ def share(
     errors: Errors = "drop",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """The share of hits; None is a failed judgment, and `failed` says why those did."""
+    """The share of hits; None is a failed judgment, and `failed` counts those by reason."""
     one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
     agreement = rate(counts, **options)
@@ -62,7 +62,7 @@ def share(
 def labelled(
     judge: Judgments, labels: Iterable[T | None], options: IntervalOptions
 ) -> tuple[list[tuple[Label | None, T]], Counter[str], IntervalOptions]:
-    """(judgment or None, label) of the labelled items, what failed, their options."""
+    """(judgment or None, label) of the labelled items, failures by reason, their options."""
     answers, truths = as_list(judge), as_list(labels)
     clusters = as_list(options.get("groups"))
     same_length(judge=answers, labels=truths, groups=clusters)
@@ -124,7 +124,7 @@ def order_agreement(
 ) -> OrderAgreement:
     """The share of items on which both orders give the same answer.
 
-    Not for how good the judge is: always saying A agrees with itself.
+    It does not say how good the judge is: one that always says A agrees with itself.
 
     Args:
         first: The preference in the order AB, by identity of the text, for each item.
@@ -174,7 +174,7 @@ def order_accuracy(
 ) -> Result:
     """The accuracy of a judge that was asked in both orders, by one of the rules in use.
 
-    Not to compare with a judge that was asked once: `both_right` and `strict` punish every
+    Not to compare with a judge that was asked once: `both_right` and `strict` penalise every
     flip, `mean_of_orders` does not.
 
     Args:
@@ -188,8 +188,10 @@ def order_accuracy(
         errors: `wrong` counts a failed order as not right (under `strict` the item, under
             `sign_of_sum` as neither side, as JudgeBench's own code does), `drop` leaves the
             item out.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
+        options: `groups` and `confidence` of the interval, as for `rate`.
+
+    Returns:
+        The share in [0, 1] of `n` items.
     """
     one_of("rule", rule, OrdersRule)
     orders = as_list(first), as_list(second)
@@ -221,7 +223,7 @@ def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> fl
 
 
 def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:
-    """The answer with most votes; equal counts are a tie, no votes None.
+    """The answer with the most votes; equal counts are a tie, no votes None.
 
     Source: the majority variant of Saha et al. 2023 (Table 9); equal counts are our reading.
     """
@@ -239,7 +241,7 @@ def vote_agreement(
     errors: Errors = "wrong",
     **options: Unpack[IntervalOptions],
 ) -> Result:
-    """The share of people's votes that the judge's verdict matches, each on its own.
+    """The share of people's votes that the judge's verdict matches, each vote counted alone.
 
     Not comparable with `people_agreement` if items have different numbers of votes: see
     `beside_people`.
@@ -284,7 +286,7 @@ def majority_agreement(
 ) -> Result:
     """The share of items on which the judge agrees with the majority of the votes.
 
-    Not where people differ much: a majority hides it, which `vote_agreement` shows.
+    Not where people differ much: a majority hides that, and `vote_agreement` shows it.
 
     Arguments as for `vote_agreement`; `n` counts items.
 

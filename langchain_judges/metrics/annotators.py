@@ -1,4 +1,4 @@
-"""The judge compared with people: agreement, and whether it may replace one of them."""
+"""The judge beside people: their agreement, and whether it may replace one of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _alike(votes: Sequence[Label]) -> list[float]:
     return [float(a == b) for a, b in combinations(votes, 2)]
 
 
-# What distances between labels count: none, those of ranks, or of numbers.
+# Which distances between labels count: none, those of ranks, or of numbers.
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 
 
@@ -108,13 +108,14 @@ def people_beyond_chance(
 
     Args:
         votes: The votes of people on each item; items with fewer than two are left out.
-        level: What distances between labels α counts: `nominal` for categories, `ordinal` or
+        level: Which distances between labels α counts: `nominal` for categories, `ordinal` or
             `interval` for ratings.
         groups: The cluster of each item, for the intervals.
         confidence: The level of the intervals.
 
     Returns:
-        Numbers over the `n` items with two votes; a jackknife over items or groups.
+        Numbers over the `n` items with two votes or more; intervals by a jackknife over items
+        or groups.
 
     Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
     """
@@ -189,7 +190,7 @@ class BesidePeople(Findings):
             people.
         winning_rate: ω of the alternative annotator test, with the places in the lists as
             annotators.
-        n: Items with two votes.
+        n: Items with two votes or more.
     """
 
     judge: Result
@@ -208,7 +209,7 @@ def beside_people(
 ) -> BesidePeople:
     """Compare a judge's agreement with people to people's among themselves, item by item.
 
-    Not with one vote an item: how people differ is then unknown.
+    Not with one vote per item: how people differ is then unknown.
 
     On every item the same number of votes counts: as many as every item has, the first ones.
     Where a third person is asked only if two disagree, later votes are not a sample of people:
@@ -317,7 +318,7 @@ def alt_test(
 ) -> AltTest:
     """Test whether the judge agrees with annotators as well as any of them does.
 
-    Not with fewer than 30 items an annotator, nor for annotators who copied each other.
+    Not with fewer than 30 items per annotator, nor for annotators who copied each other.
 
     Each annotator is left out in turn; on every item the judge and the annotator are scored
     against the rest.

@@ -93,8 +93,8 @@ def length_bias(
 ) -> Result:
     """Share of the pairs in which people prefer the shorter text and the judge does not: "LB".
 
-    Not by itself a bias, as some of these are plain errors; compare it with how often the
-    longer text is missed, the same with both lengths negative.
+    Not a bias by itself, as some of these are plain errors: compare it with how often the
+    longer text is missed, which is this with both lengths negated.
 
     Args:
         preferences: The judge's preference for each item, or verdicts or rows; a failed
@@ -105,8 +105,8 @@ def length_bias(
         options: As for `rate`; by default the votes on one item are a cluster.
 
     Returns:
-        The share in [0, 1], over `n` votes for the shorter text, as the paper's denominators
-        show, of those in which the judge does not prefer it; a tie of the judge is one.
+        The share in [0, 1] of the `n` votes for the shorter text (the paper's denominator) on
+        which the judge does not prefer that text; a tie of the judge is such a one.
 
     Source: Saha et al. 2023, section 4.
     """

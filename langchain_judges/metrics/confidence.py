@@ -40,16 +40,17 @@ def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> flo
     """Certainty of a verdict, from 0 to 1; None where nothing measures it.
 
     Its confidence, where the method gives one: the probability of the label, or the agreement
-    of samples or of a jury. Else by its orders: 0 where they disagree, 1 where both say the
-    same label. Otherwise None: a label alone says nothing of certainty. The lead of scores,
-    |2 · score − 1|, is one only for thresholds that were found on labelled rows.
+    of samples or of a jury. Otherwise 0 where its two orders disagree. Where they agree: 1, but
+    for a judge with `scores` the lead, |2 · score − 1|, and that only if `calibrated`: it is no
+    probability, and means something only beside thresholds found on labelled rows. A label from
+    one order says nothing about certainty.
 
     Args:
         verdict: A verdict, or a row that holds one.
         calibrated: Whether the lead of scores counts.
 
     Returns:
-        None where nothing was judged too.
+        A number in [0, 1]; None also where the row was not judged.
 
     >>> certainty({"preference": "A", "confidence": None, "flipped": False, "score": 1.0})
     1.0
@@ -67,7 +68,7 @@ def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> flo
 
 
 class Bin(NamedTuple):
-    """Answers of like confidence.
+    """Answers of similar confidence.
 
     Attributes:
         confidence: Their mean confidence.
@@ -83,15 +84,15 @@ class Calibration(Findings):
     """Whether a judge is right as often as it says it is.
 
     Attributes:
-        ece: Mean distance of confidence and agreement over the bins, weighed by their items;
-            items that are right by chance move it up, so that it is above 0 even where all is
-            well.
-        ece_by_chance: The distance that 95 in 100 judges stay below who are right exactly as
-            often as they say, on as many items; NaN without items.
+        ece: Mean distance between confidence and agreement over the bins, weighted by their
+            items. Chance alone raises it, so it is above 0 even for a well-calibrated judge.
+        ece_by_chance: The `ece` that 95 in 100 perfectly calibrated judges would stay below on
+            these items; NaN without items.
         brier: Mean squared distance of the confidence from 1 where right and 0 where wrong.
-        auc: How often a right answer has more confidence than a wrong one; ½ where that is
-            chance.
-        bins: Of about as many items each, least confident first.
+        auc: How often a right answer has more confidence than a wrong one; ½ is chance.
+        bins: Each with about the same number of items, least confident first.
+        n: Items with an answer, a label and a confidence.
+        n_failed: The other items, by reason.
     """
 
     ece: Result
@@ -115,7 +116,7 @@ def confidence_calibration(
 ) -> Calibration:
     """Compare a judge's confidence with how often it is right.
 
-    With fewer than some hundred items, compare the distance with `ece_by_chance`.
+    With fewer than a few hundred items, compare `ece` with `ece_by_chance`.
 
     Args:
         answers: The judge's answer to each item, or verdicts or rows.
@@ -175,7 +176,7 @@ def _with_confidence(
 
 
 def _ece_by_chance(chances: Floats, ends: Sequence[int]) -> float:
-    """The 95th percentile of the distance where each answer is right as it says."""
+    """The 95th percentile of `ece` where each answer is right as often as its confidence."""
     hits = np.random.default_rng(0).random((400, len(chances))) < chances
     gaps = np.add.reduceat(hits - chances, ends[:-1], axis=1)
     return float(np.quantile(np.abs(gaps).sum(axis=1) / len(chances), 0.95))
@@ -214,7 +215,8 @@ def abstention_curve(
         options: `groups` and `confidence` of the intervals, as for `rate`.
 
     Returns:
-        The share that was taken and the agreement on it, for each share.
+        The share that was taken and the agreement on it, for each of `shares`; empty if no
+        item has all that is needed.
 
     Source: risk–coverage curves, El-Yaniv & Wiener 2010 (JMLR 11).
     """

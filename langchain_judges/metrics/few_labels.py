@@ -22,7 +22,7 @@ from langchain_judges.metrics.result import Interval, Result
 
 
 class PredictionPowered(Result):
-    """A mean that few labels and many judgments give together.
+    """A mean estimated from few labels and many judgments.
 
     Attributes:
         lam: λ, how far the judge is trusted: 0 is the labels alone, 1 is plain PPI.
@@ -110,7 +110,7 @@ MOST_LABELS = 1_000_000
 
 
 def _power(lead: float, disagreement: float, n: int, level: float, seed: int) -> float:
-    """The number of 4,000 samples of n items in which `paired_difference` finds a lead."""
+    """Share of 4,000 samples of n items in which `paired_difference` finds a lead."""
     rng = np.random.default_rng(seed)
     apart = rng.binomial(n, disagreement, 4000)
     wins = rng.binomial(apart, (disagreement + lead) / (2 * disagreement))
@@ -131,8 +131,11 @@ def labels_needed(
         disagreement: The share of items on which exactly one of the two is right, at least
             the lead; two good judges of one family may have 0.1, two of different ones 0.3.
         power: How often the lead is to be found.
-        level: Of the test.
+        level: The significance level of the test.
         seed: Of the draws.
+
+    Returns:
+        The number of labelled rows, with 80% power by default.
 
     Raises:
         OptionError: The lead is not between 0 and the disagreement, or more than a million

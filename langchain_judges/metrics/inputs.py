@@ -46,6 +46,7 @@ class IntervalOptions(TypedDict, total=False):
     """Arguments shared by all metrics with an interval.
 
     Attributes:
+        groups: The cluster of each item.
         confidence: The level of the interval.
     """
 
@@ -74,7 +75,11 @@ NO_CONFIDENCE = "no_confidence"
 
 
 def one_of(name: str, value: object, allowed: Any) -> None:
-    """Refuse an option that is not among those of a `Literal` or a collection."""
+    """Check that an option is among those of a `Literal` or a collection.
+
+    Raises:
+        OptionError: It is not.
+    """
     choices = get_args(allowed) or tuple(allowed)
     if value not in choices:
         raise OptionError(
@@ -83,7 +88,11 @@ def one_of(name: str, value: object, allowed: Any) -> None:
 
 
 def same_length(**columns: Sized | None) -> None:
-    """Refuse arguments that do not speak of the same items."""
+    """Check that arguments have a value for each item; None is an argument left out.
+
+    Raises:
+        InputError: Their lengths differ.
+    """
     sizes = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"`{name}` has {size}" for name, size in sizes.items())
@@ -146,7 +155,7 @@ def votes_of(votes: Votes) -> list[list[Label]]:
 
 
 def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
-    """People's votes on one item, of which a bare label is one; missing ones are out."""
+    """People's votes on one item; a bare label is the only vote, missing ones are left out."""
     if isinstance(votes, str) or not isinstance(votes, Iterable):
         votes = [votes]
     return [vote for vote in as_list(votes) if not is_missing(vote)]
@@ -218,7 +227,7 @@ def as_floats(values: Iterable[object]) -> Floats:
 def average_ranks(column: Floats) -> Floats:
     """The rank of each value from 1, equal ones at their mean rank.
 
-    Written out, for loading `scipy.stats` takes half a second.
+    Written out, because loading `scipy.stats` takes half a second.
     """
     _, places, counts = np.unique(column, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
@@ -230,7 +239,9 @@ class Cases:
     """The items on which nothing is missing, and why the others are left out.
 
     Attributes:
+        columns: The values of these items, a list for each side.
         indices: Positions of these items in what was given.
+        failed: How many items were left out, by reason.
         size: Number of items given.
     """
 
@@ -253,6 +264,9 @@ class Cases:
 
         Args:
             groups: One key for each item that was given, or None.
+
+        Raises:
+            InputError: There are more or fewer keys than items.
         """
         if groups is None:
             return np.arange(self.n, dtype=np.int64)
@@ -265,7 +279,7 @@ class Cases:
         return np.asarray([order.setdefault(name, len(order)) for name in names], np.int64)
 
     def undefined(self, reason: str) -> Result:
-        """NaN for what these items do not define, and why."""
+        """NaN for a statistic that these items do not define, and why."""
         return Result.undefined(reason, n=self.n, n_failed=self.failed)
 
 

@@ -22,19 +22,23 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.result import Interval, Result
 
-# Of fewer groups, or items on their own, what varies between them says too little.
+# With fewer groups (or items, where there are no groups), their spread says too little.
 LEAST_GROUPS = 5
 
 
 def check_shares(**options: float) -> None:
-    """Refuse options outside (0, 1), such as a confidence level."""
+    """Check options that lie between 0 and 1, such as a confidence level.
+
+    Raises:
+        OptionError: One does not.
+    """
     for name, value in options.items():
         if not 0 < value < 1:
             raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
 
 
 def normal_quantile(confidence: float) -> float:
-    """Standard errors to either side of the estimate: 1.96 for 0.95."""
+    """How many standard errors an interval reaches to either side: 1.96 for 0.95."""
     return float(scipy.special.ndtri((1 + confidence) / 2))
 
 
@@ -54,13 +58,14 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
         confidence: The level, 0.95 for 95 %.
 
     Returns:
-        `(low, high)`, both in [0, 1]; NaN twice if `n` is 0, for nothing was tried.
+        `(low, high)`, both in [0, 1]; two NaN if `n` is 0.
 
     Raises:
         InputError: `successes` lies outside [0, n].
+        OptionError: `confidence` does not lie between 0 and 1.
 
-    Source: Wilson 1927, equation 7 of Brown, Cai & DasGupta 2001. Written out, for every run's
-    summary has it and statsmodels is an extra.
+    Source: Wilson 1927, equation 7 of Brown, Cai & DasGupta 2001. Written out, because every
+    run's summary has it, and no extra may be needed for that.
     """
     check_shares(confidence=confidence)
     if not 0 <= successes <= n:
@@ -71,7 +76,7 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
 
 
 def wilson(p: float, n: float, z: float) -> Interval:
-    """Wilson's interval of a share of n items that is z standard errors wide."""
+    """Wilson's interval of a share p of n items, z standard errors to either side."""
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # Its ends at none and at all are exact; rounding must not leave the value outside.
@@ -81,14 +86,14 @@ def wilson(p: float, n: float, z: float) -> Interval:
 def share_interval(
     value: float, error: float, least: float, freedom: float, confidence: float
 ) -> Interval:
-    """Wilson's interval on as many items as would give a share the same error.
+    """Wilson's interval for the number of items that would give a share the same error.
 
     Args:
         value: The share, such as an area under the curve.
         error: Its standard error.
         least: How many items were seen where the error is 0. No area has a larger variance
             than a share of as many items of the rarer class (Van Dantzig 1951).
-        freedom: Of Student's t.
+        freedom: Degrees of freedom of Student's t.
         confidence: The level of the interval.
     """
     size = least
@@ -114,6 +119,9 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
         are its degrees of freedom. Ties counted as half, and groups whose items balance each
         other, have more effective items than items.
 
+    Raises:
+        InputError: A value lies outside [0, 1].
+
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
     cases = complete(hits)
@@ -136,7 +144,10 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
 
 
 def standard_error(values: Floats, groups: Ints) -> float:
-    """The clustered error, unbiased where groups are few; s / √n of items alone."""
+    """The clustered error of a mean, unbiased where groups are few; s / √n without groups.
+
+    NaN if there are fewer than two groups.
+    """
     units = int(groups.max()) + 1
     if units < 2:
         return math.nan
@@ -146,7 +157,10 @@ def standard_error(values: Floats, groups: Ints) -> float:
 
 
 def _telling_groups(scores: Floats, groups: Ints) -> int:
-    """Number of groups with the rarer outcome, plus one; all groups if there is none."""
+    """Number of groups with the rarer outcome, plus one, at least three.
+
+    All groups if it never occurs.
+    """
     rarer = scores if scores.mean() < 0.5 else 1 - scores
     holding, units = len(np.unique(groups[rarer > 0])), int(groups.max()) + 1
     return min(units, max(3, holding + 1)) if holding else units
@@ -155,7 +169,7 @@ def _telling_groups(scores: Floats, groups: Ints) -> int:
 def _effective_wilson(
     values: Floats, se: float, units: int, freedom: float, level: float
 ) -> Interval:
-    """Wilson's interval on the effective sample; all alike counts as one item per unit."""
+    """Wilson's interval for the effective number of items; units where all values are equal."""
     check_shares(confidence=level)
     if units < 2:
         return Interval(0.0, 1.0)
@@ -205,7 +219,7 @@ def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
 
 
 def telling(values: Floats | Ints, groups: Ints) -> int:
-    """Number of groups that show variation: those not all of the most common value."""
+    """Number of groups with a value other than the most common one, plus one; at most all."""
     apart = _off_the_commonest(values)
     return min(int(groups.max()) + 1, len(np.unique(groups[apart])) + 1)
 
@@ -218,12 +232,16 @@ def _off_the_commonest(values: Floats | Ints) -> NDArray[np.bool_]:
 def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """A mean with Student's interval, over clusters if `groups` are given.
 
-    Not for shares (`rate`) or for what only a labelled part tells (`ppi_mean`).
+    Not for shares (`rate`), nor where only some items have a label (`ppi_mean`).
 
     Args:
         values: One number for each item, in any unit; None is left out.
         groups: The cluster of each item.
         confidence: The level of the interval.
+
+    Returns:
+        The mean of `n` items in the unit of the values; without an interval where fewer than
+        eight values, or groups, differ from the most common value.
 
     Source: Miller 2024, arXiv 2411.00640.
     """
@@ -250,14 +268,13 @@ def mean_result(
     """The mean with Student's interval over groups.
 
     Args:
-        values: The values.
-        groups: The number of each one's group.
+        values: One for each item.
+        groups: The number of each item's group, from 0.
         confidence: The level of the interval.
-        failed: Why others are left out.
-        added: What is added to the variance of the mean, in units of 1 / (items · groups);
-            values that may all be alike by luck need it, others that are all alike have no
-            interval.
-        freedom: Of Student's t, if not all groups tell how they vary.
+        failed: How many other items were left out, by reason.
+        added: What is added to the variance of the mean, in units of 1 / (items · groups), for
+            values that may be equal by chance; where it is 0, equal values have no interval.
+        freedom: Degrees of freedom of Student's t; None: the number of groups minus one.
     """
     check_shares(confidence=confidence)
     centre, count = float(values.mean()), int(groups.max()) + 1
@@ -356,7 +373,9 @@ def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:
 
 
 def jackknife_spread(estimates: Floats) -> float:
-    """The standard error from the estimates without each block; NaN if few have one.
+    """The standard error from the estimates without each block.
+
+    NaN if more than one estimate in ten, or all but one, is undefined.
 
     Source: Tukey 1958.
     """

@@ -34,13 +34,11 @@ from langchain_judges.metrics.result import Findings, Interval, Result
 def concordance(
     judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
-    """Share of the text pairs that people rate apart which the judge orders the same way.
+    """Share of the pairs of texts rated differently by people that the judge orders as they do.
 
-    Not for how close ratings are: a judge that is one step too high everywhere orders
-    perfectly.
-
-    A tie of the judge is half right, so that a judge that rates everything alike, or by a coin,
-    has ½. It says nothing of a judge that is too generous throughout: see `mean`.
+    It does not say how close ratings are: a judge that is one step too high everywhere orders
+    perfectly (see `mean`). A tie of the judge is half right, so a judge that rates everything
+    alike, or at random, scores ½.
 
     Args:
         judge: One rating for each text, or verdicts, whose `score` is read; None is left out.
@@ -49,7 +47,8 @@ def concordance(
         confidence: The level of the interval.
 
     Returns:
-        The share in [0, 1]; `n` counts texts. NaN where people rate all texts alike.
+        The share in [0, 1]; `n` counts texts. NaN where people rate all texts alike. No
+        interval with fewer than five groups, or where too few ratings differ.
 
     Source: Somers 1962, (D + 1) / 2; its error as of a U-statistic, Hoeffding 1948, and the
     interval as of `auc`. Ratings of more than 500 levels are cut into 500 ranges.
@@ -90,7 +89,7 @@ def _levels(column: Floats) -> Ints:
 
 
 def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
-    """The number of others with which each text is in people's order, and of those that differ.
+    """How many others the judge orders as people do, and how many people rate apart, by text.
 
     Ties of the judge are half right.
     """
@@ -109,8 +108,8 @@ class SystemPair(Findings):
     """Two systems, the first ahead by people.
 
     Attributes:
-        judge: How far the first is ahead by the judge, in the units of the points.
-        people: How far by people.
+        judge: How far the judge has the first ahead, in the unit of the points.
+        people: How far people have it ahead.
     """
 
     first: str
@@ -131,9 +130,11 @@ class SystemOrder(Findings):
     """The systems by the judge and by people, and which of them can be told apart.
 
     Attributes:
-        judge: The mean points of each system by the judge, the best first.
+        judge: The mean points that the judge gives each system, the best first.
+        people: Those that people give.
         pairs: Every two systems; intervals hold for all of them at once.
-        neighbours: Those that follow each other by people.
+        neighbours: The pairs that are next to each other in people's order.
+        n: Rows that were counted.
     """
 
     judge: dict[str, float]

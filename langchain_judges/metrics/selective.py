@@ -49,8 +49,9 @@ class Threshold(Findings):
         bound: The upper bound of the disagreement at that confidence, at most α; None for none.
         coverage: The share of the calibration items whose verdict is taken.
         agreement: Agreement of the accepted verdicts with people, on the calibration items.
-        needed: Where nothing is taken, how many labels would let every verdict be taken every
-            other time, if it goes on as here; None: none would.
+        n: Labelled calibration items.
+        needed: Where nothing is taken: with how many labels every verdict would be taken in
+            about half of all samples, if the judge stays as often wrong; None: with no number.
     """
 
     value: float
@@ -72,7 +73,7 @@ def selective_threshold(
 ) -> Threshold:
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
 
-    Not on other rows than those to be judged later: the promise is for the same source.
+    The promise holds for rows from the same source as these.
 
     The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
     α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest

@@ -56,9 +56,9 @@ def tournament(points: Floats) -> Tournament:
     precision 0.1 on each strength. Intervals take comparisons for independent.
 
     Args:
-        points: (..., systems, systems): what the one of the row won from the one of the column,
-            1 for a win and 0.5 for a tie; of several tournaments at once all results have
-            their shape before them.
+        points: (..., systems, systems): what the system of the row won from that of the
+            column, 1 for a win and 0.5 for a tie. Leading dimensions are several tournaments at
+            once, and lead every result.
 
     Source: Bradley & Terry 1952; the maximum by Newton's steps.
     """
@@ -155,7 +155,7 @@ def first_pairs(systems: int, rounds: int, remaining: Floats) -> list[tuple[int,
 
     Args:
         systems: How many there are.
-        rounds: How often each meets one on either side.
+        rounds: How many of the following systems each one meets.
         remaining: Comparisons of each pair that can be made.
     """
     pairs: Sequence[tuple[int, int]] = [
