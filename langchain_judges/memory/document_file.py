@@ -2,9 +2,9 @@
 
 Rows are only added at the end and overwritten with zeros, each under a number that grows, so
 that a reader finds what is new without reading the rest. A change is on the disk before it is
-acknowledged (`synchronous = FULL`), and every row has a checksum, which SQLite's own pages have
-not. SQLite never deletes a row here: it would move its neighbours to other pages, and leave
-copies of them behind that `secure_delete` does not see.
+acknowledged (`synchronous = FULL`). Every row has a checksum, which SQLite's own pages lack.
+SQLite never deletes a row here: it would move its neighbours to other pages, and leave copies
+of them behind that `secure_delete` does not see.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMAT = 1
 # Seconds that a writer waits for another one, and between attempts where SQLite does not wait.
 _PATIENCE, _LOOK = 30.0, 0.01
 # Rows that are read at once, so that a large file is not in memory twice.
-_BYTES_AT_ONCE = 1000
+_ROWS_AT_ONCE = 1000
 _SQL_SCHEMA = (files(__package__) / "schema.sql").read_text("utf-8")
 # Connections of a parent process: to close one would touch the parent's file.
 _ABANDONED: list[sqlite3.Connection] = []
@@ -133,7 +133,7 @@ class DocumentFile:
             " WHERE key > ? AND key NOT IN (SELECT key FROM removed) ORDER BY key",
             (last,),
         )
-        while part := rows.fetchmany(_BYTES_AT_ONCE):
+        while part := rows.fetchmany(_ROWS_AT_ONCE):
             for _, document, vector, checksum in part:
                 if checksum is None or checksum != _checksum(document, vector):
                     raise sqlite3.DatabaseError("the checksum of a row does not fit")

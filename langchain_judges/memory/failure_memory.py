@@ -59,6 +59,7 @@ class MemoryView:
     """A memory as a thread or task sees it, in place of what its store holds.
 
     Attributes:
+        stored: The examples in the store.
         base: What the store held when the view was made.
         snapshot: What is seen.
         records: Those of `snapshot` that `base` lacks.
@@ -100,7 +101,7 @@ class StoredExamples:
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Snapshot of a store that can tell what has changed in it."""
-        # To look for garbage among what all stays takes half of the time.
+        # Collecting garbage would take half of the time, and all that is read stays.
         with self._reading, without_collection():
             self._place, added, removed = store.changes_since(self._place)
             if self._snapshot is None:
@@ -343,8 +344,11 @@ class FailureMemory(BaseExampleSelector):
             item: An `Item` or a `Pair`, with its family, group and id if it has them. The
                 source of an `Item` counts as part of its task. An item without a family
                 recalls from every family.
-            how: The choice, such as `near(8)` or `"near:8"`; default the memory's own.
-            allow_leak: Allow the item itself and its group; the result says which.
+            how: The choice, such as `"near:8"` or a `Recall`; default the memory's own.
+            allow_leak: Allow the item itself and its group; the result's `leaked` names them.
+
+        Raises:
+            OptionError: The choice does not exist.
         """
         return run(self.arecall(item, how, allow_leak=allow_leak))
 

@@ -77,7 +77,7 @@ class _Index:
         self._masks.clear()
         removals = file.removed(self._last_removal)
         self._drop([key for _, key in removals if key in self.rows])
-        with without_collection():  # half of the time; all that is read stays
+        with without_collection():  # it takes half of the time, and all that is read stays
             for rows in file.added(self.last):
                 if sum(len(vector) for *_, vector in rows) != 4 * self.width * len(rows):
                     raise OutputError(f"{file.path} is damaged: a vector has another width")
@@ -310,6 +310,10 @@ class FaissStore(VectorStore):
             query: The text.
             k: How many.
             **options: `filter`, the metadata that they must have.
+
+        Raises:
+            InputError: The embedder is not the one of the stored vectors, or a filter holds a
+                condition instead of a value.
         """
         return [hit for hit, _ in self.similarity_search_with_score(query, k, **options)]
 

@@ -17,21 +17,21 @@ _NAME = re.compile(r"(none|all)|(near|knn)(?::(\d+))?|(uniform):(\d+)", re.ASCII
 
 @dataclass(frozen=True)
 class Recall:
-    """A choice of examples, with more to say than its name, such as `"knn:8"`, says.
+    """A choice of examples; a name such as `"knn:8"` gives only its kind and number.
 
     Attributes:
         kind: `"none"`; `"all"`, in the order they were remembered (Hasanbeig et al. 2023);
             `"uniform"`, random ones, the same for every item that may see them; `"knn"`, the
-            nearest to the item by task, response and expected answer; or `"near"`, near ones,
-            as evenly over corrected labels as possible: a judge that is shown mistakes of one
-            kind alone learns to reverse its labels.
-        m: How many, where not none or all.
-        seed: Of `"uniform"`: with the same seed, a larger `m` includes the examples of a
+            nearest to the item by task, response and expected answer; or `"near"`, near ones
+            spread as evenly as possible over the corrected labels: a judge that sees mistakes
+            of one kind only learns to reverse its labels.
+        m: How many examples; ignored for `"none"` and `"all"`.
+        seed: Seed of `"uniform"`: with the same one, a larger `m` includes the examples of a
             smaller one.
         any_family: Whether examples of other families count too.
 
     Raises:
-        OptionError: `m` is no count.
+        OptionError: `m` is not a whole number of at least 1.
     """
 
     kind: RecallKind
@@ -72,10 +72,10 @@ class Recalled(list[Example]):
 
     Attributes:
         version: Version of the memory they come from.
+        allow_leak: Whether the item itself and its group were allowed.
         leaked: Ids of examples that are the item itself or of its group; empty unless
             allowed.
-        barred: Ids of examples that were candidates and were barred because they would
-            leak.
+        barred: Ids of candidates that were left out because they would leak.
     """
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:

@@ -142,9 +142,11 @@ class RecallReport(TypedDict):
 
     Attributes:
         ids: Ids of the examples shown, in order.
-        left_out: Number of recalled examples that did not fit.
+        left_out: Number of recalled examples that are not shown: there was no room, or they
+            carry labels that the judge does not have.
         leaked: Ids of shown examples that are the item itself or of its group
             (`allow_leak=True`).
+        allow_leak: Whether such examples were allowed.
         version: Version of the memory.
     """
 
