@@ -17,7 +17,7 @@ from langchain_judges.runs.summary import HEAD
 _MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"
 # Characters of a column and lines of a row that are shown; points of a line.
 _WIDEST, _TALLEST, _LINE = 60, 8, 15
-# Pastel colours that people who see few colours can tell apart; the first ones judge nothing.
+# Pastel colours that colour-blind people can tell apart; none looks like good or bad.
 _COLOURS = ("CFE2F3", "FFF2CC", "D9D2E9", "F8D7C4", "D5E8D4", "EAD1DC")
 _UNJUDGED = "D9D9D9"
 # The columns of the summary.
@@ -81,7 +81,7 @@ class Book:
         """Write a sheet.
 
         Args:
-            title: Of the sheet.
+            title: The sheet's name.
             head: The names of its columns.
             rows: Gives the rows; it is called twice.
             labels: The columns whose cells are coloured by what they hold.

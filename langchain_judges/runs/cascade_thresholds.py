@@ -29,13 +29,12 @@ def calibrate_cascade(
     which the verdicts that it decides agree with the labels in at least `agreement` of the
     cases; the probability that any of them does not is at most `delta`
     (`metrics.selective_cascade`). A judge that cannot give the guarantee never decides (None),
-    and a row for which no judge is certain enough is not judged. A last judge that says nothing
-    of its certainty decides all rows that reach it, or none. The guarantee holds for rows like
-    these.
+    and a row about which no judge is certain enough is not judged. A last judge that gives no
+    certainty decides all rows that reach it, or none. The guarantee holds for rows like these.
 
     Args:
         cascade: A cascade; its thresholds do not matter.
-        rows: Rows with a `label`; some hundreds.
+        rows: Rows with a `label`; a few hundred.
         options: Passed by name.
 
     Returns:

@@ -43,9 +43,9 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems, with the fields of the first that has it, and
-        under its name the output of each system, or None; and how many rows of each have no
-        partner.
+        A row for each input of several systems: the fields of the first system that has it, and
+        the output of each system under its name, or None. And by system the number of rows
+        without a partner.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
@@ -117,6 +117,9 @@ class Ranked(TypedDict):
 
     Attributes:
         strength: log π; the mean is 0, and a lead of 1 gives odds of e.
+        low: Lower end of its interval, at `confidence`.
+        high: Upper end.
+        comparisons: Its comparisons that were judged.
         parted: Whether its lead over the next system is settled; None for the last one.
         more: About how many more comparisons with the next system would settle a lead of
             this size; None where it is settled or too small.
@@ -137,7 +140,9 @@ class Ranking(TypedDict):
     Attributes:
         systems: Strongest first.
         settled: Whether the order of all neighbours is settled.
+        comparisons: Comparisons that were made.
         possible: Comparisons of all pairs of systems on all tasks.
+        not_judged: Those of the made ones that have no verdict.
     """
 
     systems: list[Ranked]

@@ -196,7 +196,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
             MissingExtraError: pandas is not installed.
             JudgeError: Rows of this run were read already; the table would lack them.
         """
-        with needs("hub", "A DataFrame"):
+        with needs("trust", "A DataFrame"):
             import pandas
         rows = self._tabulated()
         columns = {name: None for own, _ in rows for name in own}

@@ -100,7 +100,7 @@ def read_receipt(path: Path, kind: str, remedy: str) -> dict[str, Any] | None:
 def changed_line(path: Path) -> int | None:
     """The number of the first line whose checksum does not fit it; None: there is none.
 
-    A line without a checksum is nobody's promise.
+    Lines without a checksum are not checked: no run wrote them.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

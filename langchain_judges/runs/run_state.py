@@ -125,7 +125,7 @@ def all_lack(detail: str, how: str) -> errors.RepeatedFailureError:
     """The error where none of the first rows has what the judge needs.
 
     Args:
-        detail: What lacks.
+        detail: What is missing.
         how: How fields are named.
     """
     return errors.RepeatedFailureError(
@@ -270,7 +270,7 @@ class RunState:
         """The reason why a row is not started."""
         most, each = self.limiter.max_calls, self._calls_each
         if most is not None and most < each and not self.limiter.calls:
-            return f"a pair may need {each} calls, and the budget is {most}"
+            return f"a row may need {each} calls, and the budget is {most}"
         return "the budget is spent"
 
     def _start(self, row: run_row.RunRow) -> None:

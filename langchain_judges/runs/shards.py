@@ -69,7 +69,7 @@ class Receipt(NamedTuple):
     """Written by a shard when all of its rows are in its part.
 
     Attributes:
-        mark: Of the judge and its settings.
+        mark: The mark of the judge and its settings.
         rows: Rows of the whole run, including other shards.
         own: Rows of this shard.
     """
@@ -106,7 +106,7 @@ def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
 
 
 class Merged(NamedTuple):
-    """The result of `merge_shards`."""
+    """The numbers of rows, judged rows and parts that `merge_shards` joined."""
 
     rows: int
     judged: int
@@ -118,7 +118,8 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
 
     Args:
         source: The folder that the shards wrote to, the records of a run, or its table.
-        out: The table to write: `.jsonl` (unchanged rows), `.csv`, `.tsv` or `.parquet`.
+        out: The file to write: `.jsonl` (unchanged rows), or a table (`.csv`, `.tsv`, `.xlsx`,
+            `.parquet`; `.md` for the counts alone).
 
     Returns:
         The numbers of rows, judged rows and parts.
@@ -127,7 +128,7 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
         OutputError: A part is missing or not finished, the parts are of different runs or
             `source` is of several judges, a row occurs twice, or `out` cannot be written.
         OptionError: The suffix of `out` is not one of these.
-        MissingExtraError: Parquet needs the extra `hub`.
+        MissingExtraError: Parquet needs the extra `hub`, `.xlsx` the extra `excel`.
     """
     place, target = Path(source), table_path(out)
     if not place.exists():
@@ -150,7 +151,7 @@ def _run_parts(folder: Path) -> tuple[list[Path], str]:
     parts = dict(parts_of(folder))
     sizes = {shard.of for shard in parts.values()}
     if len(sizes) != 1:
-        raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, and must of one.")
+        raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, not of one.")
     (of,) = sizes
     shards = [Shard(number, of) for number in range(1, of + 1)]
     if lacking := [str(shard) for shard in shards if shard not in parts.values()]:

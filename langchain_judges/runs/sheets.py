@@ -111,9 +111,9 @@ class TableFile:
 
     Rows wait in a file without a name, for a column may come late; the table is written when
     it is closed. A column of the judge gives way to one's own of that name as `judge.NAME`.
-    What a spreadsheet reads is inert: a text that it would take for a formula begins with a
-    quote, and characters that steer a terminal are replaced. In other forms one's own cells are
-    data, as they came; what the judge said steers nothing in any.
+    What a spreadsheet reads is inert: a text that it would run as a formula gets a leading
+    quote, and control characters are replaced. In other forms your own cells are unchanged;
+    control characters in what the judge said are replaced in every form.
 
     Args:
         path: The table; its ending says its form.
@@ -157,7 +157,7 @@ class TableFile:
             self._finish(own | names)
         if self._altered and kept:
             _LOG.warning(
-                "%s: %d of your own cells would run in a spreadsheet or steer a terminal, and "
+                "%s: %d of your own cells would run as a formula or control a terminal, and "
                 "were made inert; `raw=True` leaves them unchanged",
                 self._path.name.removeprefix("draft."),
                 self._altered,

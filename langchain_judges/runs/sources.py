@@ -56,7 +56,7 @@ class TableForm:
     Attributes:
         labels: The spelling of a label → A, B or tie; None for the usual spellings.
         seed: For shuffled slots.
-        takes: What the judge takes, if known: for items a text is not chosen over another.
+        takes: What the judge takes, if known: for items, `chosen` and `rejected` are no pair.
         named: Those of the columns that a person named.
 
     Raises:
@@ -211,8 +211,10 @@ class Source:
     """Records, and what is known of them before they are read.
 
     Attributes:
+        records: Can be iterated again, unless they are an iterator of the caller's.
         is_table: Whether its columns have names of the user's own, and its cells may be empty.
-        frame: The pandas DataFrame that the records are of.
+        size: How many there are, if known.
+        frame: The pandas DataFrame that the records come from.
         is_file: Whether labels may be spelled as people spell them.
         check: Raises `InputError` for a row that its judge cannot take.
     """
@@ -299,7 +301,7 @@ def source_of(rows: object, client: Client | None = None) -> Source:
 
     Raises:
         InputError: There is no such file or data set.
-        OptionError: `rows` is nothing of these.
+        OptionError: `rows` is none of these.
     """
     if isinstance(rows, Source):
         return rows

@@ -149,8 +149,10 @@ class Summary:
     Attributes:
         total: Total number of rows, if known before they are read; of a shard about its
             share.
+        rows: Rows counted so far.
         resumed: Rows taken from an earlier run.
         elsewhere: Of these, rows that the same models judged at another address.
+        preferences: Judged rows by preference, or by label.
         labels: Rows of a judge of one text; `preferences` then counts its labels.
         totals: Of these, rows whose label is the total of several criteria.
         not_judged: Rows without a verdict, by the reason of their first failure.
@@ -166,7 +168,7 @@ class Summary:
         answers: Judged rows by category and answer.
         others: Rows of other judges in the results file, not counted otherwise.
         stages: Rows by the judge of a cascade that decided them.
-        criteria: The same by criterion.
+        criteria: The verdicts by criterion.
         wrote: Whether the run writes texts instead of verdicts.
         texts: Texts written; the next three counts are of these.
         complete: Texts that use every concept.
@@ -174,8 +176,8 @@ class Summary:
         lost: Concepts missing from them, by the step that lost them.
         leaks: Rows whose judge saw an example of the item itself or of its group.
         calls: Replies that this run received; earlier runs are not counted.
-        cached_tokens: Those that the provider read from its prompt cache, as it reports
-            them.
+        tokens: Input and output tokens of these replies.
+        cached_tokens: Input tokens that the provider reports as read from its prompt cache.
         prices: Source and date of the prices; None without prices.
         cost: Dollars for this run's replies with a known price.
         unpriced: Replies with an unknown price.
