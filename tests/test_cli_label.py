@@ -156,7 +156,7 @@ def test_what_a_kill_left_of_the_last_line_is_dropped_and_no_other_line(tmp_path
     file.close()
     assert labels(out) == {"a": 1, "c": 0}
     out.write_text('{"id": "a"\n{"id": "b"}\n')
-    with pytest.raises(InputError, match=r"l\.jsonl:1 is no answer"):
+    with pytest.raises(InputError, match=r"l\.jsonl, line 1: not an answer"):
         AnswerFile(out, itemgetter("id"))
 
 

@@ -132,7 +132,7 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
         {
             "where it says unsafe": alarms / (found + alarms),
             "where it says fine": (40 - found) / (400 - found - alarms),
-            "with every label weighed alike": ((40 - found) / 40 + alarms / 360) / 2,
+            "with all labels weighted equally": ((40 - found) / 40 + alarms / 360) / 2,
         }
     )
     kinds = {(each.people, each.judge) for each in trust_report.disagreements}

@@ -22,6 +22,10 @@ class Number:
 
     Attributes:
         key: Its name, such as `agreement.label.wrong`; the first part is the section.
+        title: Its name for people.
+        result: The number, with its interval.
+        unit: `share` in [0, 1], `points` for a difference of shares in [-1, 1], or `number`.
+        note: What it counts, or what to compare it with.
     """
 
     key: str
@@ -112,10 +116,10 @@ class TrustPolicy:
         margin: How far the judge's average may be from people's; of ratings, of their range.
         max_wrong: How many single verdicts may be wrong: about as often as two people differ.
         below_people: How far its agreement with a person may be below another person's.
-        settled: Of systems that follow each other by people, how many the judge must have in
-            the same order beyond chance.
-        in_order: Of two texts that people rate apart, how often it must have the same one
-            ahead.
+        settled: Of the pairs of systems next to each other in people's ranking, how many the
+            judge must put in the same order beyond chance.
+        in_order: Of two texts that people rate differently, how often it must rate the same
+            one higher.
 
     Raises:
         OptionError: A limit is not between 0 and 1.
@@ -169,12 +173,13 @@ class UseAnswer:
         reason: What was found, and the limit.
         number: The number that decides, with its interval.
         limit: The values between which the number must lie.
-        labels: How many more labels would settle it, if it goes on as here, or with `missing`
-            how many are needed before anything is known; None: too many to ask for.
+        labels: How many more labels would settle it, if other rows are like these, or with
+            `missing` how many are needed before anything is known; None: too many to ask for.
         missing: What it takes to settle it, where labels alone do not.
         basis: How many rows it rests on, and why others are left out.
         brief: The number in a few words, for a table.
-        parts: The same number by system or category, furthest from 0 first; or by what it says.
+        parts: The same number by system or category, furthest from 0 first; or by the label
+            that the judge gives.
         leaning: The answer that more labels are most likely to give.
     """
 
@@ -258,15 +263,17 @@ def labels_to_settle(
 ) -> int | None:
     """Number of further labels likely to bring the interval to one side of the limit.
 
-    The value moves as far as it is unsure, and its interval narrows with the root of the
-    labels; they are to suffice four times in five, by what is known so far, and nine in ten of
-    samples of less than 50, whose promises come true less often. None: more labels than
-    anybody gives.
+    The value is expected to move within its uncertainty, and the interval to narrow with the
+    square root of the number of labels. They must suffice in four cases of five; in nine of ten
+    with 50 labels or fewer so far, where the prediction comes true less often.
 
     Args:
         result: The number so far, with its interval.
-        limit: Between which values it is to lie, or outside of which.
+        limit: The values between which, or outside of which, it is to lie.
         several: How many numbers are to be settled at once.
+
+    Returns:
+        At most 2,000; None where that is not enough, or nothing can be said.
 
     Source: predictive power, Spiegelhalter, Freedman & Blackburn 1986.
     """

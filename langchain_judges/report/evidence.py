@@ -52,7 +52,8 @@ class Disagreement:
 
     Attributes:
         texts: What each text is called, and the text.
-        cost: How far the score is from people's answer, times how far they agree; in [0, 1].
+        cost: Distance of the score from people's answer, times the share of people who gave
+            that answer; in [0, 1].
     """
 
     id: str

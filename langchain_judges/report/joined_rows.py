@@ -218,6 +218,7 @@ class Joined:
     """The rows of a run matched with the data that they judged, and how many have no match.
 
     Attributes:
+        rows: Each judged row of the data.
         stale: Verdicts on an older text of a row that is in the data.
         unknown: Verdicts on rows that are not in the data.
         unasked: Rows not judged because a budget was spent, which is not the judge's mistake.

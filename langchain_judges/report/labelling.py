@@ -276,7 +276,7 @@ class AnswerFile:
                 self.answers[self.key(answer)] = answer
             except (ValueError, TypeError, KeyError, AttributeError) as exc:
                 if number < len(lines):  # else it is what a kill left of the last one
-                    raise InputError(f"{self.path}:{number} is no answer") from exc
+                    raise InputError(f"{self.path}, line {number}: not an answer") from exc
                 self._save(self.answers)
         if text and text[-1] != "\n" and self.answers:
             self._save(self.answers)
@@ -328,13 +328,13 @@ class LabelFile(AnswerFile):
         return {**whole, **(said.get("labels") or {})}
 
     def say(self, row: Mapping[str, object], by: str, name: str, label: Label | None) -> None:
-        """Write down what a person answers to a question about a row."""
+        """Save a person's answer to a question about a row."""
         self.relabel(row, by, {**self.answered(row, by), name: label})
 
     def relabel(
         self, row: Mapping[str, object], by: str, labels: Mapping[str, Label | None]
     ) -> None:
-        """Write down all labels that a person gives a row, by question."""
+        """Save all labels that a person gives a row, by question."""
         labels = dict(labels)
         said = {n: v for n, v in self.said(row, by).items() if n != "label"}
         whole = {"label": labels.pop(WHOLE_ROW)} if WHOLE_ROW in labels else {}
@@ -350,7 +350,7 @@ class LabelFile(AnswerFile):
         return f"People say {', '.join(votes)}; the row has {outcome}."
 
     def keep(self, row: Mapping[str, object], said: LabelAnswer) -> None:
-        """Write down all that a person answered about a row; nothing: no more than the name."""
+        """Save all that a person answered about a row; nothing removes the person."""
         given = {n: v for n, v in said.items() if v not in ("", {}) and v is not False}
         by, _ = given.pop("by", ""), given.pop("first", "")
         people = [each for each in self.people(row) if each["by"] != by]
@@ -402,7 +402,7 @@ def agreements(
     rows: Mapping[int, Mapping[str, object]],
     judges: Mapping[str, Mapping[int, Mapping[str, Any]]],
 ) -> dict[str, tuple[int, int]]:
-    """Agreement of people with each other and with each judge, and the number of rows.
+    """On how many rows people agree with each other and with each judge, and of how many.
 
     Args:
         file: What people said.

@@ -115,7 +115,7 @@ def _people(sample: Sample) -> list[Number]:
             for side in sample.in_orders()
         )
     beside = metrics.beside_people(first, sample.votes, second, **sample.settings)
-    alike = "every row counted alike"
+    alike = "every row weighted equally"
     return [
         *numbers,
         Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
@@ -354,7 +354,7 @@ def _failures(sample: Sample) -> list[Number]:
         numbers.append(number("ties", "Verdicts that are ties", ties))
     abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
     if abstained:
-        title = "Cannot be assessed for the judge, and labelled by people"
+        title = "Not assessed by the judge, but labelled by people"
         result = metrics.rate(abstained, confidence=sample.confidence)
         numbers.append(Number("failures.abstained.labelled", title, result))
     return numbers

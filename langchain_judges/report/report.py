@@ -276,8 +276,11 @@ def gates(
             clearly worse.
         min_agreement: The lowest share of agreement, a failed judgment counted as wrong; for
             ratings the lowest rank correlation, with several criteria that of the worst one.
-        max_wrong: The highest share of single verdicts that are wrong, counted as for their
-            use; with several criteria that of the worst one.
+        max_wrong: The highest share of single verdicts that are wrong, counted as in the
+            answer for single verdicts; with several criteria that of the worst one.
+
+    Returns:
+        A check for each limit, with what was found and whether it passed.
     """
     checks = []
     if min_agreement is not None:
@@ -287,7 +290,7 @@ def gates(
         if report.sample.by_criteria:
             title = headline.title
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
-        # No number is at least a limit.
+        # NaN, an unknown number, passes no limit.
         passed = headline.result >= min_agreement
         checks.append(BarCheck(title, with_range(headline), bar, passed))
     if max_wrong is not None:
@@ -356,7 +359,7 @@ def trust(  # noqa: PLR0913 - options
         data: The rows that were judged, with texts and labels; they are matched by the texts
             where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
             an older text, and on rows that are not there, are left out and counted. None:
-            what the run kept of the rows, which are not texts.
+            what the run kept of the rows, without their texts.
         name: The judge's name; by default its model and method.
         data_name: The name of the data.
         policy: What is good enough for each use; printed at the top of the report.

@@ -32,7 +32,7 @@ class Sample:
         confidence: The level of the intervals.
         pairs: Whether the judge compares two texts.
         answers: What the judge said.
-        verdicts: The same, and for a failed judgment its row, which has the reason.
+        verdicts: The answers; for a failed judgment its row, which has the reason.
         confidences: How sure the judge is of each answer.
         labels: What people say.
         votes: What each person said.
@@ -178,7 +178,7 @@ class Sample:
 
     @property
     def whom(self) -> str:
-        """Name of the reference for the judge; labels may be an objective key."""
+        """What the judge is compared with, in words; labels may be an objective key."""
         return "the labels" if self.by_label else "people"
 
     @property
@@ -242,7 +242,7 @@ class Sample:
 
         A tie where people name a text, or a text where they call a tie, is half wrong; a rating
         is wrong if it is off by more than a quarter of their range. Where people are divided
-        it is as wrong as it is on average for their answers. No answer is wrong.
+        it is as wrong as it is on average for their answers. A missing answer is wrong.
         """
         return [
             (1.0 if answer is None else fmean(self._miss(answer, label) for label in own))

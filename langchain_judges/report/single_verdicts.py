@@ -118,7 +118,7 @@ def divided_text(sample: Sample) -> str:
 
 
 def _by_label(sample: Sample, most: float) -> UseAnswer:
-    """Answer for each label that the judge gives, and with all labels weighed alike."""
+    """Answer for each label that the judge gives, and with all labels weighted equally."""
     limit = (-math.inf, most)
     counts = sample.label_counts
     if len(counts) < 2:
@@ -175,7 +175,7 @@ def _parts(sample: Sample) -> list[Number]:
         number = Number(f"single.{answer}", f"where it says {answer}", wrong)
         count = f"{rounded(number.result * wrong.n, 0)} of {wrong.n:,} are wrong"
         parts.append(replace(number, note=f"{number.title}, {count}, {with_range(number)}"))
-    number = Number(BALANCED, "with every label weighed alike", _balanced(sample, level))
+    number = Number(BALANCED, "with all labels weighted equally", _balanced(sample, level))
     rare = sample.rare_label
     both = list(zip(sample.answers, sample.labels, strict=True))
     # A row that was not judged is missed, here as in the share.
@@ -190,7 +190,7 @@ BALANCED = "single.balanced"
 
 
 def _balanced(sample: Sample, level: float) -> Result:
-    """The share of wrong verdicts with every label weighed alike, 1 − mean recall.
+    """The share of wrong verdicts with all labels weighted equally, 1 − mean recall.
 
     Where people are divided a row stands for each of their labels, as one group.
     """

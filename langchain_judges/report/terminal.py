@@ -163,7 +163,7 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield name, f"{summary.preferences[preference]:,}", ""
     yield "not judged", *undone
     if summary.abstained:
-        why = "what was shown does not suffice, says the judge"
+        why = "the judge says that it has not seen enough to decide"
         yield "cannot assess", f"{summary.abstained:,}", why
     if not summary.labels:
         yield "flips", f"{summary.flips:,}", f"of {summary.both_orders:,} in both orders"
@@ -226,7 +226,7 @@ def gain_words(gain: Mapping[str, Any]) -> str:
 
 
 def _range(value: Mapping[str, Any], sign: str = "") -> str:
-    """The interval of a value, in brackets; empty where it has none."""
+    """The interval of a value, in parentheses; empty where it has none."""
     if value["low"] is None:
         return ""
     return f" ({value['low']:{sign}.2f} to {value['high']:{sign}.2f})"

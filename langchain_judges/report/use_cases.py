@@ -1,4 +1,4 @@
-"""May this judge be used: for averages, single verdicts, in place of a person, for an order?
+"""May this judge be used for averages, for single verdicts, in place of a person, for an order?
 
 Each use has its own number, test and margin; none is inferred from another. An answer is yes
 where the whole interval lies within the margin, no where all of it lies outside, else not yet.
