@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,16 @@ def test_numbers_of_more_digits_than_a_form_holds_are_texts(ending, number, tmp_
     out = tmp_path / f"s{ending}"
     list(judge_many(by_two_criteria(), [{**ROWS[0], "n": number}], out=out, progress=False))
     assert [row["n"] for row in read_table(out)] == [str(number)]
+
+
+def test_a_small_book_that_unpacks_to_a_huge_one_is_refused_before_it_is(tmp_path):
+    made = Book()
+    made.add("s", ["input"], lambda: [["x"]])
+    made.save(tmp_path / "b.xlsx")
+    with zipfile.ZipFile(tmp_path / "b.xlsx", "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/sharedStrings.xml", b"x" * 105_000_000)
+    with pytest.raises(InputError, match=r"b\.xlsx packs 105 MB in 0\.1 MB"):
+        list(read_table(tmp_path / "b.xlsx"))
 
 
 @given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@\t\r].*"))

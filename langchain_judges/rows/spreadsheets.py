@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import logging
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from langchain_judges.errors import InputError, did_you_mean, needs
 _LOG = logging.getLogger(__name__)
 # Characters of a cell of CSV: the most that a C `long` of every system holds.
 LARGEST_CELL = 2**31 - 1
+# Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
+_MOST_PACKED = 100
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
@@ -146,11 +149,17 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
     """Yield the records of a sheet of an Excel workbook: of the first, or of the one named.
 
     Raises:
-        InputError: There is no such sheet, or its first row names no columns.
+        InputError: There is no such sheet, its first row names no columns, or it unpacks to
+            far more than it is.
         MissingExtraError: openpyxl is not installed.
     """
     with needs("excel", "Reading .xlsx"):
         import openpyxl
+    with zipfile.ZipFile(path) as packed:
+        for part in packed.infolist():
+            if part.file_size > _MOST_PACKED * max(part.compress_size, 1 << 20):
+                size = f"{part.file_size / 1e6:,.0f} MB in {part.compress_size / 1e6:.1f} MB"
+                raise InputError(f"{path} packs {size}, more than is read; save it as CSV")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         names = book.sheetnames
