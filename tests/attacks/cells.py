@@ -59,8 +59,8 @@ def judged(rng: random.Random, number: int, known: list[str]) -> dict[str, Any]:
     if rng.random() < 0.3:
         verdict |= {"preference": rng.choice("AB"), "flipped": None}
         return {**result, "kind": "pair", "verdict": verdict, "systems": names}
-    parts = [{"criterion": n, "label": text(rng), "reason": text(rng)} for n in names]
-    verdict["label"] = text(rng)
+    parts = [{"criterion": n, "label": rng.choice(known), "reason": text(rng)} for n in names]
+    verdict["label"] = rng.choice(known)
     return {**result, "kind": "item", "verdict": verdict, "subscores": parts}
 
 
