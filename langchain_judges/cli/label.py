@@ -17,15 +17,7 @@ from langchain_judges.cli.flags import Paths, QuestionFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import error_console, say, warn
 from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import InputError
-from langchain_judges.report.labelling import (
-    FIRST,
-    SURE,
-    LabelFile,
-    chosen,
-    doubt_of,
-    label_line,
-    to_label,
-)
+from langchain_judges.report import labelling
 from langchain_judges.rows.files import write_text
 from langchain_judges.runs.summary import Summary, counted, is_unsettled
 from langchain_judges.verdict import UNANSWERED, decision, reason_of
@@ -50,11 +42,11 @@ def write_first(
         number: How many rows.
         beside: A file of the run or the report.
     """
-    if not (places := chosen(kinds, number)):
+    if not (places := labelling.chosen(kinds, number)):
         return
     rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
-    write_text(path, "".join(map(label_line, first)))
+    write_text(path, "".join(map(labelling.label_line, first)))
     say(
         f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
         f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
@@ -80,13 +72,13 @@ class FirstToLabel:
         verdict = result.get("verdict") or {}
         unanswered = decision(verdict) is None and reason_of(verdict) in UNANSWERED
         known = result.get("label") is not None
-        self.kinds.append("" if known or unanswered else doubt_of(verdict))
+        self.kinds.append("" if known or unanswered else labelling.doubt_of(verdict))
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        wanted = summary.labels and {*self.kinds} - {"", SURE}
+        wanted = summary.labels and {*self.kinds} - {"", labelling.SURE}
         if (is_unsettled(summary) or wanted) and self.beside:
-            write_first(self.rows.at, self.kinds, FIRST, self.beside)
+            write_first(self.rows.at, self.kinds, labelling.FIRST, self.beside)
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,7 @@ def label(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; may exist already.")
     ],
-    labelling: LabelFlags,
+    asked: LabelFlags,
     table: RowFlags,
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
@@ -124,7 +116,7 @@ def label(
     """
     from langchain_judges.report.joined_rows import read_verdicts
 
-    paths, by = labelling.verdicts or [], labelling.name
+    paths, by = asked.verdicts or [], asked.name
     row_files.check_file("--out", out)
     row_files.check_not_read([Path(data), *paths], [out])
     runs = {
@@ -135,12 +127,12 @@ def label(
     found = collected(Collection(list(row_files.checked_rows(known, "row"))), runs)
     for problem in found.problems:
         warn(problem)
-    desk = open_labels(found, out, *labelling.questions)
+    desk = open_labels(found, out, *asked.questions)
     with closing(desk.file):
         kinds = [
             "" if desk.is_done(place, by) else kind for place, kind in enumerate(desk.doubts())
         ]
-        places = to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
+        places = labelling.to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
         questions = [
             (place, each["name"])
             for place in places
@@ -152,7 +144,7 @@ def label(
         _tell_labelled(desk.file, len(now))
 
 
-def _tell_labelled(file: LabelFile, now: int) -> None:
+def _tell_labelled(file: labelling.LabelFile, now: int) -> None:
     """Print how much was labelled, how often each label was given and where people differ."""
     counts = Counter[str]()
     for row in file.answers.values():
