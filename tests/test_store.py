@@ -222,10 +222,10 @@ def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(
     judge = create_relative_judge(FakeChatModel(replies=judged_by(goods)))
     for options in ({"records": tmp_path / "o.jsonl"}, {"out": tmp_path / "o.csv"}):
         done.clear()
-        collect(judge, pairs(5), kind, **options)
-        # Each row: one look at what a killed run has left, two replies, one result. In the end
-        # what rows share is forgotten too.
-        kinds = {"SELECT key,": 5, "INSERT OR R": 10, "DELETE FROM": 5 + 1, "line": 5}
+        collect(judge, pairs(70), kind, **options)
+        # Each row: one look at what a killed run has left, two replies, one result. Replies are
+        # forgotten after 64 rows and in the end; then what rows share is forgotten too.
+        kinds = {"SELECT key,": 70, "INSERT OR R": 140, "DELETE FROM": 2 + 1, "line": 70}
         assert {name: done[name] for name in kinds} == kinds, options
 
 

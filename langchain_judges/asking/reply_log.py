@@ -37,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 _TABLE = (files(__package__) / "replies.sql").read_text("utf-8")
 # The `application_id` in the header of our files.
 _LOG_FILE_MARK = 0x4A524C47
+_FORGET = "DELETE FROM replies WHERE scope IN (SELECT value FROM json_each(?))"
 _SIDE_FILES = ("-wal", "-shm")
 # The scope of what rows of equal requests share.
 SHARING = "shared by rows"
@@ -108,9 +109,10 @@ class ReplyStore:
         row = scope, key, text, _entry_checksum(scope, key, text)
         self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row)
 
-    def forget(self, scope: str) -> None:
-        """Drop the replies of a scope that needs no more calls."""
-        self._change("DELETE FROM replies WHERE scope = ?", (scope,))
+    def forget(self, *scopes: str) -> None:
+        """Drop the replies of scopes that need no more calls."""
+        if scopes:
+            self._change(_FORGET, (json.dumps(scopes),))
 
     def close(self) -> None:
         """Close the file; delete it if it holds nothing."""

@@ -15,6 +15,7 @@ import stat
 import threading
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
@@ -121,17 +122,16 @@ def write_whole(file: int, line: bytes) -> None:
     Raises:
         OSError: The file cannot take it.
     """
-    is_regular = stat.S_ISREG(os.fstat(file).st_mode)
-    size = os.fstat(file).st_size
-    if is_regular:
+    with suppress(OSError):  # a pipe has no end
         os.lseek(file, 0, os.SEEK_END)
-    rest = memoryview(line)
+    written = 0
     try:
-        while rest:
-            rest = rest[os.write(file, rest) :]
+        while written < len(line):
+            written += os.write(file, line[written:])
     except OSError:
-        if is_regular:
-            os.ftruncate(file, size)
+        found = os.fstat(file)
+        if stat.S_ISREG(found.st_mode):
+            os.ftruncate(file, found.st_size - written)
         raise
 
 

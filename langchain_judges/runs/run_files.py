@@ -17,6 +17,8 @@ from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import TableOut, records_of, table_path
 
 # A path keeps one of the two slashes; a drive of Windows has one letter.
+# Rows whose replies are dropped together: each time is a write.
+_AT_ONCE = 64
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}(?=[^/])")
 
 
@@ -72,6 +74,8 @@ class RunFiles:
         self._table = TableOut(table_path(out), raw=options.raw) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
+        # Keys of rows that are stored, and whose replies are still kept.
+        self._finished: list[str] = []
         self._shard = shard
         if shard and (out is not None or records is None):
             raise OptionError("`shard` needs `records`, the folder of the parts, and no `out`")
@@ -109,8 +113,7 @@ class RunFiles:
         if path.is_file():  # no file can be written next to a device
             self._replies = ReplyStore(replies_beside(path))
             self._replies.keeps_requests = self._keeps_requests
-            for scope in filter(results.__contains__, self._replies.scopes()):
-                self._replies.forget(scope)
+            self._replies.forget(*filter(results.__contains__, self._replies.scopes()))
         return results.others
 
     def __contains__(self, key: str) -> bool:
@@ -143,7 +146,14 @@ class RunFiles:
         self._results.append(result)
         # Of a row that was not judged only what failed is asked again.
         if self._replies and result["judged"]:
-            self._replies.forget(result["key"])
+            self._finished.append(result["key"])
+            if len(self._finished) >= _AT_ONCE:
+                self._forget(self._replies)
+
+    def _forget(self, replies: ReplyStore) -> None:
+        """Drop the replies to rows that are stored; after a kill the next run does."""
+        finished, self._finished = self._finished, []
+        replies.forget(*finished)
 
     def tabulate(
         self, own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None
@@ -164,6 +174,7 @@ class RunFiles:
                 # It may fail; the receipt of what was paid must not.
                 last.callback(self._table.close, whole=whole)
             if self._replies and whole:
+                self._forget(self._replies)
                 scopes = (each for each in self._replies.scopes() if each != SHARING)
                 if all(each.startswith(REQUESTS) for each in scopes):
                     self._replies.forget(SHARING)
@@ -178,3 +189,4 @@ class RunFiles:
                 files.callback(self._results.close)
             if self._replies:
                 files.callback(self._replies.close)
+                files.callback(self._forget, self._replies)

@@ -141,7 +141,8 @@ class TableFile:
         row = {f"{_OWN}{name}": self._own_cell(cell) for name, cell in own.items()}
         row |= {f"{_JUDGE}{name}": cell for name, cell in judged.items()}
         self._columns |= dict.fromkeys(row)
-        self._criteria.add(result, systems)
+        if self._form in {".md", ".xlsx"}:
+            self._criteria.add(result, systems)
         self._wait(row)
 
     def close(self, *, kept: bool = True) -> None:
