@@ -36,7 +36,7 @@ from langchain_judges.methods.items import (
 )
 from langchain_judges.methods.pairs import examples_in
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
-from langchain_judges.testing import check_method
+from langchain_judges.testing import check_method, contract
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -95,7 +95,7 @@ def test_the_page_takes_twelve_names_at_most(page):
 
 def test_a_method_that_announces_too_few_calls_breaks_it(page, monkeypatch):
     monkeypatch.setattr(page.MeritsOptions, "calls", lambda self: 1)
-    refused(page, "2 calls are made, and 1 announced")
+    refused(page, "2 calls are made, and 1 announced", options=True)
 
 
 def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
@@ -404,9 +404,13 @@ def test_a_name_is_given_once(page, monkeypatch):
         register(Other, page.build)
 
 
-def refused(page, message, kind=None, build=None):
-    with pytest.raises(AssertionError, match=message):
-        check_method(kind or page.MeritsOptions, build or page.build)
+def refused(page, message, kind=None, build=None, *, options=False):
+    """Expect a slip to be named; of one that is none of `options` these are not tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not options:
+            patch.setattr(contract._Contract, "options", lambda self: None)
+        with pytest.raises(AssertionError, match=message):
+            check_method(kind or page.MeritsOptions, build or page.build)
 
 
 def change_verdict(page, monkeypatch, change):
@@ -584,7 +588,7 @@ def test_options_that_json_or_the_builder_loses_are_refused(page):
     def forgetful(_, model):
         return page.build(page.MeritsOptions(), model)
 
-    refused(page, "a judge has the `orders` that it was given", build=forgetful)
+    refused(page, "a judge has the `orders` that it was given", build=forgetful, options=True)
 
     class Sets(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
         """Has a type that JSON has not.
@@ -595,7 +599,7 @@ def test_options_that_json_or_the_builder_loses_are_refused(page):
 
         critics: frozenset[str] = frozenset({"a cook"})
 
-    refused(page, "options can be read from JSON: `critics` must be", kind=Sets)
+    refused(page, "options can be read from JSON: `critics` must be", kind=Sets, options=True)
 
 
 def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):

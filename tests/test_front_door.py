@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -448,31 +449,58 @@ PATHS = ["rows", "frame", "evaluator", "example", "prepare", "assert_judged", "g
 IN_AGENTS = ["middleware"]
 
 
+# What a prompt calls a field.
+TAGS = {
+    "input": "request",
+    "source": "source",
+    "output": "response",
+    "expected": "expected-answers?",
+}
+
+
+def in_turn(names, fields):
+    """The name of a value for each field of a row: all rows hold each in every field once.
+
+    In no row two fields that follow each other have the same text: a source that is the task,
+    or two equal answers, would be another case.
+    """
+    for place in range(len(names)):
+        yield {f: names[(place + 4 * turn) % len(names)] for turn, f in enumerate(fields)}
+
+
+def with_values(row, names):
+    return row | {field: VALUES[name][0] for field, name in names.items()}
+
+
+def fenced(prompt, tag):
+    return re.search(rf"<({tag}-\w{{10}})>\n(.*?)\n</\1>", prompt, re.DOTALL)[2]
+
+
+def text_in(field, name):
+    """The text of a value in a field."""
+    text = VALUES[name][1]
+    if text == "In Kyiv.\nNow." and field == "expected":  # each of them is a right answer
+        return "Any of these is right:\n- In Kyiv.\n- Now."
+    if text == "In Kyiv.\nNow." and field == "source":  # each of them is a document
+        return "[1]\nIn Kyiv.\n\n[2]\nNow."
+    return "[1]\nKyiv\n\n[2]\nOslo" if (name, field) == ("a list of data", "source") else text
+
+
 @cache
-def sent_directly(field, name):
-    return sent("invoke", {**ITEM, field: VALUES[name][0]}, None)
+def sent_directly(names):
+    return sent("invoke", with_values(ITEM, dict(names)), None)
 
 
 @for_each("path", [*PATHS, *IN_AGENTS, *FILES, *(f"command{ending}" for ending in FILES)])
-@for_each("field", ["input", "output", "expected", "source"])
-def test_each_type_in_each_field_is_sent_alike_on_every_path(path, field, tmp_path):
-    if path in IN_AGENTS and field in ("input", "output"):
-        return
+def test_each_type_in_each_field_is_sent_alike_on_every_path(path, tmp_path):
     ending = path.removeprefix("command")
-    for name, (value, text) in VALUES.items():
-        held = FLAT if ending in (".csv", ".xlsx") else IN_FILES
-        if ending in FILES and name not in held:
-            continue
-        row = {**ITEM, field: value}
-        if text == "In Kyiv.\nNow." and field == "expected":  # each of them is a right answer
-            text = "Any of these is right:\n- In Kyiv.\n- Now."
-        elif text == "In Kyiv.\nNow." and field == "source":  # each of them is a document
-            text = "[1]\nIn Kyiv.\n\n[2]\nNow."
-        if (name, field) == ("a list of data", "source"):
-            text = "[1]\nKyiv\n\n[2]\nOslo"
-        [prompt] = sent(path, row, tmp_path)
-        assert f">{text}</" in prompt or f">\n{text}\n</" in prompt, (name, prompt)
-        assert [prompt] == sent_directly(field, name), name
+    held = FLAT if ending in (".csv", ".xlsx") else IN_FILES if ending in FILES else VALUES
+    fields = ["expected", "source"] if path in IN_AGENTS else [*TAGS]
+    for names in in_turn(sorted(held), fields):
+        [prompt] = sent(path, with_values(ITEM, names), tmp_path)
+        texts = {field: fenced(prompt, TAGS[field]) for field in names}
+        assert texts == {field: text_in(field, name) for field, name in names.items()}, names
+        assert [prompt] == sent_directly((*names.items(),)), names
 
 
 @for_each("path", ["invoke", *PATHS, *IN_AGENTS])
@@ -770,24 +798,21 @@ def asked_of_pair(path, row, folder):
 
 
 @cache
-def asked_directly(field, name):
-    return asked_of_pair("invoke", {**PAIR, field: VALUES[name][0]}, None)
+def asked_directly(names):
+    return asked_of_pair("invoke", with_values(PAIR, dict(names)), None)
 
 
 @for_each("path", [*PAIR_PATHS, *BY_RUNS])
-@for_each("field", ["input", "output_a", "output_b", "reference"])
-def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, field, tmp_path):
-    if path == "in an agent" and field != "output_b":
-        return
-    if path == "against the reference" and field == "reference":
-        return
-    for name, (value, text) in VALUES.items():
-        if path == ".jsonl" and name not in IN_FILES:
-            continue
-        row = {**PAIR, field: value}
-        prompts = asked_of_pair(path, row, tmp_path)
-        assert [f">\n{text}\n</" in each for each in prompts] == [True, True], (name, prompts)
-        assert prompts == asked_directly(field, name), name
+def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, tmp_path):
+    held = IN_FILES if path == ".jsonl" else VALUES
+    fields = ["input", "output_a", "output_b", "reference"]
+    few = {"in an agent": ["output_b"], "against the reference": fields[:3]}
+    for names in in_turn(sorted(held), few.get(path, fields)):
+        prompts = asked_of_pair(path, with_values(PAIR, names), tmp_path)
+        for (field, name), prompt in product(names.items(), prompts):
+            assert f">\n{VALUES[name][1]}\n</" in prompt, (field, name, prompt)
+        assert len(prompts) == 2
+        assert prompts == asked_directly((*names.items(),)), names
 
 
 @for_each("path", ["rows", "frame", *BY_RUNS])

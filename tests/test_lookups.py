@@ -225,13 +225,13 @@ def test_no_result_of_a_tool_makes_a_call_a_verdict_or_leaves_its_fence():
 
     def reply(prompt):
         no = {"explanation": "It is not.", "label": "0"}
-        return wanted[0].replies(prompt) if CONSULTS in prompt else no
+        return wanted[0](prompt) if CONSULTS in prompt else no
 
     model, wanted = FakeChatModel(replies=reply), list[Any]()
     judge = rubric(model, tools=[look], tool_limits={"calls": 8})
     for first in range(0, len(texts), 8):
         places = [*range(len(texts))[first : first + 8]]
-        wanted[:] = [wants(*(("look", {"place": place}) for place in places))]
+        wanted[:] = [wants(*(("look", {"place": place}) for place in places)).replies]
         verdict = judge.invoke(ITEM)["verdict"]
         prompt = model.prompts[-1]
         tokens = re.findall(r"<finding-(\w+)>", prompt)

@@ -189,18 +189,17 @@ class _Contract(SentPrompts):
                 same = name in JudgeOptions.model_fields or judge.options == options
                 expect(same, f"a judge has the `{name}` that it was given")
                 if name in own:
-                    effects.add(self._effect(options))
-            unused = name in own and len(choices) > 1 and len(effects) == 1
-            expect(not unused, f"`{name}` changes what is asked or decided")
-        live = {name: each for name, each in self.chosen.items() if name not in schema}
-        self._effect(kind(**live))
+                    self._check_calls(options)
+                    effects |= {self._effect(options)} if len(choices) > 1 else set()
+            expect(len(effects) != 1, f"`{name}` changes what is asked or decided")
+        self._check_calls(kind(**{n: v for n, v in self.chosen.items() if n not in schema}))
         for name, preset in kind.presets.items():
             options, judge = self._made(preset)
             expect(judge.options == options, f"a judge has the options of its preset {name!r}")
-            self._effect(options)
+            self._check_calls(options)
 
-    def _effect(self, options: JudgeOptions) -> str:
-        """Effect of some options: what is asked and decided. Calls are as announced."""
+    def _check_calls(self, options: JudgeOptions) -> None:
+        """Check that about as many calls are made as some options announce."""
         numbers, gate = itertools.count(), _Gate()
         held = _HeldModel(replies=lambda prompt: drawn(next(numbers), full=True)(prompt))
         held._gate = gate
@@ -213,6 +212,9 @@ class _Contract(SentPrompts):
         expect(near, f"{announced} calls are announced, and {few}")
         expect(at_once <= max(2, announced), f"{at_once} `branches` are announced, and {few}")
         expect(gate.most <= at_once, f"{at_once} `branches` are announced, and {most}")
+
+    def _effect(self, options: JudgeOptions) -> str:
+        """Effect of some options: what is asked and decided."""
         model = FakeChatModel(replies=partial(self._divided, salt=0))
         verdict = self.build(options, model).invoke(self.row)["verdict"]
         return json.dumps([sorted(model.prompts), verdict], sort_keys=True)
