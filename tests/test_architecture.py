@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -26,6 +27,10 @@ from pytest_socket import SocketConnectBlockedError
 import langchain_judges
 from langchain_judges.asking.effects import check_stop, without_collection
 from langchain_judges.asking.masking import masked
+from langchain_judges.methods.registry import load_judge
+from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing.schema_replies import fitting_reply
+from tests.judges import PAIR
 
 PACKAGE = Path(langchain_judges.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -353,3 +358,35 @@ def test_garbage_is_collected_again_when_the_last_block_has_ended_whichever_bega
     assert not gc.isenabled()
     second.__exit__(None, None, None)
     assert gc.isenabled()
+
+
+def files_run(judge: Any, row: dict[str, str]) -> dict[str, int]:
+    """How many files of each room run code for a row, once the judge is built and warm."""
+    ran: set[str] = set()
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(f"{PACKAGE}/"):
+            ran.add(frame.f_code.co_filename.removeprefix(f"{PACKAGE}/"))
+
+    judge.invoke({**row, "input": "What is warm?"})
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        judge.invoke(row)
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    return Counter(name.partition("/")[0] for name in ran)
+
+
+@pytest.mark.parametrize(
+    ("method", "asking", "methods"),
+    [("bsm", 8, 9), ("relative", 9, 7), ("sc2", 9, 9), ("rubric", 9, 10)],
+)
+def test_who_follows_a_row_through_a_method_opens_few_files(method, asking, methods):
+    options = {"rubric": "Is it kind?"} if method == "rubric" else {}
+    judge = load_judge(method, FakeChatModel(replies=fitting_reply), **options)
+    single = {"input": "Why?", "output": "So."}
+    ran = files_run(judge, single if method == "rubric" else PAIR)
+    assert (ran["asking"] <= asking, ran["methods"] <= methods) == (True, True), ran
