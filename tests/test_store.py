@@ -19,7 +19,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import ajudge_many, create_bsm_judge, create_relative_judge, judge_many
 from langchain_judges.asking import reply_log
-from langchain_judges.asking.reply_log import _STORES, ReplyStore
+from langchain_judges.asking.reply_log import _STORES, ReplyStore, ScopeReplies
 from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs import results
 from langchain_judges.runs.results import Results
@@ -236,8 +236,8 @@ def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
     store = ReplyStore(tmp_path / "r")
     assert dict(store.entries("row")) == {"good": "x"}
     assert "A damaged reply" in caplog.text
-    assert store.of("row").find("good") == "x"
-    assert store.of("row").find("bad") is None
+    assert ScopeReplies(store, "row").find("good") == "x"
+    assert ScopeReplies(store, "row").find("bad") is None
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -95,10 +95,6 @@ class ReplyStore:
         """The scopes that have replies."""
         return [scope for (scope,) in self._rows("SELECT DISTINCT scope FROM replies")]
 
-    def of(self, scope: str) -> ScopeReplies:
-        """The replies of a row or a thread, with those of earlier runs."""
-        return ScopeReplies(self, scope)
-
     def keep(self, scope: str, key: str, value: object) -> None:
         """Write a value down; when this returns, it survives the death of the process.
 
@@ -400,7 +396,7 @@ class ReplyLog:
         own = scopes[0].scope if scopes else ""
 
         async def found() -> _Shared:
-            stores = [scope.store.of(SHARING) for scope in scopes]
+            stores = [ScopeReplies(scope.store, SHARING) for scope in scopes]
             if entry := next(filter(None, (store.find(key) for store in stores)), None):
                 return _Shared(**entry)
             value = await compute(Draft(stores[0], f"{key} draft") if stores else Draft())
@@ -436,7 +432,7 @@ class ReplyLog:
             return None
         if thread not in self._threads:
             store = await _store_of(self.saver)
-            self._threads.setdefault(thread, store.of(thread))
+            self._threads.setdefault(thread, ScopeReplies(store, thread))
         return self._threads[thread]
 
     def begin(self, config: RunnableConfig | None) -> None:

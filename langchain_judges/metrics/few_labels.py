@@ -8,15 +8,7 @@ from functools import partial
 import numpy as np
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Judgments,
-    RightLabels,
-    complete,
-    fewest,
-    match,
-)
+from langchain_judges.metrics import inputs
 from langchain_judges.metrics.intervals import check_shares, standard_error, student_quantile
 from langchain_judges.metrics.result import Interval, Result
 
@@ -34,12 +26,12 @@ class PredictionPowered(Result):
 
 
 def ppi_mean(
-    labels: RightLabels,
-    judged: Judgments,
-    judged_unlabelled: Judgments,
+    labels: inputs.RightLabels,
+    judged: inputs.Judgments,
+    judged_unlabelled: inputs.Judgments,
     *,
     lam: float | None = None,
-    groups: GroupKeys = None,
+    groups: inputs.GroupKeys = None,
     confidence: float = 0.95,
 ) -> PredictionPowered:
     """The mean that people would give, from few labels and many judgments (PPI).
@@ -67,7 +59,7 @@ def ppi_mean(
     [0, 1] where all numbers are; that of the authors' package, ppi-python, is normal.
     """
     check_shares(confidence=confidence)
-    labelled, rest = match(judged, labels, "score"), complete(judged_unlabelled)
+    labelled, rest = inputs.match(judged, labels, "score"), inputs.complete(judged_unlabelled)
     failed = labelled.failed + rest.failed
     result = partial(PredictionPowered, n=labelled.n, n_failed=failed, n_unlabelled=rest.n)
     if labelled.n < 2 or rest.n < 2:
@@ -98,7 +90,7 @@ def ppi_mean(
 PSEUDO_LABELS = 2.0
 
 
-def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
+def _best_lambda(y: inputs.Floats, f: inputs.Floats, unlabelled: inputs.Floats) -> float:
     """The λ* = cov(Y, F) / (var(F) + (n / N) var(F^u)), within [0, 1]."""
     below = np.var(f, ddof=1) + len(y) / len(unlabelled) * np.var(unlabelled, ddof=1)
     if below <= 0:
@@ -153,7 +145,7 @@ def labels_needed(
     def enough(n: int) -> bool:
         return _power(lead, disagreement, n, level, seed) >= power
 
-    number = fewest(enough, 8, MOST_LABELS)
+    number = inputs.fewest(enough, 8, MOST_LABELS)
     if number is None:
         raise OptionError(f"a lead of {lead!r} takes more than {MOST_LABELS:,} labels")
     return number

@@ -134,7 +134,8 @@ class TrustReport(Measured, WrittenReport):
         # Verdicts of other runnables may lack parts of it.
         usages = (row.verdict.get("usage") or {} for row in sample.rows)
         self.usage: Usage = add_usage({**no_usage(), **usage} for usage in usages)
-        self.dollars = _report_dollars(sample)
+        costs: list[Any] = [row.row.get("cost") for row in sample.rows]
+        self.dollars: float | None = None if None in costs else sum(costs)
 
     @property
     def n_disagreements(self) -> int:
@@ -196,12 +197,6 @@ def _classes(sample: Sample) -> Sequence[str] | None:
     if not sample.pairs:
         return None
     return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
-
-
-def _report_dollars(sample: Sample) -> float | None:
-    """Cost of the rows, if the price of every reply is known."""
-    costs: list[Any] = [row.row.get("cost") for row in sample.rows]
-    return None if None in costs else sum(costs)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:

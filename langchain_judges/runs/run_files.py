@@ -133,7 +133,7 @@ class RunFiles:
 
     def replies_to(self, key: str) -> ScopeReplies | None:
         """The replies to a row in progress; None if they are not stored."""
-        return self._replies.of(key) if self._replies else None
+        return ScopeReplies(self._replies, key) if self._replies else None
 
     def append(self, result: ResultRow) -> None:
         """Store a result; when this returns, it survives the death of the process.
