@@ -217,7 +217,8 @@ def test_no_pattern_looks_at_every_pair_of_places_around_an_answer(part):
     many = part * (90_000 // len(part))
     for kind in KINDS.values():
         whole = json.dumps({kind.said: "Because.", **kind.answer})
-        for answer in (whole, kind.words, kind.words.partition(":")[0]):
-            for text in (f"{answer}{many}x", f"{many}x{answer}", f"Winner:{many}1{many}x"):
-                assert read(AIMessage(text), kind.shape, kind.parse, None, [])[0] is None
-                assert spoken_label(text, SLOT_FORMS) is None
+        answers = (whole, kind.words, kind.words.partition(":")[0])
+        texts = [text for each in answers for text in (f"{each}{many}x", f"{many}x{each}")]
+        for text in (*texts, f"Winner:{many}1{many}x"):
+            assert read(AIMessage(text), kind.shape, kind.parse, None, [])[0] is None
+            assert spoken_label(text, SLOT_FORMS) is None
