@@ -34,7 +34,8 @@ def tide_pairs(count: int) -> list[dict[str, Any]]:
 def chat(url: str) -> Any:
     from langchain_openai import ChatOpenAI
 
-    return ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False)
+    key = SecretStr("as-long-as-a-key-that-judges-mask")
+    return ChatOpenAI(model="m", base_url=url, api_key=key, use_responses_api=False)
 
 
 async def ask_all(

@@ -3,10 +3,12 @@
 import json
 import warnings
 from functools import cached_property, wraps
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import AzureChatOpenAI
 from openai.resources.chat.completions import Completions
@@ -20,6 +22,7 @@ from langchain_judges import (
     create_direct_judge,
     create_rubric_judge,
 )
+from langchain_judges.asking.masking import masked
 from langchain_judges.asking.models import (
     model_identity,
     resolve_model,
@@ -197,6 +200,17 @@ def test_azure_is_asked_at_the_address_of_its_model():
         model = AzureChatOpenAI(model="small", **keys)
         assert with_plain_json(model).invoke("Why?").text == "So."
     assert paths == ["/openai/deployments/small/chat/completions?api-version=1"]
+
+
+def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace():
+    answer = reply("{}")
+    answer.payload["choices"][0]["logprobs"] = {"content": [{"token": "{}", "logprob": -0.5}]}
+    with FakeModelServer([answer]) as server:
+        model = masked(with_plain_json(server.chat(api_key=SecretStr("sk-secret-key"))))
+        [[generation]] = model.generate([[HumanMessage("Why?")]], logprobs=True).generations
+    assert "logprobs" not in (generation.generation_info or {})
+    metadata = cast("ChatGeneration", generation).message.response_metadata
+    assert metadata["logprobs"] == answer.payload["choices"][0]["logprobs"]
 
 
 LABEL = {"explanation": "-", "label": "1"}

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
+from http.cookiejar import CookieJar
 from importlib import import_module
 from typing import Any
 
@@ -34,7 +35,7 @@ def client_of_threads() -> Any:
     class Clients(DefaultHttpxClient):
         def send(self, request: Any, **settings: Any) -> Any:
             with taken() as client:
-                return _with_cookies(client.send(request, **settings), self)
+                return client.send(request, **settings)
 
     return Clients(**options)
 
@@ -49,7 +50,7 @@ def client_of_loop() -> Any:
     class Clients(DefaultAsyncHttpxClient):
         async def send(self, request: Any, **settings: Any) -> Any:
             with taken() as client:
-                return _with_cookies(await client.send(request, **settings), self)
+                return await client.send(request, **settings)
 
     return Clients(**options)
 
@@ -75,16 +76,10 @@ def _one_of(make: Callable[[], Any]) -> Callable[[], AbstractContextManager[Any]
     return taken
 
 
-def _with_cookies(response: Any, client: Any) -> Any:
-    if "set-cookie" in response.headers:
-        client.cookies.extract_cookies(response)
-    return response
-
-
 def _options(hook: Any) -> dict[str, Any]:
-    """The keywords of a client whose answers go through a hook."""
-    hooks = {"response": [hook]}
-    return {"event_hooks": hooks, "headers": ACCEPTED, "verify": certificates()}
+    """The keywords of clients whose answers go through a hook, and which share cookies."""
+    known = {"headers": ACCEPTED, "verify": certificates(), "cookies": CookieJar()}
+    return {"event_hooks": {"response": [hook]}, **known}
 
 
 @cache

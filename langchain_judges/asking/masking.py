@@ -107,7 +107,9 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
 def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
     result.llm_output = _masked(result.llm_output, secrets)
     for generation in result.generations:
-        message = vars(generation.message)
+        message, info = vars(generation.message), generation.generation_info or {}
+        if "logprobs" in info:  # LangChain copies them into the message: a trace has them twice
+            generation.message.response_metadata["logprobs"] = info.pop("logprobs")
         changed = {
             n: new for n, old in message.items() if (new := _masked(old, secrets)) != old
         }
