@@ -15,6 +15,7 @@ import typer
 from langchain_core.prompts import ChatPromptTemplate
 from typer.testing import CliRunner
 
+from langchain_judges.asking.ask import GRACE
 from langchain_judges.cli import COMMANDS, app, messages, show
 from langchain_judges.cli.judge_flags import tools_in
 from langchain_judges.cli.label import write_first
@@ -226,3 +227,29 @@ def test_every_command_is_listed_and_its_help_has_examples():
         text = CliRunner().invoke(app, [name, "--help"]).stdout
         examples = [line for line in text.splitlines() if "langchain-judges " + name in line]
         assert examples, name
+
+
+def test_a_stop_is_announced_and_ends_what_waits_too_long(monkeypatch, capsys):
+    timers: list[Any] = []
+    late = SimpleNamespace(daemon=False, start=lambda: timers.append("started"))
+    monkeypatch.setattr("threading.Timer", lambda *own: timers.append(own) or late)
+    messages.begin_to_stop(print)
+    assert (timers, late.daemon) == ([(GRACE + 5, print), "started"], True)
+    told = "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.\n"
+    assert capsys.readouterr().err == told
+
+
+@for_each(
+    ("leave", "told"),
+    [
+        (messages.leave_at_once, "Stopped at once; calls in flight are lost.\n"),
+        (messages.leave_stopped, "Stopped before anything was saved, as by -o.\n"),
+    ],
+)
+def test_a_process_that_cannot_wait_ends_with_the_code_of_ctrl_c(
+    monkeypatch, capsys, leave, told
+):
+    codes: list[int] = []
+    monkeypatch.setattr("os._exit", codes.append)
+    leave()
+    assert (codes, capsys.readouterr().err) == ([130], told)
