@@ -150,14 +150,12 @@ def _listed(value: object) -> _Listed | None:
         return None
     calls = _Listed()
     for each in value:
-        if isinstance(each, str) and each.strip():
-            calls.append([{"name": each, "args": _ANY, "id": ""}])
-            continue
-        function = each.get("function", each) if isinstance(each, Mapping) else {}
+        call = {"name": each} if isinstance(each, str) and each.strip() else each
+        function = call.get("function", call) if isinstance(call, Mapping) else {}
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             return None
         has_arguments = {"args", "arguments", "input"} & function.keys()
-        calls.append([call_in(each) if has_arguments else {**call_in(each), "args": _ANY}])
+        calls.append([call_in(call) if has_arguments else {**call_in(call), "args": _ANY}])
     return calls
 
 
