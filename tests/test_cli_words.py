@@ -101,6 +101,7 @@ def test_every_method_is_listed_with_its_presets():
 @for_each("name", METHODS)
 def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
     listed = invoke("show", name).stdout
+    assert ("\nPresets, by --preset NAME:\n  " in listed) == bool(METHODS[name].presets)
     barred = {"cache", "checkpointer", "embeddings", "memory", "name", "store"}
     shown = dict(re.findall(r"(?m)^  (\w+)=(.*)$", listed))
     assert shown.keys() == set(METHODS[name].defaults()) - barred
@@ -158,6 +159,7 @@ def test_the_address_of_a_page_is_all_that_is_printed(monkeypatch, capsys):
 class Place:
     city: Annotated[str, typer.Option(help="Where.")]
     rooms: Annotated[int, typer.Option(min=1)] = 2
+    by_sea: bool = False
 
 
 def find(place: Place, price: Annotated[float, typer.Argument()]) -> None:
@@ -176,10 +178,11 @@ def small(place: Room) -> None:
 @for_each(
     ("command", "words", "printed"),
     [
-        (find, "9.5 --city Bonn", "Place(city='Bonn', rooms=2) 9.5\n"),
+        (find, "9.5 --city Bonn", "Place(city='Bonn', rooms=2, by_sea=False) 9.5\n"),
+        (find, "1 --city Bonn --by-sea", "Place(city='Bonn', rooms=2, by_sea=True) 1.0\n"),
         (find, "9.5", ""),
         (find, "9.5 --city Bonn --rooms 0", ""),
-        (small, "--city Bonn", "Room(city='Bonn', rooms=1)\n"),
+        (small, "--city Bonn", "Room(city='Bonn', rooms=1, by_sea=False)\n"),
         (small, "--city Bonn --rooms 3", ""),
     ],
 )
@@ -372,7 +375,7 @@ def test_trust_says_what_it_will_ask(tmp_path):
     text = planned(tmp_path, rows, "trust", "--method", "relative")
     assert re.search("2 pairs by relative.* 4 calls", text)
     # Two calls a row: 492 tokens of the method and its 16 bytes; replies of 150.
-    assert re.search("1,000 input.* 600 output", text)
+    assert "About 1,000 input and 600 output tokens; it may" in text
 
 
 def test_systems_say_how_many_comparisons_there_are(tmp_path):

@@ -605,6 +605,11 @@ def test_arguments_in_common_are_matched_wherever_a_matching_exists():
     assert (
         evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1
     )
+    booked = [{"name": "book", "args": {"on": datetime(2026, 1, 2, tzinfo=UTC)}}]
+    said = trajectory_evaluator()(outputs=booked, reference_outputs=["pay"])["comment"]
+    assert said == (
+        'missing: pay; not in the reference: book({"on": "2026-01-02 00:00:00+00:00"})'
+    )
     with pytest.raises(OptionError, match="`arguments` must be"):
         trajectory_evaluator(arguments=cast("Any", "exact"))
 

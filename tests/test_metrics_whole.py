@@ -133,7 +133,12 @@ def test_the_other_statistics_have_the_numbers_that_they_had(snapshot):
     answers = ["A"] * 130 + ["B"] * 70
     cascade = [(answers, sure), (answers[::-1], sure[::-1])]
     twins = [["x", "x"], ["x", "y"]] * 9
+    flat, halves, pairs = [1, 1, 2, 2], [1, 2, 1, 2], [0, 0, 1, 1]
+    referee = [["A", "A"], ["B", "B", "A"]] * 10
     found = {
+        "constant voters": metrics.effective_voters({"a": flat[:2], "b": halves[:2]}),
+        "constant groups": metrics.correlate(flat, halves, level="group", groups=pairs),
+        "referee": metrics.beside_people(["A", "B"] * 10, referee),
         "twins": metrics.system_order(twins, [[1, 0], [0, 1]] * 9, [[1, 0], [1, 0]] * 9),
         "confusion": metrics.confusion(FIRST, WINNERS, ["tie", "B", "A"]),
         "voters": metrics.effective_voters(PEOPLE),

@@ -485,6 +485,9 @@ def test_the_answers_may_be_brought_and_the_same_draw_is_the_same_bracket():
     results = [best_of(3, bsm(), seed=4).invoke(fields) for _ in range(2)]
     assert results[0] == results[1]
     assert results[0]["output"] == "good"
+    model, two = FakeChatModel(), {"answers": ["x", "y"], "context": "Oslo is wet."}
+    best_of(2, create_bsm_judge(model, criteria=["Depth"])).invoke({**fields, **two})
+    assert all("Oslo is wet." in prompt for prompt in model.prompts)
     with pytest.raises(InputError, match="a list of 2"):
         best_of(2, bsm()).invoke(fields)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from openevals.exact import exact_match
@@ -154,6 +154,8 @@ def test_an_evaluator_of_pairs_and_one_that_fails_now_and_then():
 
 
 def test_what_an_evaluator_asks_for_must_be_there():
+    with pytest.raises(InputError, match="`rows` "):
+        trust_evaluator(exact_match, cast("Any", 3))
     with pytest.raises(InputError, match="no row has what the evaluator calls 'context'"):
         trust_evaluator(lambda context: 1, [{"input": "q", "label": 1}])
 

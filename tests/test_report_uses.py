@@ -175,8 +175,20 @@ def test_the_surest_verdicts_are_named():
     rows = run_of(answers)
     for i, row in enumerate(rows):
         row["verdict"] |= {"confidence": 0.9 if i < 120 else 0.6}
-    text = uses(rows, data_of(labels))["single"].text.replace(NBSP, " ")
+    found = report.trust(rows, data_of(labels))
+    text = found.uses["single"].text.replace(NBSP, " ")
     assert "The 60 % it is surest of are right 100 % (9" in text
+    assert next_step(found).command.endswith(" --spec CASCADE.json")
+
+
+def test_a_judge_that_errs_in_many_ways_learns_from_its_mistakes():
+    words = ["kind", "dull", "rude"] * 30
+    said = [words[i + i // 3 % 3] for i in range(87)]
+    found = report.trust(items_of(said), texts_of(words[:87]))
+    assert next_step(found).command == (
+        "langchain-judges audit ROWS.jsonl --memory mistakes.db --model MODEL "
+        "--set rubric=RUBRIC"
+    )
 
 
 # ---- in place of a person

@@ -33,6 +33,7 @@ from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer
 from tests.langsmith_server import LangSmithServer
+from tests.model_server import refusal
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_compare import over_the_wire
 
@@ -575,6 +576,20 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     calls = len(server.calls)
     assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
+
+
+# Replies that are refused, flags, and the code of three systems of which each pair is asked.
+@for_each(
+    "refused, strict, code",
+    [("good", (), 1), ("bad too", (), 0), ("bad too", ("--strict",), 1)],
+)
+def test_a_ranking_fails_where_nothing_was_judged_and_by_strict_where_a_part(
+    serve, tmp_path, refused, strict, code
+):
+    rows = [{"question": "Why?", "v1": "good bad", "v2": "good", "v3": "good bad too"}] * 2
+    behave = lambda call: refusal() if refused in call.prompt else over_the_wire(call)  # noqa: E731
+    path = written(tmp_path / "r.csv", rows)
+    comparing(serve(behave), path, "--systems", "v1,v2,v3", *strict, exit_code=code)
 
 
 def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monkeypatch):
