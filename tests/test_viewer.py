@@ -330,6 +330,13 @@ def test_notes_are_kept_and_what_cannot_be_answered_is_refused(desk):
     assert "65,536 bytes" in answer(client, do="note", text="x" * 70_000).text
 
 
+def test_a_note_of_half_a_character_is_kept_and_its_row_shown(desk):
+    client = client_of(Page(desk.found, desk), **{"content-type": "application/json"})
+    sent = json.dumps({"do": "note", "place": 0, "text": "a \ud800", "by": "Ann"})
+    assert client.post("/answer", params={"t": "secret"}, content=sent).status_code == 200
+    assert shown(client, by="Ann").json()["note"] == "a \ud800"
+
+
 def test_undo_says_again_what_was_said_before(desk):
     client = client_of(Page(desk.found, desk))
     answer(client, by="Ana", do="say", name="", key="1")

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -146,6 +146,11 @@ def export(page: Page) -> str:
     return render.rows_page({**page.config(), "whole": True}, rows, **page.titles())
 
 
+def _data(content: object) -> Response:
+    """JSON in ASCII: what somebody typed may hold half a character."""
+    return Response(json.dumps(content), media_type="application/json")
+
+
 def create_app(page: Page, token: str) -> ASGIApp:
     """The page as an app.
 
@@ -176,15 +181,15 @@ def create_app(page: Page, token: str) -> ASGIApp:
         if place >= len(page.found.rows):
             return PlainTextResponse("there is no such row", 404)
         by, marked = query.get("by", ""), "marked" in query
-        return JSONResponse(await run_in_threadpool(page.row, place, by, marked=marked))
+        return _data(await run_in_threadpool(page.row, place, by, marked=marked))
 
     async def state(request: Request) -> Response:
-        return JSONResponse(page.state(request.query_params.get("by", "")))
+        return _data(page.state(request.query_params.get("by", "")))
 
     async def find(request: Request) -> Response:
         wanted = request.query_params.get("q", "").casefold()
         words = await run_in_threadpool(lambda: page.words)
-        return JSONResponse([n for n, text in enumerate(words) if wanted in text])
+        return _data([n for n, text in enumerate(words) if wanted in text])
 
     routes: list[BaseRoute] = [
         Route("/", shell),
@@ -214,7 +219,7 @@ def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
         except OutputError as exc:
             return PlainTextResponse(f"not saved: {exc}", 507)
         row = page.row(place, by, opened=sent["do"] == "open")
-        return JSONResponse({"row": row, "state": page.state(by)})
+        return _data({"row": row, "state": page.state(by)})
 
     return answer
 
