@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import itertools
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -35,6 +37,8 @@ from tests.memories import memory_of
 from tests.planners import planning
 
 ROWS = 6
+ANSWERED = 4
+"""Replies that come before what ends a run."""
 DISK = 2500
 """Bytes that a file may hold where the disk is full: two or three rows."""
 
@@ -149,16 +153,31 @@ def report_replies() -> None:
     module.emit = emitting
 
 
+def lose_patience() -> None:
+    """Wait long for the replies that come, as on a busy machine, and briefly for others."""
+    number = itertools.count()
+
+    def impatient(send: Any) -> Any:
+        def sent(*given: Any, **more: Any) -> Any:
+            limit = 120.0 if next(number) < ANSWERED else 4.0
+            return send(*given, **more, timeout=limit)
+
+        return sent
+
+    model: Any = ChatOpenAI
+    model._generate, model._agenerate = map(impatient, (model._generate, model._agenerate))
+
+
 def main(url: str, folder: Path, subject: str, way: str, end: str) -> None:
     """Run to the end, or to what ends it."""
     faulthandler.enable()
     report_replies()
-    timeout = 4.0 if end == "time-out" else 120.0
     if end == "time-out":
         send.ATTEMPTS, send.FIRST_WAIT = 2, 0.01
+        lose_patience()
     if end == "full disk" and "checkpointer" not in way:
         resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, resource.RLIM_INFINITY))
-    model = resolve_model("m", base_url=url, timeout=timeout, api_key="x")
+    model = resolve_model("m", base_url=url, timeout=120.0, api_key="x")
     if "async" in way:
         asyncio.run(later(subject, way, end, model, folder))
     else:
