@@ -81,6 +81,8 @@ def _messages_of(value: object) -> Iterator[Message]:
         content = fields.get("refusal") or ""
     if role == "tool" or (content is not None and _speaks(role)):
         content = _of_result(content)
+    if role == "user" and fields.get("tool_calls") and isinstance(content, str):
+        content = "\n".join(filter(None, (content, as_json(fields["tool_calls"]))))
     if isinstance(content, str | list):
         yield _record_message(role, content, fields, calls)
 
@@ -162,9 +164,9 @@ def _record_message(
     if calls:
         message["tool_calls"] = calls
     if role == "tool":
-        if asked := fields.get("tool_call_id") or fields.get("call_id"):
+        if asked := _first(fields, "tool_call_id", "call_id", "id", default=""):
             message["tool_call_id"] = str(asked)
-        if fields.get("status") == "error":
+        if fields.get("status") == "error" or fields.get("error"):
             message["status"] = "error"
     return message
 
@@ -238,7 +240,7 @@ _BLOCKS = {"tool_call", "server_tool_call"}
 def is_call(block: object) -> bool:
     """Whether a value is a call as a block of a message has it."""
     kind = str(block.get("type")) if isinstance(block, Mapping) else ""
-    return kind.endswith(("tool_use", "tool_call")) or kind == "function_call"
+    return kind.endswith(("tool_use", "tool_call", "tool-call")) or kind == "function_call"
 
 
 def _of_result(content: object) -> str | list[Any]:
@@ -272,7 +274,7 @@ def _result_block(block: Mapping[str, Any]) -> Message:
 
 
 # Where a call's id is.
-_IDS = ("call_id", "tool_call_id", "id", "toolUseId")
+_IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
 
 
 def _first(fields: Mapping[str, Any], *names: str, default: Any) -> Any:
@@ -308,9 +310,12 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     if isinstance(args, str):
         with suppress(ValueError):
             args = json.loads(args)
-    name = str(inner.get("name") or "a tool")
+    # Inspect's `function` is the name itself.
+    name = (
+        function if isinstance(function, str) else _first(inner, "name", "toolName", default="")
+    )
     asked = str(_first(call, *_IDS, default=""))
-    read: ToolCall = {"name": name, "args": args, "id": asked}
+    read: ToolCall = {"name": str(name or "a tool"), "args": args, "id": asked}
     if isinstance(error := call.get("error"), str):
         read["error"] = error
     return read
