@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from threading import Lock
-from types import SimpleNamespace
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
@@ -40,6 +39,7 @@ from langchain_judges.integrations.feedback import (
 from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
+from langchain_judges.rows.record import as_object
 from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
 
@@ -121,17 +121,6 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 
 
-# What is read of a run or an example, where it is JSON.
-_BLANK = dict.fromkeys(
-    ("id", "session_id", "run_type", "inputs", "outputs", "error", "child_runs")
-)
-
-
-def _object(value: Any) -> Any:
-    """Run or example as an object, also where LangSmith gives it as JSON."""
-    return SimpleNamespace(**{**_BLANK, **value}) if isinstance(value, Mapping) else value
-
-
 @dataclass(eq=False)
 class JudgeEvaluator(RunEvaluator):
     """A judge as an evaluator of LangSmith or openevals; create it with `as_evaluator`."""
@@ -161,7 +150,7 @@ class JudgeEvaluator(RunEvaluator):
         self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
-        run, example = _object(run), _object(example)
+        run, example = as_object(run), as_object(example)
         self._check_keys(run)
         outcome = await cases.outcome_or_refusal(
             self.judge,
@@ -212,7 +201,7 @@ class JudgeEvaluator(RunEvaluator):
         def case() -> dict[str, object]:
             if run is None:
                 return {**self.reader.case(row), **variables}
-            return self._case(_object(run), _object(example))
+            return self._case(as_object(run), as_object(example))
 
         with logged_in_test(self.key) as log:
             own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
@@ -297,8 +286,7 @@ class JudgeEvaluator(RunEvaluator):
             elif self._lacking < ALIKE:
                 self._lacking = -math.inf
             if self._lacking >= ALIKE:
-                detail = verdict["failures"][0]["detail"]
-                raise all_lack(detail, "as_evaluator(judge, output=…, reference=…, context=…)`")
+                raise all_lack(verdict["failures"][0]["detail"])
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
@@ -375,7 +363,7 @@ def as_comparative_evaluator(
     def compared(
         runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
     ) -> Feedback:
-        runs, example = [*map(_object, runs)], _object(example)
+        runs, example = [*map(as_object, runs)], as_object(example)
         inputs = example.inputs if example else runs[0].inputs
         row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, takewhile
+from types import SimpleNamespace
 from typing import Any, TypeGuard
 
 from langchain_core.load.serializable import Serializable
@@ -83,13 +84,29 @@ def is_run(value: object) -> TypeGuard[Any]:
     return hasattr(value, "run_type") and hasattr(value, "outputs") and hasattr(value, "inputs")
 
 
-def opened(value: object) -> object:
-    """A model of the user's as its dump, and a result of LangGraph's `invoke` as its state.
+# What is read of a run or an example, where it is JSON.
+_OF_RUN = "id session_id run_type inputs outputs error name start_time dotted_order"
 
-    With `version="v2"` that is `{"value", "interrupts"}`, each with its `id` and `value`.
+
+def as_object(value: Any) -> Any:
+    """Run or example of LangSmith as an object, with its child runs, also where it is JSON."""
+    if not isinstance(value, Mapping):
+        return value
+    children = [as_object(each) for each in value.get("child_runs") or ()]
+    fields = dict.fromkeys(_OF_RUN.split())
+    return SimpleNamespace(**{**fields, **value, "child_runs": children})
+
+
+def opened(value: object) -> object:
+    """A model of the user's as its dump, a run that is JSON as a run, a result as its state.
+
+    With `version="v2"` the result of LangGraph's `invoke` is `{"value", "interrupts"}`, each
+    with its `id` and `value`.
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
         value = dump_of(value)
+    if isinstance(value, Mapping) and {"run_type", "inputs", "outputs"} <= value.keys():
+        return as_object(value)
     if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
         return value
     state, waiting = opened(value["value"]), plain_data(value["interrupts"])
