@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -358,12 +359,20 @@ def is_abstention(verdict: Mapping[str, Any]) -> bool:
 
 
 class Notes(list[Failure]):
-    """Notes that a reader made: of a row, which may be anybody's data, no others count."""
+    """Notes that a reader made: of a row, which may be anybody's data, no others count.
+
+    Attributes:
+        columns: Those of the row by the names that people know.
+        named: Whether they said which are read: they have looked.
+    """
+
+    columns: Sequence[object] = ()
+    named = False
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Notes | None:
-        """The notes of a row that was read before; None of any other."""
-        return notes if isinstance(notes := row.get(NOTES), cls) else None
+    def of(cls, row: Mapping[str, Any]) -> Notes:
+        """A copy of the notes of a row that was read before; of any other there are none."""
+        return copy(notes) if isinstance(notes := row.get(NOTES), cls) else cls()
 
     def add(self, unit: str, detail: str, reason: FailureReason = "one_of_several") -> None:
         """Note how a field was read, or several."""

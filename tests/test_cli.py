@@ -430,6 +430,6 @@ def test_rows_without_the_instructions_that_a_rubric_needs_are_not_asked_about(
         )
         assert (result.exit_code, len(server.calls)) == (code, told), result.output
         assert all("You are a pirate." in call.prompt for call in server.calls)
-        lines = "no system message says what the agent was told to do; it holds: text\n"
+        lines = "no system message says what the agent was told to do; it holds: text; "
         assert (f"row 1 and 1 more: {lines}" in result.stderr) == (not told)
         assert (f"row 2: {lines}" in result.stderr) == (told == 1)

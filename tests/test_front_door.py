@@ -887,21 +887,16 @@ FAILED: list[dict[str, Any]] = [
     {"text": None, "exception": "boom", "status": "failed"},
     {"text": None, "finish_reason": "error"},
     {"text": None, "a": None},
-    {"output": {"text": None, "exception": "boom"}},
+    *({"summary": None, **each} for each in ({"user_id": "42"}, {"n": 1}, {"title": "x"})),
+    {"output": {"summary": None, "a": None}},
 ]
 
 
-def test_a_part_that_is_null_is_no_lack_of_the_answer_beside_it():
-    outputs = {"title": "x", "summary": None, "error": None}
-    assert work_in(outputs) == json.dumps(outputs)
-    for beside in (
-        {"user_id": "42"},
-        {"a": None},
-        {"n": 1},
-        {"title": "x", "status": "failed"},
-    ):
-        with pytest.raises(InputError, match="null"):
-            work_in({"summary": None, **beside})
+@for_each("outputs", [{"title": "x", "summary": None}, {"text": None, "exception": "boom"}])
+def test_data_below_a_name_of_an_answer_are_shown_whole_though_a_part_is_null(outputs):
+    assert work_in({"output": outputs}) == json.dumps(outputs)
+    row = plain_row({"input": "q", "output": outputs})
+    assert "read_as_json" in [each["reason"] for each in row["notes_on_reading"]]
     with pytest.raises(InputError, match="null"):
         task_in({"text": None, "user_id": "42"})
 

@@ -4,8 +4,10 @@ The forms are those of needle-in-a-haystack, deepagents' evals, a RAG comparison
 open_deep_research, agents-from-scratch, langsmith-starter-kit (mail and finance), the
 agent-lifecycle workshop, customer-support-agent-evals, ChargeOps-AI (asynchronous graders),
 fact-finder (pairs and scores by prompts of its own) and a shop's agent with four matches of its
-calls. FinRAG stands for the RAG of odsc-agents-evals on internal analyses of shares, whose
-graders are openevals'. Their code is not copied.
+calls; and, as their files have them, an export of LangSmith's runs, a log of Inspect, a run of
+tau2-bench, messages of the AI SDK and rows of Alpaca. FinRAG stands for the RAG of
+odsc-agents-evals on internal analyses of shares, whose graders are openevals'.
+Their code is not copied.
 """
 
 import json
@@ -31,13 +33,20 @@ from langsmith.evaluation import run_evaluator
 from pydantic import SecretStr
 from typing_extensions import TypedDict
 
-from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
+from langchain_judges import (
+    as_comparative_evaluator,
+    as_evaluator,
+    create_rubric_judge,
+    judge_many,
+)
 from langchain_judges.compat import agentevals, langchain
 from langchain_judges.compat import openevals as ours
+from langchain_judges.errors import InputError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
+from tests.fakes import unfenced
 from tests.judges import bsm
 
 SCALE = {"accuracy": "Score 1: unrelated. Score 7: close. Score 10: the same. A number alone."}
@@ -487,3 +496,89 @@ def test_files_and_tools_that_a_science_agent_names_beside_its_answer_are_said(p
     assert ("output is read" in result["comment"]) == (unread != "")
     assert unread in result["comment"]
     assert "none of its keys is a usual one: 'expects_artifact'" in result["comment"]
+
+
+# Rows as files of other tools have them, and what is sent of each.
+INSPECTED = {"id": "c1", "function": "browser_go", "arguments": {"url": "a.org"}}
+TOGGLED = {"id": "c2", "name": "toggle_data", "arguments": {}}
+SDK_CALL = {"type": "tool-call", "toolCallId": "c1", "toolName": "track", "input": {"n": 7}}
+TOOL_RUN = {"run_type": "tool", "name": "track", "id": "t", "inputs": {"n": 7}}
+EXPORTED: dict[str, Any] = {
+    "run_type": "chain",
+    "inputs": {"question": "Where is it?"},
+    "outputs": {"answer": "In Kyiv."},
+    "child_runs": [
+        {"run_type": "chain", "child_runs": [{**TOOL_RUN, "outputs": {"output": "seen"}}]}
+    ],
+}
+OF_FILES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a run of LangSmith": (
+        EXPORTED,
+        ['[call-of-track]\n{"n": 7}', "[result-of-track]\nseen", "[final-answer]\nIn Kyiv."],
+    ),
+    "a run in a field": ({"input": "Where?", "output": EXPORTED}, ["[result-of-track]\nseen"]),
+    "a sample of Inspect": (
+        {
+            "input": "Go.",
+            "output": [
+                {"role": "assistant", "content": "", "tool_calls": [INSPECTED]},
+                {"role": "tool", "content": "seen", "tool_call_id": "c1"},
+            ],
+        },
+        ["[call-of-browser_go]", "[result-of-browser_go]\nseen"],
+    ),
+    "a user of tau2-bench who calls a tool": (
+        {
+            "messages": [
+                {"role": "user", "content": None, "tool_calls": [TOGGLED]},
+                {"role": "tool", "content": "off", "id": "c2", "error": True},
+                {"role": "assistant", "content": "Again?"},
+                {"role": "user", "content": "No."},
+            ]
+        },
+        ['[turn-1-user]\n[{"id": "c2", "name": "toggle_data"', "[error-of-a_tool]\noff"],
+    ),
+    "a call of the AI SDK": (
+        {"input": "Where?", "output": [{"role": "assistant", "content": [SDK_CALL]}]},
+        ['[call-of-track]\n{"n": 7}'],
+    ),
+    "a row of Alpaca": (
+        {"instruction": "Name a city.", "input": "", "output": "Kyiv"},
+        ["Name a city.", "[response]\nKyiv"],
+    ),
+}
+
+
+@for_each("row, texts", OF_FILES.values(), ids=list(OF_FILES))
+def test_a_row_of_another_tools_file_is_shown_with_all_that_happened(row, texts):
+    model = FakeChatModel(replies=fitting_reply)
+    [result] = judge_many(create_rubric_judge(model, rubric="Is it right?"), [row])
+    assert result["judged"], result["verdict"]
+    for text in texts:
+        assert text in unfenced(model.prompts[0])
+
+
+def test_an_exported_run_is_judged_by_an_evaluator_with_the_calls_of_its_child_runs():
+    example = {"inputs": EXPORTED["inputs"], "outputs": {"answer": "Kyiv"}}
+    result, prompt = told("tool_use", {}, run=EXPORTED, example=example)
+    assert result["score"] is not None
+    assert "[result-of-track]\nseen" in unfenced(prompt)
+
+
+AUTOGEN = {"source": "a", "content": [{"name": "track"}], "type": "ToolCallRequestEvent"}
+
+
+@for_each("output", [[AUTOGEN], [{"agent": {"messages": []}}, {"tools": {"messages": []}}]])
+def test_steps_of_no_known_form_are_refused_by_their_columns_and_what_is_read(output):
+    model = FakeChatModel(replies=[])
+    row = {"question": "Where?", "answer": output, "trace": ["x"]}
+    [result] = judge_many(create_rubric_judge(model, rubric="tool_use"), [row])
+    said = result["verdict"]["rationale"]
+    assert "the fields are 'question', 'answer', 'trace'; name others by `columns`" in said
+    assert "JSON is read as steps if it is messages (of LangChain" in said
+
+
+@for_each("known", [{"chosen": "a", "rejected": "b"}, {"prompt": "q", "answers": ["a"]}])
+def test_a_pair_that_lacks_a_field_is_told_its_own_columns(known):
+    with pytest.raises(InputError, match=f"the fields are {', '.join(map(repr, known))}: "):
+        list(judge_many(bsm(), [known]))

@@ -427,18 +427,18 @@ IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}
 def test_what_a_rubric_is_about_is_asked_for_and_no_call_is_paid(options, told):
     model = says(1)
     judge = create_rubric_judge(model, **options)
-    assert lacked(judge, ITEM) == told
+    assert lacked(judge, ITEM).startswith(told)
     feedback: Any = as_evaluator(judge)(inputs=ITEM["input"], outputs=ITEM["output"])
     total = feedback
     assert total["score"] is None
     assert told.partition(";")[0][-20:].partition(" (")[0] in total["comment"]
     rows = [{**ITEM, "id": str(n)} for n in range(12)]
-    with pytest.raises(RepeatedFailureError, match=r"first 10 rows .* \(--column output=…\)"):
+    with pytest.raises(RepeatedFailureError, match=r"first 10 rows .* \(--column FIELD=…\)"):
         list(judge_many(judge, rows, progress=False))
     evaluator = as_evaluator(judge)
     for _ in range(9):
         evaluator.evaluate_run(a_run({"answer": "Yes."}), an_example(None))
-    with pytest.raises(RepeatedFailureError, match=r"as_evaluator\(judge, output=…"):
+    with pytest.raises(RepeatedFailureError, match=r"10 rows.* by `(output` or|context=`)"):
         evaluator.evaluate_run(a_run({"answer": "Yes."}), an_example(None))
     assert model.prompts == []
 

@@ -50,8 +50,9 @@ class ItemSteps(RowSteps[ItemState]):
         """Check the item, the standard to judge it by, and that the models take it."""
         check_item(state)
         item = item_of(state)
-        self.check(item)
-        if lack := self.lacking(item):
+        told = cast("Item", {**item, NOTES: state.get(NOTES)})
+        self.check(told)
+        if lack := self.lacking(told):
             failure = Problem("lacking", lack).failure("begin", "")
             return self.decided(not_labelled([failure], no_usage(), f"Not judged: {lack}."))
         if failures := self.context.unsupported_media(item):

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, is_blank, plain
+from langchain_judges.verdict import NOTES, Notes
 
 # Two texts to compare, one text to label, or concepts that a text must use.
 RowKind = Literal["pair", "item", "task"]
@@ -120,7 +121,8 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
 def fields_of(row: Mapping[str, object]) -> str:
     """List the fields of a row that hold something."""
     # A judge's state also has its own fields, which are still empty.
-    names = [name for name, value in row.items() if value not in (None, [])]
+    own = (name for name, value in row.items() if value not in (None, []) and name != NOTES)
+    names = Notes.of(row).columns or [*own]
     return f"the fields are {', '.join(map(repr, names)) or 'none'}"
 
 
@@ -149,8 +151,8 @@ _NEEDED_REFERENCE: Mapping[Need, str] = {
 def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     """The lack of an item that its rubric cannot do without, as a sentence; empty: none.
 
-    >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"])
-    'there are no tool calls in the output; it holds: text'
+    >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"]).partition("; ")[0]
+    'there are no tool calls in the output'
     """
     task = _turns_of(item.get("input"), "user")
     work = _turns_of(item.get("output"), "assistant")
@@ -168,11 +170,20 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     if missing is None:
         return ""
     if missing in ("expected", "source"):
-        return f"{_NEEDED_REFERENCE[missing]}; {fields_of(item)}"
+        return f"{_NEEDED_REFERENCE[missing]}; {fields_of(item)}; {_HOW}"
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
-    is_text = isinstance(item.get("output"), str)
-    held = "text" if is_text else ", ".join(dict.fromkeys(kinds))
-    return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}"
+    held = ", ".join(dict.fromkeys(kinds))
+    if isinstance(output := item.get("output"), str):
+        held = _UNREAD if output.lstrip()[:1] in ("[", "{") else "text"
+    return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}; {fields_of(item)}; {_HOW}"
+
+
+_HOW = "name others by `columns` (--column FIELD=…), of an evaluator by `output` or `context`"
+# What data are that are shown as they are.
+_UNREAD = (
+    "text; JSON is read as steps if it is messages (of LangChain, OpenAI, Anthropic, Bedrock, "
+    "Gemini), a state of LangGraph or a run of LangSmith"
+)
 
 
 _SPEAKERS = ("user", "assistant")

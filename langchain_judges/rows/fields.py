@@ -61,6 +61,9 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if done and "output_a" not in copy and record_in(work):
         copy = {name: value for name, value in copy.items() if name not in done}
         copy["output"] = work
+    if copy.get("child_runs") and {"run_type", "output"} <= copy.keys():  # of LangSmith
+        run = opened({**copy, "inputs": None, "outputs": copy["output"]})
+        copy |= {"output": outputs_of(run), "child_runs": None}
     # The output of an example may be a pair; better and worse texts become one.
     names = _SIDES if {*_SIDES} & copy.keys() else ("chosen", "rejected")
     sides = [name for name in names if name in copy and not _is_pair(copy[name])]
@@ -79,12 +82,14 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     notes = _notes(copy, given, Notes.of(row))
-    return {**copy, NOTES: notes} if notes else copy
+    return {**copy, NOTES: notes} if notes or notes.columns else copy
 
 
-def _notes(row: Mapping[str, Any], given: Mapping[str, Any], before: Notes | None) -> Notes:
+def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
     """Notes on how a row was read, of this reading and of one before."""
-    notes = Notes(before or ())
+    # Who named columns, and is in no doubt, has looked at them all.
+    has_looked = (notes.named and not notes) or "corrected" in row
+    told = " ".join(each["detail"] for each in notes)
     shown = {name: row[name] for name in _SHOWN if name in row}
     if "output_a" in row:  # of a pair it may name a data set as well
         shown.pop("source", None)
@@ -92,11 +97,9 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], before: Notes | Non
     notes += [each for each in notes_on(read, shown) if each not in notes]
     known = {*shown, *ANNOTATIONS, *(CONTEXTS if "output" in row else ())}
     known |= {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
-    told = " ".join(each["detail"] for each in before or ())
     many = [n for n, v in row.items() if n == "source" or isinstance(v, Mapping | list | tuple)]
     unsaid = [n for n in many if n not in known and repr(n) not in told]
-    # Who named columns, and so left an empty list, has looked at them all.
-    if unsaid and before != [] and kind_in(row) in ("pair", "item") and "corrected" not in row:
+    if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
         there = lines_in(shown)
         if rest := [n for n in unsaid if lines_in(row[n], listed=n == "source") - there]:
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")

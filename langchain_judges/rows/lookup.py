@@ -35,7 +35,7 @@ from langchain_judges.rows.record import (
     state_values,
     trajectory_of,
 )
-from langchain_judges.rows.texts import READ, plain
+from langchain_judges.rows.texts import READ, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
@@ -132,8 +132,10 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """
     if takes not in _NEEDED:
         return row
-    columns = _columns(tuple(str(n) for n, value in row.items() if value is not None), takes)
-    return mapped(row, columns, takes, {})
+    names = [str(name) for name, value in row.items() if value is not None]
+    if isinstance(task := row.get("input"), str) and is_blank(task):
+        names.remove("input")  # Alpaca's, beside an instruction that needs none
+    return mapped(row, _columns(tuple(names), takes), takes, {})
 
 
 def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
@@ -174,8 +176,10 @@ def mapped(
         if several:
             hint = "name several in a list, or repeat --column; "
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-    before = Notes.of(record)
-    notes = _doubts(record, columns, takes, named) if before is None else before
+    notes = Notes.of(record)
+    if not (notes.columns or notes.named):
+        notes = _doubts(record, columns, takes, named)
+        notes.columns, notes.named = [*record], bool(named)
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
@@ -185,7 +189,8 @@ def mapped(
     }
     if isinstance(columns.get("input"), list | tuple):
         fields["input"] = _joined(fields["input"])
-    return rest | fields | ({NOTES: notes} if notes or named or before is not None else {})
+    is_told = notes or notes.named or used or "chosen" in record
+    return rest | fields | ({NOTES: notes} if is_told else {})
 
 
 def _joined(cells: Sequence[object]) -> object:
@@ -307,25 +312,14 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     return value
 
 
-# Keys that say how a call ended: what stands beside a null answer then is none.
-_OF_FAILURE = re.compile(r"error|exception|fail|traceback|status|(finish|stop|done)_?reason")
-
-
 def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
-    """Whether a task or an answer is there and null, and no other part can be it.
+    """Whether a task or an answer is there and null: what stands beside it is none.
 
-    Only a `summary` may be a part of a structured answer, which is left null.
+    Below a name of its own all that is there is the part, unless it is nothing.
     """
-    null = {*USUAL[field]} & value.keys()
-    if field not in ("input", "output") or not null:
+    if field not in ("input", "output") or not {*USUAL[field]} & value.keys():
         return False
-    rest = {str(n).casefold(): v for n, v in value.items() if v is not False}
-    rest = {name: part for name, part in rest.items() if not is_nothing(part)}
-    if not rest or (field == "output" and any(map(_OF_FAILURE.search, rest))):
-        return True
-    texts = (name for name, v in rest.items() if isinstance(v, str | list | tuple | Mapping))
-    is_part = null == {"summary"} and any(not name.endswith("id") for name in texts)
-    return not (named or (is_part and field == "output"))
+    return not named or all(map(is_nothing, value.values()))
 
 
 def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> object:

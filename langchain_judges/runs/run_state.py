@@ -117,21 +117,14 @@ class FirstRows:
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
         if cause == "lacking":
-            return all_lack(detail, "columns={'output': …}` (--column output=…)")
+            return all_lack(detail)
         return errors.RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
 
 
-def all_lack(detail: str, how: str) -> errors.RepeatedFailureError:
-    """The error where none of the first rows has what the judge needs.
-
-    Args:
-        detail: What is missing.
-        how: How fields are named.
-    """
-    return errors.RepeatedFailureError(
-        f"The first {ALIKE} rows cannot be judged: {detail}. Name the fields that hold it by "
-        f"`{how}, or judge by another rubric"
-    )
+def all_lack(detail: str) -> errors.RepeatedFailureError:
+    """The error where none of the first rows has what the judge needs; `detail` says what."""
+    told = f"The first {ALIKE} rows cannot be judged: {detail}, or judge by another rubric"
+    return errors.RepeatedFailureError(told)
 
 
 def permanent(failure: Failure) -> str | None:
@@ -340,7 +333,8 @@ class RunState:
         config = within_run(self._options.config, self._active[row.index])
         data: Any = self._reader.judged_part(row.data)
         if isinstance(graph, JudgeGraph):  # the row has been read
-            data |= {NOTES: Notes(Notes.of(row.data) or ())}
+            data[NOTES] = Notes.of(row.data)
+            data[NOTES].named = True
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}

@@ -24,7 +24,7 @@ from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
-from langchain_judges.verdict import NOTES
+from langchain_judges.verdict import NOTES, Notes
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -125,7 +125,9 @@ class TableForm:
             InputError: A column is missing, or a label is not one of `labels`.
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
-        given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
+        given = lookup.named_row(record, takes)
+        if self.columns:
+            given = lookup.mapped(record, self.columns, takes, self.named or {})
         row = _labels_as_one(plain_row(given))
         if row.get("id") in (None, ""):
             row.pop("id", None)
@@ -155,14 +157,15 @@ class TableForm:
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
     """Put the labels by each criterion, one column each, into `labels`.
 
-    Raises:
-        InputError: A column `labels` holds something else.
+    What else a column `labels` holds is not read, which is noted.
     """
     known: Any = row.get("labels") or {}
     with suppress(TypeError, ValueError):  # a cell of CSV holds them as JSON
         known = json.loads(known)
     if not isinstance(known, Mapping):
-        raise InputError(f"`labels` must be labels by criterion, got {known!r}")
+        row[NOTES] = Notes.of(row)
+        row[NOTES].add("labels", f"is not read, as it holds no label by criterion: {known!r}")
+        known = {}
     columns = [name for name in row if str(name).startswith(_CRITERION)]
     labels = {name.removeprefix(_CRITERION): row.pop(name) for name in columns}
     if columns or "labels" in row:
@@ -363,7 +366,7 @@ class Records:
         self._read: Callable[[SourceRecord, int], dict[str, Any]] | None = None
 
     def row(self, record: object, index: int) -> dict[str, Any]:
-        """A record as a row; the first one decides which columns are which fields.
+        """A record as a row; the first of a table decides which columns are which fields.
 
         Raises:
             InputError: It cannot be read, or its judge cannot take it.
@@ -392,23 +395,23 @@ class Records:
         return {**row, "id": record["id"]} if "id" in record else row
 
     def form_of(self, first: Mapping[str, object]) -> TableForm | None:
-        """Form by which columns become fields; None for rows whose fields have their names.
+        """Form by which columns become fields; None for rows of which each says it itself.
 
         Raises:
             UnreadableTable: The columns of the table are not understood.
         """
         names, columns = list(map(str, first)), self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
+        if not (is_table or columns):
+            return TableForm(takes=takes) if self.source.is_file else None
         try:
             if is_table:
                 lookup.mapped(first, columns, None, {})
             if takes in ("pair", "item") and "concepts" not in first:
                 columns = lookup.understood(names, columns, takes, needed=_needed(first))
         except InputError as exc:
-            if is_table or columns:
-                raise UnreadableTable(str(exc)) from exc
-        is_read = columns or is_table or self.source.is_file
-        return TableForm(columns, takes=takes, named=self._columns) if is_read else None
+            raise UnreadableTable(str(exc)) from exc
+        return TableForm(columns, takes=takes, named=self._columns)
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
