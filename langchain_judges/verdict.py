@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -371,8 +370,8 @@ class Notes(list[Failure]):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Notes:
-        """A copy of the notes of a row that was read before; of any other there are none."""
-        return copy(notes) if isinstance(notes := row.get(NOTES), cls) else cls()
+        """The notes of a row that was read before; of any other there are none."""
+        return notes if isinstance(notes := row.get(NOTES), cls) else cls()
 
     def add(self, unit: str, detail: str, reason: FailureReason = "one_of_several") -> None:
         """Note how a field was read, or several."""

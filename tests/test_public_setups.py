@@ -575,7 +575,7 @@ def test_steps_of_no_known_form_are_refused_by_their_columns_and_what_is_read(ou
     [result] = judge_many(create_rubric_judge(model, rubric="tool_use"), [row])
     said = result["verdict"]["rationale"]
     assert "the fields are 'question', 'answer', 'trace'; name others by `columns`" in said
-    assert "JSON is read as steps if it is messages (of LangChain" in said
+    assert "JSON is read as steps if it is messages of a provider" in said
 
 
 @for_each("known", [{"chosen": "a", "rejected": "b"}, {"prompt": "q", "answers": ["a"]}])

@@ -133,7 +133,7 @@ class RowFile:
     def _columns_of(self, record: Mapping[str, object]) -> Columns:
         """The columns of a record by field; those that are no field by their names."""
         form = sources.Records(self.source, self.columns, self.takes).form_of(record)
-        return {name: name for name in record} | dict((form.columns if form else None) or {})
+        return {name: name for name in record} | dict(form.columns or {})
 
     def _good(
         self, bad: list[tuple[int, str]] | None = None

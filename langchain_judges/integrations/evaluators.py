@@ -26,7 +26,7 @@ from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import run
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.feedback import (
     Feedback,
@@ -40,7 +40,7 @@ from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.record import as_object
-from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
+from langchain_judges.runs.run_state import ALIKE, Judge
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
 
 # Makes a row of a run and its example.
@@ -286,7 +286,8 @@ class JudgeEvaluator(RunEvaluator):
             elif self._lacking < ALIKE:
                 self._lacking = -math.inf
             if self._lacking >= ALIKE:
-                raise all_lack(verdict["failures"][0]["detail"])
+                lack = verdict["failures"][0]["detail"]
+                raise RepeatedFailureError(f"The first {ALIKE} rows cannot be judged: {lack}")
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:

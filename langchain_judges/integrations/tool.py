@@ -11,7 +11,6 @@ from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations.eval_cases import CaseVerdict, judge_case
 from langchain_judges.methods.describe import kind_of, unwrapped
-from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
@@ -56,8 +55,6 @@ def judge_tool(
     async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
         case = {field: value for field, value in arguments.items() if value is not None}
         try:
-            for field in case:
-                check_text(case[field], field)
             verdict = (await judge_case(judge, case))["verdict"]
         except (InputError, OverBudget) as exc:
             raise ToolException(str(exc)) from exc

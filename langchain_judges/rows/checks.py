@@ -121,8 +121,7 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
 def fields_of(row: Mapping[str, object]) -> str:
     """List the fields of a row that hold something."""
     # A judge's state also has its own fields, which are still empty.
-    own = (name for name, value in row.items() if value not in (None, []) and name != NOTES)
-    names = Notes.of(row).columns or [*own]
+    names = Notes.of(row).columns or [n for n in row if n != NOTES and row[n] not in (None, [])]
     return f"the fields are {', '.join(map(repr, names)) or 'none'}"
 
 
@@ -178,12 +177,9 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}; {fields_of(item)}; {_HOW}"
 
 
-_HOW = "name others by `columns` (--column FIELD=…), of an evaluator by `output` or `context`"
+_HOW = "name others by `columns` (--column FIELD=…), of an evaluator by `output=`, `context=`"
 # What data are that are shown as they are.
-_UNREAD = (
-    "text; JSON is read as steps if it is messages (of LangChain, OpenAI, Anthropic, Bedrock, "
-    "Gemini), a state of LangGraph or a run of LangSmith"
-)
+_UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
 
 
 _SPEAKERS = ("user", "assistant")

@@ -86,7 +86,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
-    """Notes on how a row was read, of this reading and of one before."""
+    """Add notes on how a row was read to those of a reading before."""
     # Who named columns, and is in no doubt, has looked at them all.
     has_looked = (notes.named and not notes) or "corrected" in row
     told = " ".join(each["detail"] for each in notes)

@@ -15,7 +15,7 @@ from annotated_types import MinLen
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.rows.checks import ANNOTATIONS, kind_in
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import (
     KNOWN_NAMES,
@@ -130,12 +130,17 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     >>> named_row({"question": "Why?", "prediction": "So."}, "item")
     {'output': 'So.', 'input': 'Why?'}
     """
-    if takes not in _NEEDED:
-        return row
+    return mapped(row, columns_of(row, takes), takes, {}) if takes in _NEEDED else row
+
+
+def columns_of(row: Mapping[str, Any], takes: str | None) -> Columns:
+    """The columns by field of one row, by their usual names."""
+    if (takes := takes or kind_in(row)) not in _NEEDED:
+        return {}
     names = [str(name) for name, value in row.items() if value is not None]
     if isinstance(task := row.get("input"), str) and is_blank(task):
         names.remove("input")  # Alpaca's, beside an instruction that needs none
-    return mapped(row, _columns(tuple(names), takes), takes, {})
+    return _columns(tuple(names), takes)
 
 
 def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
@@ -177,7 +182,7 @@ def mapped(
             hint = "name several in a list, or repeat --column; "
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
     notes = Notes.of(record)
-    if not (notes.columns or notes.named):
+    if not (notes or notes.columns or notes.named):  # it is read for the first time
         notes = _doubts(record, columns, takes, named)
         notes.columns, notes.named = [*record], bool(named)
     for mine, others in (_RIVALS, _RIVALS[::-1]):

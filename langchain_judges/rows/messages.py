@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -49,12 +49,14 @@ def messages_in(value: object) -> list[Message]:
     return messages
 
 
+# Roles of a tuple such as `("user", "Hello")`, as LangChain has them.
+_OF_TUPLES = ["user", "human", "assistant", "ai", "system", "developer"]
+
+
 def is_spoken(value: object) -> bool:
     """Whether a value says that it is a message, if one that can be read or not."""
-    fields = value if isinstance(value, Mapping) else {}
-    return isinstance(value, BaseMessage) or (
-        _speaks(fields.get("role")) and not {"content", "tool_calls"}.isdisjoint(fields)
-    )
+    fields = message_fields(value)
+    return _speaks(fields.get("role") or fields.get("type")) and "content" in fields
 
 
 def _speaks(role: object) -> bool:
@@ -63,7 +65,9 @@ def _speaks(role: object) -> bool:
 
 def _messages_of(value: object) -> Iterator[Message]:
     """Yield the messages of one value; nothing if it is no message."""
-    fields = message_fields(_of_tuple(value) if isinstance(value, tuple) else value)
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in _OF_TUPLES:
+        value = {"role": value[0], "content": value[1]}
+    fields = message_fields(value)
     if items := list(_response_item(fields)):
         yield from items
         return
@@ -169,14 +173,6 @@ def _record_message(
         if fields.get("status") == "error" or fields.get("error"):
             message["status"] = "error"
     return message
-
-
-def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
-    """The message of a tuple such as `("user", "Hello")`."""
-    if len(value) == 2 and all(isinstance(part, str | list) for part in value):
-        with suppress(ValueError, NotImplementedError):
-            return convert_to_messages([value])[0]
-    return None
 
 
 def message_fields(value: object) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ def is_run(value: object) -> TypeGuard[Any]:
 
 
 # What is read of a run or an example, where it is JSON.
-_OF_RUN = "id session_id run_type inputs outputs error name start_time dotted_order"
+_OF_RUN = "id name run_type inputs outputs error start_time dotted_order"
 
 
 def as_object(value: Any) -> Any:
@@ -262,18 +262,14 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
 
 
 def _tools_available(tools: object) -> list[Message]:
-    if not isinstance(tools, list | tuple):
-        return []
     lines = []
-    for tool in tools:
-        fields: Any = tool
-        if not isinstance(tool, Mapping):
-            name = tool if isinstance(tool, str) else getattr(tool, "name", None)
-            fields = {"name": name, "description": getattr(tool, "description", None)}
-        elif isinstance(tool.get("function"), Mapping):
-            fields = tool["function"]
-        if name := fields.get("name"):
-            about = " ".join(str(fields.get("description") or "").split())
+    for tool in tools if isinstance(tools, list | tuple) else ():
+        fields: Any = {"name": tool} if isinstance(tool, str) else tool
+        if isinstance(fields, Mapping):
+            own = fields.get("function")
+            fields = SimpleNamespace(**(own if isinstance(own, Mapping) else fields))
+        if name := getattr(fields, "name", None):
+            about = " ".join(str(getattr(fields, "description", None) or "").split())
             lines.append(f"{name}: {about}" if about else str(name))
     return [{"role": "tools available", "content": "\n".join(lines)}] if lines else []
 

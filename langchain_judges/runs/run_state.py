@@ -116,15 +116,8 @@ class FirstRows:
             return None
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
-        if cause == "lacking":
-            return all_lack(detail)
-        return errors.RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
-
-
-def all_lack(detail: str) -> errors.RepeatedFailureError:
-    """The error where none of the first rows has what the judge needs; `detail` says what."""
-    told = f"The first {ALIKE} rows cannot be judged: {detail}, or judge by another rubric"
-    return errors.RepeatedFailureError(told)
+        how = "cannot be judged:" if cause == "lacking" else "all failed with"
+        return errors.RepeatedFailureError(f"The first {ALIKE} rows {how} {detail}")
 
 
 def permanent(failure: Failure) -> str | None:
@@ -334,7 +327,6 @@ class RunState:
         data: Any = self._reader.judged_part(row.data)
         if isinstance(graph, JudgeGraph):  # the row has been read
             data[NOTES] = Notes.of(row.data)
-            data[NOTES].named = True
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}

@@ -125,9 +125,7 @@ class TableForm:
             InputError: A column is missing, or a label is not one of `labels`.
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
-        given = lookup.named_row(record, takes)
-        if self.columns:
-            given = lookup.mapped(record, self.columns, takes, self.named or {})
+        given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
         row = _labels_as_one(plain_row(given))
         if row.get("id") in (None, ""):
             row.pop("id", None)
@@ -363,7 +361,7 @@ class Records:
         self._columns = TableForm(columns).columns or {}
         sides = [self._columns.get(field) for field in ("output_a", "output_b")]
         self.systems = [str(side) for side in sides] if all(sides) else None
-        self._read: Callable[[SourceRecord, int], dict[str, Any]] | None = None
+        self._form: TableForm | None = None
 
     def row(self, record: object, index: int) -> dict[str, Any]:
         """A record as a row; the first of a table decides which columns are which fields.
@@ -379,23 +377,18 @@ class Records:
                 f"a row must be an object, got {type(record).__name__}: pass fields such as "
                 "`{'input': …, 'output': …}`"
             )
-        if self._read is None:
-            if (form := self.form_of(record)) is None:
-                self._read = self._own_row
-            else:
-                self._read = form.cell_row if self.source.is_table else form.row
-        row = self._read(record, index)
+        form, is_table = self._form or self.form_of(record), self.source.is_table
+        if is_table or self._columns:
+            self._form = form
+        row = form.cell_row(record, index) if is_table else form.row(record, index)
+        if "id" in record and not (self._form or self.source.is_file):
+            row["id"] = record["id"]  # of any type
         if self.source.check:
             self.source.check(row)
         return row
 
-    def _own_row(self, record: SourceRecord, index: int) -> dict[str, Any]:
-        """A row whose fields have their names, with its id of any type."""
-        row = TableForm(takes=self.takes).row(record, index)
-        return {**row, "id": record["id"]} if "id" in record else row
-
-    def form_of(self, first: Mapping[str, object]) -> TableForm | None:
-        """Form by which columns become fields; None for rows of which each says it itself.
+    def form_of(self, first: Mapping[str, object]) -> TableForm:
+        """Form by which columns become fields.
 
         Raises:
             UnreadableTable: The columns of the table are not understood.
@@ -403,7 +396,7 @@ class Records:
         names, columns = list(map(str, first)), self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         if not (is_table or columns):
-            return TableForm(takes=takes) if self.source.is_file else None
+            return TableForm(lookup.columns_of(first, self.takes), takes=self.takes)
         try:
             if is_table:
                 lookup.mapped(first, columns, None, {})
