@@ -38,7 +38,7 @@ def check_shares(**options: float) -> None:
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard errors an interval reaches to either side: 1.96 for 0.95."""
+    """Standard errors that an interval reaches to either side: 1.96 for 0.95."""
     return float(scipy.special.ndtri((1 + confidence) / 2))
 
 

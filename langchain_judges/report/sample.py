@@ -178,7 +178,7 @@ class Sample:
 
     @property
     def whom(self) -> str:
-        """What the judge is compared with, in words; labels may be an objective key."""
+        """The other side of the comparison, in words; labels may be an objective key."""
         return "the labels" if self.by_label else "people"
 
     @property

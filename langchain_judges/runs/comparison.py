@@ -43,7 +43,7 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems: the fields of the first system that has it, and
+        A row for each input of several systems, with the fields of the first system that has it, and
         the output of each system under its name, or None. And by system the number of rows
         without a partner.
 

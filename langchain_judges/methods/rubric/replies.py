@@ -1,4 +1,4 @@
-"""What judges by criteria share: state, beginning, shapes of replies, and verdicts of them."""
+"""Shared by judges by criteria: state, beginning, shapes of replies, and verdicts of them."""
 
 from __future__ import annotations
 
