@@ -89,7 +89,7 @@ def _levels(column: Floats) -> Ints:
 
 
 def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
-    """Numbers of others that the judge orders as people do, and that people rate apart, by text.
+    """Others that the judge orders as people do and others that people rate apart, by text.
 
     Ties of the judge are half right.
     """

@@ -43,9 +43,9 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems, with the fields of the first system that has it, and
-        the output of each system under its name, or None. And by system the number of rows
-        without a partner.
+        A row for each input of several systems, with the fields of the first system that has
+        it, and the output of each system under its name, or None. And by system the number of
+        rows without a partner.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
