@@ -134,7 +134,8 @@ def test_attachments_of_a_call_are_sent_with_its_task():
     model = FakeChatModel(replies=highest)
     evaluator = as_evaluator(rubric_judge(model=model, rubric="Is it good?"))
     image = {"mime_type": "image/png", "data": "aGk="}
-    for attached, name in ((image, None), ({**image, "name": "cat.png"}, "cat.png")):
+    coded = {**image, "data": "data:image/png;base64,aGk="}
+    for attached, name in ((coded, None), ({**image, "name": "cat.png"}, "cat.png")):
         evaluator(outputs="a cat", attachments=attached)
         content: Any = model.messages[-1][-1].content
         [block] = [block for block in content if block["type"] == "image"]

@@ -492,9 +492,23 @@ def test_the_answers_may_be_brought_and_the_same_draw_is_the_same_bracket():
         best_of(2, bsm()).invoke(fields)
 
 
+KNOWN = ("expected", "reference")
+
+
 def test_a_judge_of_one_text_chooses_the_highest_label():
     result = best_of(3, labels(), writer("x", "good", "y")).invoke({"question": "Why?"})
     assert (result["output"], len(result["bracket"])) == ("good", 3)
+
+
+@for_each("rubric, name", [("groundedness", "context"), *(("correctness", n) for n in KNOWN)])
+def test_what_is_known_of_a_task_is_shown_to_the_judge_of_each_answer(rubric, name):
+    model = FakeChatModel(replies=fitting_reply)
+    fields = {"input": "Why?", "answers": ["x", "y"], name: "Oslo is wet."}
+    best_of(2, create_rubric_judge(model, rubric=rubric)).invoke(fields)
+    assert ["Oslo is wet." in prompt for prompt in model.prompts] == [True, True]
+    if name in KNOWN:
+        best_of(2, create_bsm_judge(model, criteria=["Depth"])).invoke(fields)
+        assert all("Oslo is wet." in prompt for prompt in model.prompts)
 
 
 def test_an_answer_that_cannot_be_labelled_wins_nothing():

@@ -181,6 +181,14 @@ def test_the_surest_verdicts_are_named():
     assert next_step(found).command.endswith(" --spec CASCADE.json")
 
 
+def test_where_all_ratings_are_too_high_the_whole_is_named_and_no_part():
+    truth = [1 + i % 4 for i in range(120)]
+    data = [{**row, "system": "xyz"[i % 3]} for i, row in enumerate(texts_of(truth))]
+    found = report.trust(items_of([each + 1 for each in truth]), data).uses["averages"]
+    assert (found.word, "Part by part: clearly too far off" in found.reason) == ("no", True)
+    assert found.brief.startswith("+1.00 (0.89")
+
+
 def test_a_judge_that_errs_in_many_ways_learns_from_its_mistakes():
     words = ["kind", "dull", "rude"] * 30
     said = [words[i + i // 3 % 3] for i in range(87)]
