@@ -183,6 +183,14 @@ class Outcome(NamedTuple):
     """The agreement where the last judge always decides."""
 
 
+def _decided(gates: list[Any], columns: list[Any], row: int) -> tuple[int, Any] | None:
+    """The place of the stage that decides a row, and its answer; None: no stage is sure."""
+    for place, (gate, (answers, sure)) in enumerate(zip(gates, columns, strict=True)):
+        if answers[row] is not None and sure[row] is not None and sure[row] >= gate.value:
+            return place, answers[row]
+    return None
+
+
 def study(first: Said, last: Said, labels: list[Any], splits: int, promise: float) -> Outcome:
     """Calibrate two stages on drawn rows, and let them judge all."""
     size = len(labels)
@@ -196,7 +204,7 @@ def study(first: Said, last: Said, labels: list[Any], splits: int, promise: floa
         gates = selective_cascade(
             drawn, [labels[n] for n in places], alpha=1 - promise, delta=DELTA
         )
-        told = [gates.decide([(a[n], s[n]) for a, s in columns]) for n in range(size)]
+        told = [_decided(gates.thresholds, columns, n) for n in range(size)]
         hits = [each[1] == labels[n] for n, each in enumerate(told) if each]
         right += [fmean(hits)] if hits else []
         judged.append(len(hits) / size)

@@ -264,7 +264,7 @@ DUEL_SLIPS = {
     "12 `branches` are announced, and 4 are made": {
         "return 2 + len(self.order_list)": BRANCHES
     },
-    "1 `branches` are announced, and 2 at once are made with": {
+    "1 `branches` are announced, and 4 are made, 2 at once": {
         "return 2 + len(self.order_list)": FEW_BRANCHES
     },
     "`tone` changes what is asked or decided": {

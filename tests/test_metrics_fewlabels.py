@@ -163,16 +163,11 @@ def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
     rng = np.random.default_rng(9)
     cheap, dear = sure(rng, 1500, 1.0), sure(rng, 1500, 6.0)
     judges = [cheap[:2], dear[:2]]
-    result = selective_cascade(judges, cheap[2], alpha=0.1, costs=[1, 10])
+    result = selective_cascade(judges, cheap[2], alpha=0.1)
     alone = selective_threshold(*cheap, alpha=0.1)
     assert result.coverage > alone.coverage + 0.1
     assert result.agreement > 0.9
-    assert result.cost == pytest.approx(0.1 + 1 - result.shares[0])
     assert sum(result.shares) == pytest.approx(result.coverage)
-    first, second = (gate.value for gate in result.thresholds)
-    assert result.decide([("A", first), ("B", 1.0)]) == (0, "A")
-    assert result.decide([("A", first - 0.01), ("B", second)]) == (1, "B")
-    assert result.decide([(None, None), ("B", 0.0)]) is None
 
 
 def test_a_judge_that_says_nothing_of_its_certainty_takes_no_share_of_delta():

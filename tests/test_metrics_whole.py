@@ -146,7 +146,7 @@ def test_the_other_statistics_have_the_numbers_that_they_had(snapshot):
         "alt_test": metrics.alt_test(LABELS, PEOPLE, 0.1),
         "threshold": metrics.selective_threshold(answers, sure, ["A"] * 200),
         "none": metrics.selective_threshold(FIRST, CHANCES, WINNERS, alpha=0.7, delta=0.3),
-        "cascade": metrics.selective_cascade(cascade, ["A"] * 200, costs=[1, 5]),
+        "cascade": metrics.selective_cascade(cascade, ["A"] * 200),
         "labels": metrics.labels_needed(0.1, 0.3, 0.9, level=0.1, seed=2),
         "groups": metrics.correlate(SCORES, RATINGS, level="group", groups=nine),
         "systems": metrics.correlate(SCORES, RATINGS, level="system", groups=nine),

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from langchain_judges import judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs.shards import merge_shards, parts_of
+from langchain_judges.runs.shards import merge_shards
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -103,7 +103,7 @@ def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
 
 
 def test_a_row_that_stands_twice_is_refused(whole, tmp_path):
-    part = next(path for path, _ in parts_of(whole) if path.stat().st_size)
+    part = next(path for path in whole.glob("part-*.jsonl") if path.stat().st_size)
     part.write_text(part.read_text() + part.read_text().splitlines(keepends=True)[0])
     with pytest.raises(OutputError, match="occurs twice"):
         merge_shards(whole, tmp_path / "all.jsonl")

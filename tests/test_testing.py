@@ -105,5 +105,5 @@ def test_a_run_ends_at_a_request_that_is_not_recorded(path):
         judge.invoke(PAIR)
     path.parent.mkdir()
     path.write_text("")
-    with pytest.raises(NotRecorded, match=how.format("lacks this request")):
+    with pytest.raises(NotRecorded, match=how.format("which lacks this request")):
         list(judge_many(judge, [PAIR], progress=False))

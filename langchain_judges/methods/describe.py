@@ -78,15 +78,29 @@ def is_local(runnable: object) -> bool:
     return any("file" in identity for identity in models.values())
 
 
-def kind_of(judge: object) -> Kind:
+def check_judge(judge: object) -> None:
+    """Check that something is a judge, and not a model.
+
+    Raises:
+        OptionError: It is not.
+    """
+    # Loaded on use: what a spec says needs no model.
+    from langchain_core.language_models import BaseLanguageModel
+
+    is_model = isinstance(given := unwrapped(judge), BaseLanguageModel)
+    if is_model or not isinstance(judge, Runnable):
+        got = f"{'the model ' if is_model else ''}{type(given).__name__}"
+        what = "a judge, such as `create_rubric_judge` makes"
+        raise OptionError(f"`judge` must be {what}, got {got}")
+
+
+def kind_of(judge: Any) -> Kind:
     """Whether a judge takes a `Pair` or an `Item`, by what it declares.
 
     Raises:
-        OptionError: `judge` is not a runnable, or declares neither.
+        OptionError: `judge` is not a judge, or declares neither.
     """
-    if not isinstance(judge, Runnable):
-        what = "a judge, such as `create_rubric_judge` makes"
-        raise OptionError(f"`judge` must be {what}, got {type(judge).__name__}")
+    check_judge(judge)
     options = getattr(unwrapped(judge), "options", None)
     takes = metadata_of(judge).get("takes") or getattr(options, "takes", None)
     if takes in {"pair", "item"}:

@@ -29,7 +29,6 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import check_shares, rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.verdict import Label
 
 LEAST_ITEMS = 30
 
@@ -182,31 +181,12 @@ class CascadeFindings(Findings):
         coverage: The share of the calibration items that some judge decides.
         agreement: Agreement of the deciding judge with people.
         shares: The share of the items that each judge decides.
-        cost: The mean cost of an item relative to always asking the last judge; None without
-            `costs`.
     """
 
     thresholds: list[Threshold]
     coverage: Result
     agreement: Result
     shares: list[float]
-    cost: float | None
-
-    def decide(
-        self, verdicts: Sequence[tuple[Label | None, float | None]]
-    ) -> tuple[int, Label] | None:
-        """The place of the deciding judge and its answer; None abstains.
-
-        Args:
-            verdicts: (answer, confidence) of each judge in turn; later ones may be left out
-                if an earlier one decides.
-        """
-        for place, ((answer, sure), gate) in enumerate(
-            zip(verdicts, self.thresholds, strict=False)
-        ):
-            if answer is not None and sure is not None and sure >= gate.value:
-                return place, answer
-        return None
 
 
 def selective_cascade(
@@ -215,7 +195,6 @@ def selective_cascade(
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
-    costs: Sequence[float] | None = None,
 ) -> CascadeFindings:
     """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
 
@@ -229,7 +208,6 @@ def selective_cascade(
             for all together.
         delta: The chance that the guarantee fails, shared evenly by the judges that say how
             sure they are.
-        costs: What one question to each judge costs, in any unit.
 
     Returns:
         The thresholds; each judge is calibrated on the items that those before it leave.
@@ -240,15 +218,12 @@ def selective_cascade(
         raise OptionError("`judges` must name at least one judge")
     truths = as_list(labels)
     columns = [(as_list(answers), as_list(chances)) for answers, chances in judges]
-    same_length(judges=columns, costs=costs)
     rest = [index for index, label in enumerate(truths) if not is_missing(label)]
     total, thresholds, shares = len(rest), [], []
     hits: dict[int, float] = {}
-    calls = []
     sure = [confidences_of(answers, chances) for answers, chances in columns]
     able = max(1, sum(any(not is_missing(each) for each in chances) for chances in sure))
     for answers, chances in columns:
-        calls.append(len(rest))
         part = take(answers, rest), take(chances, rest), take(truths, rest)
         gate = selective_threshold(*part, alpha=alpha, delta=delta / able)
         rows, _ = _usable(*part)
@@ -257,9 +232,6 @@ def selective_cascade(
         shares.append(sum(decisions) / total if total else 0.0)
         thresholds.append(gate)
         rest = [i for i, t in zip(rest, decisions, strict=True) if not t]
-    cost = None
-    if costs is not None and total:
-        cost = sum(n * c for n, c in zip(calls, costs, strict=True)) / (total * costs[-1])
     agreement = rate(list(hits.values())) if hits else Result.undefined("nothing is taken")
     coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
-    return CascadeFindings(thresholds, coverage, agreement, shares, cost)
+    return CascadeFindings(thresholds, coverage, agreement, shares)

@@ -15,8 +15,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypedDict, Unpack
-
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
@@ -323,14 +321,6 @@ def _check_shared(sample: Sample) -> None:
     )
 
 
-class TrustOptions(TypedDict, total=False):
-    """Options of reports on one judge or several; see `trust`."""
-
-    data_name: str
-    policy: TrustPolicy
-    confidence: float
-
-
 def trust(  # noqa: PLR0913 - options
     verdicts: Iterable[Mapping[str, Any]],
     data: Iterable[Mapping[str, Any]] | None = None,
@@ -392,7 +382,7 @@ def trust(  # noqa: PLR0913 - options
 def compare(
     runs: Mapping[str, Iterable[Mapping[str, Any]]],
     data: Iterable[Mapping[str, Any]] | None = None,
-    **options: Unpack[TrustOptions],
+    **options: Any,
 ) -> ComparisonReport:
     """Report on several judges side by side, with paired tests on the rows they share.
 
@@ -402,7 +392,7 @@ def compare(
     Args:
         runs: The rows of each judge, by its name; see `trust`.
         data: The rows that were judged.
-        options: As for `trust`.
+        options: `data_name`, `policy` and `confidence`, as for `trust`.
 
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.

@@ -8,20 +8,12 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from langchain_judges.errors import InputError
+from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
-
-
-class MetricSettings(TypedDict):
-    """The keywords of every metric."""
-
-    groups: list[int] | None
-    confidence: float
 
 
 class Sample:
@@ -143,11 +135,11 @@ class Sample:
         return any(row.has_orders for row in self.rows)
 
     @property
-    def settings(self) -> MetricSettings:
+    def settings(self) -> IntervalOptions:
         """The keywords of every metric."""
         return self.settings_of(range(len(self.rows)))
 
-    def settings_of(self, places: Iterable[int]) -> MetricSettings:
+    def settings_of(self, places: Iterable[int]) -> IntervalOptions:
         """The keywords of a metric of some rows."""
         groups = self.groups and [self.groups[i] for i in places]
         return {"groups": groups, "confidence": self.confidence}

@@ -296,12 +296,11 @@ class _Contest:
         }
 
     def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
-        from scipy.special import ndtri
-
+        from langchain_judges.metrics.intervals import normal_quantile
         from langchain_judges.metrics.tournament import comparisons_to_settle
 
         level = self.options.confidence
-        width = float(ndtri((1 + level) / 2))
+        width = normal_quantile(level)
         open_pairs = set(state.unsettled(level))
         following = dict(pairwise(state.order))
         systems: list[Ranked] = []

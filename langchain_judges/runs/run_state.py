@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges import errors
@@ -149,7 +148,8 @@ class RunState:
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
         """Check the judge; nothing is opened before the first row is requested."""
-        _check(judge)
+        describe.check_judge(judge)
+        describe.check_no_budget(judge, "the run")
         source = source_of(rows, cast("Any", options.client)).first(options.max_rows)
         self._judge = judge
         self._graph = describe.unwrapped(judge)
@@ -412,13 +412,3 @@ class RunState:
             setattr(self.summary, spent, getattr(self.limiter, spent))
         self.summary.seconds = time.monotonic() - self._start_time
         self._show()
-
-
-def _check(judge: object) -> None:
-    """Reject a model in place of a judge, and a judge with limits of its own."""
-    is_model = isinstance(given := describe.unwrapped(judge), BaseLanguageModel)
-    if is_model or not isinstance(judge, Runnable):
-        got = f"{'the model ' if is_model else ''}{type(given).__name__}"
-        what = "a judge, such as `create_rubric_judge` makes"
-        raise errors.OptionError(f"`judge` must be {what}, got {got}")
-    describe.check_no_budget(judge, "the run")

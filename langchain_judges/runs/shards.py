@@ -98,13 +98,6 @@ class Receipt(NamedTuple):
         return None if found is None else cls(**found)
 
 
-def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
-    """The parts in a folder, by number."""
-    for path in sorted(folder.iterdir()):
-        if name := _PART_NAME.fullmatch(path.name):
-            yield path, Shard(int(name[1]), int(name[2]))
-
-
 class Merged(NamedTuple):
     """The numbers of rows, judged rows and parts that `merge_shards` joined."""
 
@@ -148,7 +141,8 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
 
 def _run_parts(folder: Path) -> tuple[list[Path], str]:
     """The parts of one finished run in a folder, and the mark of its judge."""
-    parts = dict(parts_of(folder))
+    names = {path: _PART_NAME.fullmatch(path.name) for path in sorted(folder.iterdir())}
+    parts = {path: Shard(int(n[1]), int(n[2])) for path, n in names.items() if n}
     sizes = {shard.of for shard in parts.values()}
     if len(sizes) != 1:
         raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, not of one.")

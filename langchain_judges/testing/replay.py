@@ -80,10 +80,7 @@ class ReplayChatModel(PlainModel):
         """
         with self._lock:
             if self._entries is None:
-                is_new = not self.path.exists()
-                if is_new and self.model is None:
-                    raise self._lacking("it does not exist")
-                text = "" if is_new else self.path.read_text(encoding="utf-8")
+                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
                 lines = [json.loads(line) for line in text.splitlines() if line.strip()]
                 self._entries = {_request_hash(line): line for line in lines}
             return self._entries
@@ -101,19 +98,18 @@ class ReplayChatModel(PlainModel):
             entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
         if entry is None:
             begin = f"{request['messages'][-1][1]!s:.60}"
-            raise self._lacking(f"it lacks this request ({begin!r}, {request['settings']})")
+            what = "lacks" if self.path.exists() else "does not exist, and so lacks"
+            raise NotRecorded(
+                f"Replies are replayed from {self.path}, which {what} this request ({begin!r}, "
+                f"{request['settings']}). To record what is missing, run the same code once "
+                f"with ReplayChatModel(path={str(self.path)!r}, model=...), where `model` is "
+                "the chat model to ask, or its name."
+            )
         reply = entry["reply"]
         return AIMessage(
             reply["text"],
             usage_metadata=reply.get("usage"),
             response_metadata=reply.get("metadata") or {},
-        )
-
-    def _lacking(self, what: str) -> NotRecorded:
-        return NotRecorded(
-            f"Replies are replayed from {self.path}, and {what}. To record what is missing, "
-            f"run the same code once with ReplayChatModel(path={str(self.path)!r}, model=...), "
-            "where `model` is the chat model to ask, or its name."
         )
 
     def _record(self, request: Recorded, reply: AIMessage) -> Recorded:

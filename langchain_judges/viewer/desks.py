@@ -158,8 +158,7 @@ class LabelDesk:
         files = dict.fromkeys(map(str, self.found.files.values()))
         source = [part for path in files for part in ("--verdicts", path)]
         command = ["langchain-judges", "trust", str(self.file.path)]
-        is_single = any("output" in row for row in rows.values())
-        rubric = ["--set", "rubric=RUBRIC"] if is_single else []
+        rubric = ["--set", "rubric=RUBRIC"] if any("output" in r for r in rows.values()) else []
         return told, shlex.join([*command, *(source or ["--model", "MODEL", *rubric])])
 
 
