@@ -192,7 +192,7 @@ def test_a_small_book_that_unpacks_to_a_huge_one_is_refused_before_it_is(tmp_pat
     made.save(tmp_path / "b.xlsx")
     with zipfile.ZipFile(tmp_path / "b.xlsx", "a", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/sharedStrings.xml", b"x" * 105_000_000)
-    with pytest.raises(InputError, match=r"b\.xlsx packs 105 MB in 0\.1 MB"):
+    with pytest.raises(InputError, match=r"b\.xlsx unpacks to 105 MB"):
         list(read_table(tmp_path / "b.xlsx"))
 
 

@@ -158,8 +158,8 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(path) as packed:
         for part in packed.infolist():
             if part.file_size > _MOST_PACKED * max(part.compress_size, 1 << 20):
-                size = f"{part.file_size / 1e6:,.0f} MB in {part.compress_size / 1e6:.1f} MB"
-                raise InputError(f"{path} packs {size}, more than is read; save it as CSV")
+                size = f"{part.file_size / 1e6:,.0f} MB"
+                raise InputError(f"{path} unpacks to {size}, more than is read; save it as CSV")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         names = book.sheetnames

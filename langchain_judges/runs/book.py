@@ -43,11 +43,8 @@ class Spelt(float):
 def _excel_cell(cell: object, *, raw: bool) -> object:
     """A cell as Excel holds it: a number, or a text; only a raw one may be a formula."""
     # Of a longer number Excel would show other digits.
-    if (
-        cell is None
-        or isinstance(cell, float)
-        or (isinstance(cell, int) and abs(cell) < 10**15)
-    ):
+    is_long = isinstance(cell, int) and abs(cell) >= 10**15
+    if cell is None or (isinstance(cell, int | float) and not is_long):
         return cell
     text = str((clean if raw else inert_cell)(str(cell))).replace("\r\n", "\n")
     return text if len(text) <= _MOST else text[: _MOST - len(_CUT)] + _CUT
@@ -56,27 +53,24 @@ def _excel_cell(cell: object, *, raw: bool) -> object:
 class Book:
     """A workbook that is being written, row by row: it takes no memory by its size.
 
+    Args:
+        raw: Leave formulas as they are.
+
     Raises:
         MissingExtraError: openpyxl is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, raw: bool = False) -> None:
         """Begin an empty book."""
         with needs("excel", "Writing .xlsx"):
             import openpyxl.cell
             from openpyxl import styles, utils
         self._book = openpyxl.Workbook(write_only=True)
-        self._cell, self._styles = openpyxl.cell.WriteOnlyCell, styles
+        self._cell, self._styles, self._is_raw = openpyxl.cell.WriteOnlyCell, styles, raw
         self._letters = utils.get_column_letter
 
     def add(
-        self,
-        title: str,
-        head: Sequence[str],
-        rows: SheetRows,
-        labels: Collection[int] = (),
-        *,
-        raw: bool = False,
+        self, title: str, head: Sequence[str], rows: SheetRows, labels: Collection[int] = ()
     ) -> None:
         """Write a sheet.
 
@@ -85,7 +79,6 @@ class Book:
             head: The names of its columns.
             rows: Gives the rows; it is called twice.
             labels: The columns whose cells are coloured by what they hold.
-            raw: Leave formulas as they are.
         """
         sheet = self._book.create_sheet(title)
         widths, seen = [len(str(name)) for name in head], set[str]()
@@ -102,16 +95,13 @@ class Book:
         sheet.sheet_properties.pageSetUpPr.fitToPage = True
         for place, width in enumerate(widths, 1):
             sheet.column_dimensions[self._letters(place)].width = width
-        sheet.append([self._styled(sheet, name, bold=True, raw=raw) for name in head])
+        sheet.append([self._styled(sheet, name, bold=True) for name in head])
         number = 1
         for number, row in enumerate(rows(), 2):
             sheet.row_dimensions[number].height = _LINE * _lines_shown(row, widths)
             sheet.append(
                 self._styled(
-                    sheet,
-                    cell,
-                    colours.get(str(cell), _UNJUDGED) if place in labels else "",
-                    raw=raw,
+                    sheet, cell, colours.get(str(cell), _UNJUDGED) if place in labels else ""
                 )
                 for place, cell in enumerate(row)
             )
@@ -119,9 +109,9 @@ class Book:
             sheet.auto_filter.ref = f"A1:{self._letters(len(head))}{number}"
 
     def _styled(
-        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False, raw: bool
+        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
     ) -> Any:
-        styles, cell = self._styles, self._cell(sheet, _excel_cell(value, raw=raw))
+        styles, cell = self._styles, self._cell(sheet, _excel_cell(value, raw=self._is_raw))
         if isinstance(value, Percent | Spelt):
             cell.number_format = value.form
         cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
@@ -176,7 +166,7 @@ class XlsxFile(TableFile):
 
     def __init__(self, path: Path, *, raw: bool = False) -> None:
         """Open the file in which rows wait."""
-        self._book = Book()
+        self._book = Book(raw=raw)
         super().__init__(path, raw=raw)
         self._labels = set[str]()
         self._failures: list[tuple[object, ...]] = []
@@ -193,7 +183,7 @@ class XlsxFile(TableFile):
         number = result.get("index", 0) + 2
         for each in outcome_of(result).get("failures") or []:
             of = (each.get(name) for name in ("step", "unit", "reason", "detail"))
-            self._failures.append((number, result.get("id"), *of))
+            self._failures.append((number, *map(inert_cell, (result.get("id"), *of))))
 
     def _finish(self, names: Mapping[str, str]) -> None:
         def rows() -> Iterator[list[object]]:
@@ -201,9 +191,9 @@ class XlsxFile(TableFile):
 
         coloured = {f"judge.{name}" for name in self._labels or ("label", "preference")}
         places = [place for place, key in enumerate(names) if key in coloured]
-        self._book.add("rows", list(names.values()), rows, places, raw=self._is_raw)
+        self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]
-        filled = [(*_in_cells(line), "")[: len(_SUMMED)] for line in lines]
+        filled = [(*map(inert_cell, _in_cells(line)), "")[: len(_SUMMED)] for line in lines]
         self._book.add("summary", _SUMMED, lambda: filled)
         if self._failures:
             head = ("row", "id", "step", "unit", "reason", "detail")

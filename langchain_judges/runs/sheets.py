@@ -229,14 +229,13 @@ class ParquetFile(TableFile):
 
     def _flush(self) -> None:
         pa = self._arrow
-        columns = {
-            key: self._array([row.get(key) for row in self._batch]) for key in self._columns
+        columns = {  # under names that Arrow can hold
+            ascii(key): self._array([row.get(key) for row in self._batch])
+            for key in self._columns
         }
-        for key, array in columns.items():
-            self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
-        # Arrow's names are UTF-8.
-        encoded = {ascii(key): array for key, array in columns.items()}
-        table = pa.table(encoded or {"": pa.nulls(len(self._batch))})
+        for name, array in columns.items():
+            self._types[name] = self._common(self._types.get(name, pa.null()), array.type)
+        table = pa.table(columns or {"": pa.nulls(len(self._batch))})
         with pa.ipc.new_stream(self._waiting, table.schema) as stream:
             stream.write_table(table)
         self._batch.clear()
@@ -262,7 +261,7 @@ class ParquetFile(TableFile):
         self._flush()
         fields = []
         for key, name in names.items():
-            kind = self._types[key]
+            kind = self._types[ascii(key)]
             if pa.types.is_null(kind):
                 kind = pa.float64() if key in _NUMBERS else pa.string()
             fields.append(pa.field(encodable(name), kind))
@@ -271,20 +270,18 @@ class ParquetFile(TableFile):
         with self._parquet.ParquetWriter(self._path, schema, compression="zstd") as writer:
             while self._waiting.peek(1):
                 table = pa.ipc.open_stream(self._waiting).read_all()
-                columns = [
-                    self._cast(table, *each) for each in zip(names, schema.types, strict=True)
-                ]
+                kinds = zip(map(ascii, names), schema.types, strict=True)
+                columns = [self._cast(table, *each) for each in kinds]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
-    def _cast(self, table: Any, key: str, kind: Any) -> Any:
+    def _cast(self, table: Any, name: str, kind: Any) -> Any:
         """A column of some rows in its type."""
         pa = self._arrow
-        if ascii(key) not in table.column_names:
+        if name not in table.column_names:
             return pa.nulls(len(table), kind)
-        column = table[ascii(key)]
-        if column.type == kind:
-            return column
-        cells = column.to_pylist()
+        if table[name].type == kind:
+            return table[name]
+        cells = table[name].to_pylist()
         if pa.types.is_string(kind):
             cells = [None if cell is None else str(_cell_text(cell)) for cell in cells]
         return pa.array(cells, kind)
