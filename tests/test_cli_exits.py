@@ -232,7 +232,12 @@ def test_every_command_is_listed_and_its_help_has_examples():
 def test_a_stop_is_announced_and_ends_what_waits_too_long(monkeypatch, capsys):
     timers: list[Any] = []
     late = SimpleNamespace(daemon=False, start=lambda: timers.append("started"))
-    monkeypatch.setattr("threading.Timer", lambda *own: timers.append(own) or late)
+
+    def timer(*own: object) -> object:
+        timers.append(own)
+        return late
+
+    monkeypatch.setattr("threading.Timer", timer)
     messages.begin_to_stop(print)
     assert (timers, late.daemon) == ([(GRACE + 5, print), "started"], True)
     told = "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.\n"
