@@ -94,6 +94,17 @@ def test_a_request_is_no_turn_of_the_user_and_a_trace_holds_no_message_twice():
     assert JudgeMiddleware.trace_policy.process_inputs({"messages": ["long"]}) == {}
 
 
+def test_a_user_with_the_judges_name_is_a_user():
+    model = FakeChatModel(replies=fitting_reply)
+    said = [HumanMessage(text, name="judge") for text in ("Why?", "Who?")]
+    guard = judge_that_sees(model, None)
+    assistant = create_agent(FakeChatModel(replies=["So."]), middleware=[guard])
+    state: Any = assistant.invoke({"messages": [*said, HumanMessage("Go on.")]})
+    assert answers_of(state) == ["Why?", "Who?", "Go on.", "So."]
+    [shown] = map(unfenced, model.prompts)
+    assert "[turn-1-user]\nWhy?\n\n[turn-2-user]\nWho?" in shown
+
+
 @for_each(
     "answers, final",
     [(("bad", "good"), "good"), (("good x", "bad"), "good x"), (("bad", ""), "bad")],

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, MinLen
@@ -364,8 +365,13 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return kept(await handler(request))
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
-        """Clear the judged answers of an earlier run on the same thread."""
-        return {"judged": []}
+        """Clear the judged answers of an earlier run on the same thread.
+
+        What the user says loses a name that marks the judge's requests.
+        """
+        asked = takewhile(lambda m: m.type == "human", reversed(state["messages"]))
+        named = [m.model_copy(update={"name": None}) for m in asked if m.name == REVISER]
+        return {"judged": [], **({"messages": named} if named else {})}
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
