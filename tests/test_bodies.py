@@ -5,6 +5,7 @@ import json
 import threading
 import tracemalloc
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_openai import ChatOpenAI
@@ -162,3 +163,52 @@ def test_who_sets_a_cookie_gets_it_back_by_whichever_client_asks_next():
             client.post(f"http://127.0.0.1:{server.server_port}/")
     client.cookies.clear()
     assert seen == [None, "place=7"]
+
+
+def test_what_many_at_once_left_open_is_closed_by_who_asks_later(monkeypatch):
+    monkeypatch.setattr(bodies, "_KEPT", -1.0)
+    gate, closed = threading.Barrier(3), threading.Semaphore(0)
+
+    class Together(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            gate.wait()
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def finish(self):
+            super().finish()
+            closed.release()
+
+    with listening(Together) as server, ThreadPoolExecutor(3) as threads:
+        url, client = f"http://127.0.0.1:{server.server_port}/", client_of_threads.__wrapped__()
+        assert [each.status_code for each in threads.map(client.post, [url] * 3)] == [200] * 3
+        gate = threading.Barrier(1)
+        client.post(url)
+        assert [closed.acquire(timeout=60) for _ in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_an_answer_that_is_read_part_by_part_is_whole_whoever_asks_meanwhile(many, monkeypatch):
+    monkeypatch.setattr(bodies, "_KEPT", -1.0)
+
+    class Whole(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            self.send_response(200)
+            self.send_header("content-length", "2000000")
+            self.end_headers()
+            self.wfile.write(MEGABYTE * 2)
+
+    async def read(url):
+        client = client_of_loop()
+        async with client.stream("POST", url) as answer:
+            for _ in range(many):
+                await asyncio.gather(client.post(url), client.post(url))
+            return len(await answer.aread())
+
+    with listening(Whole) as server:
+        assert asyncio.run(read(f"http://127.0.0.1:{server.server_port}/")) == 2_000_000

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ssl
+import threading
+import time
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
@@ -17,6 +20,8 @@ MOST_BYTES = 64_000_000
 # How an answer may be packed, and what else a client of httpx would unpack.
 ACCEPTED = {"Accept-Encoding": "gzip"}
 _OTHERS = {"br", "zstd"}
+# Seconds that a client may be free before it is closed: as long as httpx keeps a connection.
+_KEPT = 5.0
 
 
 @cache
@@ -34,7 +39,11 @@ def client_of_threads() -> Any:
 
     class Clients(DefaultHttpxClient):
         def send(self, request: Any, **settings: Any) -> Any:
-            with taken() as client:
+            if settings.get("stream"):  # it is read after this
+                return super().send(request, **settings)
+            with taken() as (client, old):
+                for each in old:
+                    each.close()
                 return client.send(request, **settings)
 
     return Clients(**options)
@@ -49,29 +58,38 @@ def client_of_loop() -> Any:
 
     class Clients(DefaultAsyncHttpxClient):
         async def send(self, request: Any, **settings: Any) -> Any:
-            with taken() as client:
+            if settings.get("stream"):
+                return await super().send(request, **settings)
+            with taken() as (client, old):
+                for each in old:
+                    await each.aclose()
                 return await client.send(request, **settings)
 
     return Clients(**options)
 
 
 def _one_of(make: Callable[[], Any]) -> Callable[[], AbstractContextManager[Any]]:
-    """Lends a client of HTTP that is free, or a new one.
+    """Lends a client of HTTP that is free, or a new one, and those that were free for long.
 
-    The pool of a client looks at all of its connections for each request.
+    The pool of a client looks at all of its connections for each request. It closes an old one
+    at its next request alone, so whoever takes a client closes those that have no next one.
     """
-    free: list[Any] = []
+    free, lock = deque[tuple[float, Any]](), threading.Lock()
 
     @contextmanager
-    def taken() -> Iterator[Any]:
-        try:
-            client = free.pop()
-        except IndexError:
+    def taken() -> Iterator[tuple[Any, list[Any]]]:
+        old = []
+        with lock:
+            client = free.pop()[1] if free else None
+            while free and free[0][0] < time.monotonic() - _KEPT:
+                old.append(free.popleft()[1])
+        if client is None:
             client = make()
         try:
-            yield client
+            yield client, old
         finally:
-            free.append(client)
+            with lock:
+                free.append((time.monotonic(), client))
 
     return taken
 
