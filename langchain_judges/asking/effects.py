@@ -235,7 +235,7 @@ def wait_for(work: Future[None], seconds: float | None = None) -> Effect:
     """A wait for the work of another, for some seconds at most."""
 
     async def later() -> object:
-        return await asyncio.wait([future_here(work)], timeout=seconds)
+        return await asyncio.wait([asyncio.wrap_future(work)], timeout=seconds)
 
     return Effect(lambda: wait([work], seconds), later)
 
@@ -243,7 +243,8 @@ def wait_for(work: Future[None], seconds: float | None = None) -> Effect:
 def future_here(work: Future[None]) -> asyncio.Future[None]:
     """A future of the running loop that is done when work is.
 
-    Work that ends in the loop's own thread does not wake it, unlike asyncio's own.
+    Work that ends in the loop's own thread does not wake it, unlike asyncio's own: nothing that
+    a handler of signals ends may be waited for so.
     """
     loop, thread = asyncio.get_running_loop(), threading.get_ident()
     here: asyncio.Future[None] = loop.create_future()

@@ -16,9 +16,9 @@ from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import TableOut, records_of, table_path
 
-# A path keeps one of the two slashes; a drive of Windows has one letter.
 # Rows whose replies are dropped together: each time is a write.
 _AT_ONCE = 64
+# A path keeps one of the two slashes; a drive of Windows has one letter.
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}(?=[^/])")
 
 
