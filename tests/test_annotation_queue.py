@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from typing import Any
 
 import pytest
 from langsmith import Client
@@ -11,7 +12,11 @@ from langchain_judges import FailureMemory, create_allure_judge, create_rubric_j
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows
-from langchain_judges.integrations.langsmith_runs import labelled_runs
+from langchain_judges.integrations.langsmith_runs import (
+    experiment_rows,
+    labelled_runs,
+    runs_in_queue,
+)
 from langchain_judges.integrations.watch import watch_project
 from langchain_judges.testing import reply
 from tests.cases import for_each
@@ -165,6 +170,89 @@ def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server
     assert (row["polite"], row["polite.people"]) == (1, 0)
     # Of what no judge said the key is people's own.
     assert (row["mine"], "mine.people" in row) == ("kind", False)
+
+
+def test_the_latest_feedback_on_each_run_of_a_project_is_a_column_of_its_row(client, server):
+    one, two = production(server, POLITE, None)
+    for day, value in ((2, 0), (1, 1)):
+        says(server, one, "tone", value, created_at=f"2026-01-0{day}T00:00:00+00:00")
+    says(server, two, "tone", "poor", who="model", score=0.5)
+    says(server, two, "tone", 1, created_at="2026-01-01T00:00:00+00:00")
+    [project] = server.sessions
+    inputs = [str({"question": f"Why {n}?"}) for n in "01"]
+    for name in (PROJECT, project):
+        assert feedback_rows(client, name) == [
+            {"id": one, "input": inputs[0], "output": str({"answer": POLITE})}
+            | {"tone.people": 0},
+            {"id": two, "input": inputs[1], "output": "", "tone": 0.5, "tone.people": 1},
+        ]
+    server.runs.clear()
+    assert feedback_rows(client, PROJECT) == []
+
+
+def test_a_run_of_an_experiment_has_the_inputs_of_its_example_if_it_has_one(client, server):
+    data = client.create_dataset("questions")
+    example = client.create_example(inputs={"asked": "Who?"}, dataset_id=data.id)
+    [project] = server.sessions.values()
+    project |= {"reference_dataset_id": str(data.id), "extra": {"metadata": {}}}
+    production(server, POLITE, reference_example_id=str(example.id))
+    [alone] = production(server, None)
+    assert experiment_rows(client, PROJECT) == [
+        {"asked": "Who?", "answer": POLITE, "id": str(example.id)},
+        {"question": "Why 0?", "id": alone},
+    ]
+
+
+@for_each(
+    "who, auditor",
+    [
+        ({"user_name": "Ann", "user_id": "7"}, "Ann"),
+        ({"user_name": None, "user_id": "7"}, "7"),
+        ({"user_name": None}, "langsmith"),
+    ],
+)
+def test_the_last_that_people_said_is_the_label_and_who_said_it_is_kept(
+    client, server, who, auditor
+):
+    server.feedback.clear()
+    [run] = production(server, POLITE)
+    client.create_annotation_queue(name=run)
+    server.queued.append((run, run))
+    source: Any = {"feedback_source": {"type": "app", **who}}
+    for day, label in ((3, 1), (2, 0)):
+        moment = f"2026-01-0{day}T00:00:00+00:00"
+        says(server, run, "polite", label, modified_at=moment, **source)
+    judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC)
+    [item] = labelled_runs(client, run, judge).items
+    assert (item["label"], item["auditor"], "note" in item) == (1, auditor, False)
+
+
+def test_the_context_of_a_labelled_run_is_read_where_it_is_named(client, server):
+    more: dict[str, Any] = {"inputs": {"question": "Why?", "page": "It rained."}}
+    [run] = production(server, POLITE, **more)
+    client.create_annotation_queue(name="q")
+    server.queued.append(("q", run))
+    says(server, run, "polite", 1)
+    judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC)
+    [item] = labelled_runs(client, "q", judge, context="page").items
+    assert item["source"] == "It rained."
+
+
+def test_the_runs_of_a_queue_are_found_in_every_project_however_old(
+    client, server, monkeypatch
+):
+    monkeypatch.setattr("langchain_judges.integrations.langsmith_runs._PAGE", 2)
+    client.create_annotation_queue(name="q")
+    ids = production(server, *[POLITE] * 5)
+    other = server._new_session(None, None, {"name": "other"})["id"]
+    server.runs[ids[0]] |= {"session_id": other, "start_time": "2025-01-01T00:00:00+00:00"}
+    server.runs[ids[1]]["start_time"] = "2025-02-01T00:00:00+00:00"
+    server.queued += [("q", each) for each in ids]
+    runs = runs_in_queue(client, "q")
+    assert [str(run.id) for run in runs] == sorted(ids)
+    assert [str(run.session_id) for run in runs if str(run.id) == ids[0]] == [other]
+    run = next(run for run in runs if str(run.id) == ids[2])
+    assert (run.name, run.run_type, run.inputs) == ("app", "chain", {"question": "Why 2?"})
 
 
 def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, letter_encoder):

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import uuid
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -24,10 +25,11 @@ from langchain_judges import (
     create_relative_judge,
     create_rubric_judge,
 )
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases, trajectory_evaluator
 from langchain_judges.integrations.feedback import spans_of
 from langchain_judges.rows.fields import work_in
+from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.conftest import chat
@@ -463,6 +465,183 @@ def test_comparisons_without_a_verdict_have_reasons_and_no_score():
         result = as_comparative_evaluator(judge)([outputs, two], an_example())
         assert set(result["scores"].values()) == {None}
         assert all("Not judged" in comment for comment in result["comment"].values())
+
+
+def test_a_comparison_is_fed_back_by_its_key_and_reads_the_texts_where_they_are_named():
+    model = FakeChatModel(replies=fitting_reply)
+    places: Any = {"input": "q", "output": "said", "reference": "known", "context": "page"}
+    compare: Any = as_comparative_evaluator(create_relative_judge(model), key="own", **places)
+    inputs = {"q": "Rain?", "input": "-no-", "page": "Oslo is wet."}
+    sides = [{"said": text, "output": "-no-"} for text in ("Yes.", "No.")]
+    found = compare(
+        inputs=inputs, outputs=sides, reference_outputs={"known": "Sun!", "x": "-no-"}
+    )
+    assert (found["key"], compare.__name__) == ("own", "own")
+    shown = "".join(model.prompts)
+    assert all(text in shown for text in ("Rain?", "Oslo is wet.", "Yes.", "No.", "Sun!"))
+    assert "-no-" not in shown
+    with pytest.raises(OptionError, match="`key` must be"):
+        as_comparative_evaluator(bsm(), key="")
+
+
+def listened(judge):
+    """A judge, and what its runs are: id, name, metadata."""
+    runs: list[Any] = []
+    return judge.with_listeners(on_start=lambda run: runs.append(run)), runs
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "called", "compared"])
+async def test_the_run_of_a_judge_is_named_and_leads_to_what_it_judged(kind):
+    judge, heard = listened(bsm())
+    evaluator, run, own = as_evaluator(judge, key="own"), a_run(GOOD), uuid.uuid4()
+    if kind == "compared":
+        other = a_run(BAD)
+        as_comparative_evaluator(judge)([run, other], an_example())
+        told = {"run_a": str(run.id), "run_b": str(other.id)}
+    elif kind == "called":
+        feedback = evaluator(run, an_example())
+        # It is traced nowhere.
+        assert (feedback["source_run_id"], heard[0].name) == (None, "own")
+        told = {}
+    else:
+        given = (run, an_example(), own)
+        if kind == "sync":
+            result: Any = evaluator.evaluate_run(*given)
+        else:
+            result = await evaluator.aevaluate_run(*given)
+        assert (result.source_run_id, heard[0].id, heard[0].name) == (own, own, "own")
+        told = {"target_run_id": str(run.id)}
+    assert heard[0].metadata.items() >= told.items()
+
+
+def test_an_experiment_whose_first_rows_all_lack_the_same_ends_and_one_that_began_goes_on():
+    judge = rubric_judge(model=FakeChatModel(replies=highest), rubric="groundedness")
+    lacking, full = a_run(GOOD), a_run({**GOOD, "context": "It rained."})
+    evaluator: Any = as_evaluator(judge)
+    for _ in range(ALIKE - 1):
+        assert "needs a source" in evaluator.evaluate_run(lacking).comment
+    with pytest.raises(RepeatedFailureError, match=f"first {ALIKE} rows .*: `context`: the"):
+        evaluator.evaluate_run(lacking)
+    began: Any = as_evaluator(judge)
+    assert began.evaluate_run(full).score == 1
+    assert [began.evaluate_run(lacking).score for _ in range(ALIKE + 1)] == [None] * (ALIKE + 1)
+
+
+def test_a_call_in_a_test_of_langsmith_logs_each_feedback_in_a_trace_of_its_own(monkeypatch):
+    logged: list[tuple[Any, ...]] = []
+
+    @contextmanager
+    def traced(*, name):
+        logged.append((name,))
+        yield
+
+    monkeypatch.setattr("langsmith.testing.trace_feedback", traced)
+    said = lambda *, key, score, comment: logged.append((key, score, comment))  # noqa: E731
+    monkeypatch.setattr("langsmith.testing.log_feedback", said)
+    model = FakeChatModel(replies=highest)
+    as_evaluator(rubric_judge(model=model, rubric=["Tone", "Fit"]))(outputs="x y")
+    assert [each[:2] for each in logged] == [
+        ("rubric",),
+        ("rubric", 1),
+        ("Tone", 1),
+        ("Fit", 1),
+    ]
+    assert logged[2][2] == "-"
+    logged.clear()
+    compared: Any = as_comparative_evaluator(bsm())(inputs="w", outputs=["good", "x"])
+    own = ("preference", compared["scores"][0], compared["comment"][0])
+    assert logged == [("preference",), own]
+    logged.clear()
+    trajectory_evaluator(key="calls")(outputs=["a"], reference_outputs=["a"])
+    assert [each[:2] for each in logged] == [("calls",), ("calls", 1)]
+
+
+def test_a_prepared_row_that_is_none_is_named():
+    prepare: Any = lambda run, example: [run]  # noqa: E731
+    result: Any = as_evaluator(bsm(), prepare=prepare).evaluate_run(a_run(GOOD))
+    assert "`prepare` must return a row, got list" in result.comment
+    with pytest.raises(OptionError, match="`prepare` must be"):
+        as_evaluator(bsm(), prepare=cast("Any", "x"))
+
+
+@for_each(
+    "attached, block",
+    [
+        ("http://x/a.png", {"type": "image", "url": "http://x/a.png"}),
+        (
+            {"mime_type": " Video/MP4 ", "data": "https://x/a.mp4", "name": "a"},
+            {"type": "video", "mime_type": "video/mp4", "url": "https://x/a.mp4"}
+            | {"filename": "a"},
+        ),
+        (
+            {"mime_type": "application/pdf", "data": "data:application/pdf;base64,aGk="},
+            {"type": "file", "mime_type": "application/pdf", "base64": "aGk="},
+        ),
+        ({"mime_type": "audio/wav", "data": "aGk="},
+         {"type": "audio", "mime_type": "audio/wav", "base64": "aGk="}),
+        ({"type": "image", "url": "http://x/b.png"}, {"type": "image", "url": "http://x/b.png"}),
+        ({"mime_type": "application/zip", "data": "aGk="}, None),
+        ({"mime_type": "image/png"}, None),
+        (7, None),
+    ],
+)  # fmt: skip
+def test_an_attachment_is_a_block_of_its_kind_or_is_refused(attached, block):
+    if block is None:
+        with pytest.raises(OptionError, match="an attachment is an address"):
+            eval_cases.attachment_blocks(attached)
+        return
+    for given in (attached, [attached, None]):
+        [made] = eval_cases.attachment_blocks(given)
+        assert {name: made[name] for name in made if name != "id"} == block
+
+
+def test_a_file_of_an_example_is_text_as_text_and_unknown_kinds_as_files():
+    files = {
+        "a.txt": {"reader": io.BytesIO(b"caf\xc3\xa9 \xff"), "mime_type": "text/plain"},
+        "b": {"reader": io.BytesIO(b"hi")},
+    }
+    blocks = eval_cases.attachment_blocks(files)
+    assert [each.get("text") for each in blocks] == [
+        *("Attached, a.txt:", "caf\u00e9 \ufffd", "Attached, b:", None)
+    ]
+    assert blocks[3] == {"type": "file", "base64": "aGk=", "mime_type": ""}
+
+
+@for_each(
+    "order, made, wanted, comment",
+    [
+        ("same", ["a", "b"], ["a", "b"], "The calls agree (2 made, 2 in the reference)."),
+        ("subset", ["a"], ["a", "b"], "The calls agree (1 made, 2 in the reference)."),
+        ("same", ["b", "a"], ["a", "b"], "another order: b, a"),
+        ("any", ["a", "c"], ["a", "b"], "missing: b; not in the reference: c"),
+        ("subset", ["a", "c"], ["a", "b"], "not in the reference: c"),
+        ("superset", ["a", "c"], ["a", "b"], "missing: b"),
+        ("same", [], ["a", "b"], "missing: a, b"),
+    ],
+)
+def test_a_comparison_of_trajectories_names_what_is_missing_or_too_many(
+    order, made, wanted, comment
+):
+    compare = trajectory_evaluator(order, key="calls", output="o", reference="r")
+    result = compare(outputs={"o": made, "x": []}, reference_outputs={"r": wanted})
+    assert (result["key"], result["comment"]) == ("calls", comment)
+    assert result["score"] == float("agree" in comment)
+    assert compare.__name__ == "calls"
+
+
+@for_each("name", ["output", "reference"])
+def test_what_holds_no_trajectory_is_named_and_has_no_score(name):
+    values = {"output": ["a"], "reference": ["a"], name: "Good."}
+    result = trajectory_evaluator()(
+        outputs=values["output"], reference_outputs=values["reference"]
+    )
+    assert (result["key"], result["score"]) == ("trajectory_match", None)
+    assert result["comment"] == (
+        f"Not compared: `{name}`: expected messages, calls or names of tools, got the text "
+        f"'Good.'; name their place with `{name}=`"
+    )
+    with pytest.raises(OptionError, match=f"`{name}"):
+        trajectory_evaluator(**cast("Any", {name: 3}))
 
 
 def rubric_judge(**options: Any) -> Any:

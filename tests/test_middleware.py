@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NotRequired, cast
@@ -16,10 +17,13 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
+from langsmith.utils import LangSmithError
 from pydantic import BaseModel
 
 from langchain_judges import JudgeMiddleware, best_of, create_bsm_judge, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations import feedback
+from langchain_judges.integrations.middleware import rubric_in
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -455,6 +459,131 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
         client.cleanup()
 
 
+class Sent:
+    """A client of LangSmith that keeps the feedback that it is given, or refuses it."""
+
+    def __init__(self, refuses=None):
+        self.given, self.refuses = [], refuses
+
+    def create_feedback(self, *run, **fields):
+        self.given.append((*run, fields))
+        if self.refuses:
+            raise self.refuses
+
+
+def sent(monkeypatch, client, *answers, **options):
+    """Run an agent in a trace whose client this is, and wait for its feedback."""
+    tree = SimpleNamespace(client=client, trace_id="trace")
+    monkeypatch.setattr(feedback, "get_current_run_tree", lambda: tree)
+    judge = create_rubric_judge(FakeChatModel(replies=answer), rubric="Good?", name="own")
+    others = {*threading.enumerate()}
+    state = agent(judge, *answers, **options)[0].invoke(ASKED)
+    for thread in {*threading.enumerate()} - others:
+        if thread.name == "judge-feedback":
+            thread.join()
+    return state
+
+
+def test_feedback_says_which_run_it_is_on_what_judged_and_after_how_many_revisions(monkeypatch):
+    client = Sent()
+    state = sent(monkeypatch, client, "bad", "good", key="tone")
+    [(run, fields)] = client.given
+    assert (run, fields["trace_id"], fields["key"]) == ("trace", "trace", "tone")
+    assert (fields["score"], fields["value"], fields["comment"]) == (1, 1, "because")
+    assert fields["extra"] == {"revisions": 1, "failures": []}
+    assert fields["source_info"]["method"] == "rubric"
+    assert str(fields["source_run_id"]) != state["judged"][0]["run"]
+
+
+@for_each("refusal", [LangSmithError("no"), OSError("no"), ValueError("no")])
+def test_feedback_that_langsmith_refuses_is_a_warning(refusal):
+    with pytest.MonkeyPatch.context() as patch:
+        heard: list[Any] = []
+        patch.setattr(feedback._LOGGER, "warning", lambda *said: heard.append(said))
+        state = sent(patch, Sent(refusal), "good")
+    assert answers_of(state) == ["Why?", "good"]
+    assert heard == [("The score was not sent to LangSmith: %s", refusal)]
+
+
+@for_each(
+    "text, criteria",
+    [
+        ("1. It cites.\n\n  2) It is brief. ", ["It cites.", "It is brief."]),
+        ("* It cites.\n• It is brief.", ["It cites.", "It is brief."]),
+        ("- It cites.", "- It cites."),
+        ("Look:\n- It cites.\n- It is brief.", "Look:\n- It cites.\n- It is brief."),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_lines_of_a_list_are_criteria_and_any_other_text_is_one_rubric(text, criteria):
+    found: Any = rubric_in(text)
+    several = [{"name": each, "description": each} for each in criteria or ()]
+    assert found == (several if isinstance(criteria, list) else criteria)
+
+
+def test_a_first_draft_and_an_earlier_one_are_asked_for_in_their_own_words():
+    assistant, model = agent(bsm(), "good", "bad", "bad", max_revisions=2)
+    assistant.invoke(ASKED)
+    first, second = model.prompts[1:]
+    assert "Look at your answer again and give a better one, whole and on its own." in first
+    assert "Your answer was judged and is not good enough yet. A is your answer" in second
+    assert "and B your earlier draft. B is better." in second
+    assistant, model = agent(labels(), "bad")
+    assistant.invoke(ASKED)
+    assert "A is your answer" not in model.prompts[1]
+    assert "Give a better answer, whole and on its own." in model.prompts[1]
+
+
+def test_a_reference_and_a_source_may_be_functions_of_the_state():
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric=["correctness: Is it right?"])
+    said: Any = {
+        "reference": lambda state: f"Known: {state['messages'][0].text}",
+        "context": lambda state: f"Read: {len(state['messages'])}",
+    }
+    agent(judge, "So.", max_revisions=0, **said)[0].invoke(ASKED)
+    assert all(text in model.prompts[0] for text in ("Known: Why?", "Read: 2"))
+    for name in said:
+        with pytest.raises(OptionError, match=f"`{name}` must be a text or a function"):
+            JudgeMiddleware(judge, **cast("Any", {name: 3}))
+
+
+def test_the_name_of_a_judge_in_an_agent_tells_it_from_others():
+    names = [JudgeMiddleware(labels(), key=key).name for key in (None, "a:b|c")]
+    assert names == ["JudgeMiddleware", "JudgeMiddleware a_b_c"]
+
+
+def test_the_run_of_a_judge_in_an_agent_is_named_by_its_key_and_found_in_the_state():
+    heard: list[Any] = []
+    judge = labels().with_listeners(on_start=lambda run: heard.append(run))
+    state = agent(judge, "good", key="tone")[0].invoke(ASKED)
+    assert [(run.name, str(run.id)) for run in heard] == [("tone", state["judged"][0]["run"])]
+
+
+def test_an_evaluation_has_the_words_and_the_run_of_its_judgment():
+    heard: list[Any] = []
+    state = agent(labels(), "good", on_evaluation=heard.append)[0].invoke(ASKED)
+    assert heard == [
+        {
+            "grading_run_id": state["judged"][0]["run"],
+            "iteration": 0,
+            "result": "satisfied",
+            "explanation": "against None",
+            "criteria": [],
+            "unverified": False,
+        }
+    ]
+
+
+# A score at the threshold is good enough; `labels` gives 0.1 or 0.9.
+@for_each("threshold, asked", [(0.9, 1), (0.91, 2)])
+def test_a_score_at_the_threshold_is_good_enough(threshold, asked):
+    assistant, model = agent(labels(), "good", threshold=threshold)
+    assistant.invoke(ASKED)
+    assert len(model.prompts) == asked
+
+
 # ---- a judge as a tool
 
 
@@ -477,7 +606,58 @@ def test_a_tool_says_by_what_it_judges():
     assert "Be brief." in judge_tool(bsm(instructions="Be brief.")).description
 
 
+@KINDS
+async def test_a_judge_of_one_text_is_a_tool_that_takes_what_is_known(kind):
+    tool = judge_tool(labels())
+    assert (tool.name, judge_tool(bsm()).name) == ("judge_text", "compare_texts")
+    assert set(tool.args) == {"input", "output", "expected", "source"}
+    args = {"input": "Why?", "output": "good", "expected": "So."}
+    call = {"name": tool.name, "args": args, "id": "1", "type": "tool_call"}
+    message = tool.invoke(call) if kind == "sync" else await tool.ainvoke(call)
+    said = {"label": 1, "score": 0.9, "rationale": "against So."}
+    assert json.loads(message.content) == said
+    assert tool.invoke({**args, "expected": None}) == json.dumps(
+        {**said, "rationale": "against None"}
+    )
+
+
+def test_a_tool_has_the_name_and_the_words_that_its_owner_gives():
+    tool = judge_tool(labels(), name="check", description="Check é it.")
+    assert (tool.name, tool.description) == ("check", "Check é it.")
+    for name in ("name", "description"):
+        with pytest.raises(OptionError, match=f"`{name}` must be"):
+            judge_tool(labels(), **{name: ""})
+    purposes = ["Judge a text.", "Say which of two texts answers a task better."]
+    assert judge_tool(labels()).description == purposes[0]
+    own = judge_tool(bsm(instructions="x" * 2000)).description
+    assert own.startswith(f"{purposes[1]} It is judged by: xxx")
+    assert len(own) == 1000
+
+
 # ---- the best of n
+
+
+def test_of_equal_answers_the_first_is_the_best_and_the_contest_has_a_name():
+    contest = best_of(3, labels())
+    result = contest.invoke({"input": "Why?", "answers": ["bad", "good a", "good b"]})
+    assert (result["index"], contest.get_name()) == (1, "best of 3")
+    assert [match["a"] for match in result["bracket"]] == [0, 1, 2]
+    assert {(m["round"], m["b"]) for m in result["bracket"]} == {(1, None)}
+
+
+@for_each(
+    "judge, names",
+    [
+        (labels, {"answer 1", "answer 2"}),
+        (bsm, {"match 1.1: answer 1 vs answer 2", "match 1.1: answer 2 vs answer 1"}),
+    ],
+)
+def test_each_judgment_of_a_contest_is_named_by_its_answers(judge, names):
+    heard: list[str] = []
+    listened = judge().with_listeners(on_start=lambda run: heard.append(run.name))
+    best_of(2, listened).invoke({"input": "Why?", "answers": ["bad", "good"]})
+    assert {*heard} <= names
+    assert len(heard) == (2 if judge is labels else 1)
 
 
 @KINDS

@@ -265,6 +265,46 @@ async def test_an_owner_names_what_clients_may_set():
             await entered(entry, **context)
 
 
+async def test_a_graph_is_drawn_without_a_model_and_says_what_may_be_set(monkeypatch):
+    monkeypatch.setenv("JUDGES_MODEL", "no such model")
+    drawing: Any = SimpleNamespace(execution_runtime=None)
+    graph = await serve("bsm", settable=("scale",))({}, drawing)
+    assert set(graph.get_context_jsonschema()["properties"]) == {"scale"}
+    with pytest.raises(Exception, match="no such model"):
+        await served("bsm")
+
+
+async def test_options_may_stand_in_the_config_beside_what_is_the_servers():
+    own = ("__x", "langgraph_x", "checkpoint_ns", "x-key", "thread_id")
+    config: Any = {"configurable": {**dict.fromkeys(own, "s"), "samples": 3}}
+    running: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=None))
+    options: Any = (await serve("cot_sc")(config, running)).options
+    assert options.samples == 3
+
+
+@pytest.mark.parametrize("variable", ["JUDGES_MAX_CALLS", "JUDGES_MAX_CHARACTERS"])
+async def test_a_bound_that_is_no_number_is_named(monkeypatch, variable):
+    monkeypatch.setenv(variable, "many")
+    # Options of no other test: a graph is made once for its options.
+    with pytest.raises(OptionError, match=f"{variable} must be a whole number, got 'many'"):
+        await served("direct", instructions=variable)
+
+
+async def test_a_preset_is_the_clients_only_where_the_owner_says_so():
+    entry = serve("cot_sc", settable=("preset",))
+    assert (await entered(entry, preset="paper")).options.wording == "paper"
+    with pytest.raises(OptionError, match="`samples` can be set by the owner"):
+        await entered(entry, samples=3)
+    with pytest.raises(OptionError, match="`preset` can be set by the owner only, got 'paper'"):
+        await entered(serve("cot_sc", settable=("samples",)), preset="paper")
+
+
+async def test_what_a_run_may_hold_and_ask_is_bounded_by_the_owner(monkeypatch):
+    bounds = (await served("direct", instructions="Be brief.")).bounds
+    assert bounds[:2] == (100_000, 500)
+    assert (await entered(serve("direct", max_calls=7))).bounds.calls == 7
+
+
 @pytest.mark.parametrize("name", ["merge_model", "prompts", "memory", "criterias"])
 def test_no_owner_hands_out_paths_models_or_objects(name):
     with pytest.raises(OptionError, match=r"`settable` may name .*'criteria'"):

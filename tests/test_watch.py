@@ -299,6 +299,71 @@ def test_langsmith_is_told_how_to_draw_each_score(client, server):
     scale = {"type": "continuous", "min": 0, "max": 1}
     drawn = {each["key"]: each["feedback_config"] for each in server.feedback}
     assert drawn == {"reply": scale, "Tone": scale, "Fit": scale}
+    # The total comes last: where it is, all is there. Each belongs to the run's project.
+    assert [each["key"] for each in server.feedback] == ["Tone", "Fit", "reply"]
+    assert [each["session_id"] for each in server.feedback] == [*server.sessions] * 3
+
+
+def heard(server, monkeypatch, name):
+    """The bodies of the requests that a handler of the server answers."""
+    bodies, answered = [], getattr(server, name)
+
+    def handle(match, query, body):
+        bodies.append(body)
+        return answered(match, query, body)
+
+    monkeypatch.setattr(server, name, handle)
+    return bodies
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_langsmith_is_asked_for_what_passes_a_filter_since_a_time(
+    client, server, monkeypatch, threads
+):
+    asked = heard(server, monkeypatch, "_query_threads" if threads else "_query_runs")
+    since, named = datetime(2026, 1, 2, tzinfo=UTC), 'eq(name, "app")'
+    which: Any = {"threads": threads, "filter": named}
+    watch_project(client, labels(), PROJECT, since=since, **which)
+    before = datetime.now(UTC)
+    watch_project(client, labels(), PROJECT, threads=threads)
+    assert [each.get("filter") for each in asked] == [named, None]
+    told, hour_ago = (datetime.fromisoformat(each["min_start_time"]) for each in asked)
+    assert told == since
+    hour = timedelta(hours=1)
+    assert before - hour <= hour_ago <= datetime.now(UTC) - hour
+
+
+def test_the_texts_of_a_run_are_read_where_they_are_named(client, server):
+    said = {"inputs": {"a": "Rain?", "b": "?", "c": "It is wet."}}
+    production(server, None, **said, outputs={"d": "good", "e": "bad"}, error=None)
+    model = FakeChatModel(replies=answer)
+    judge = of_method("rubric", model, rubric="groundedness")
+    watch_project(client, judge, PROJECT, input="a", output="d", context="c")
+    [prompt] = model.prompts
+    assert all(text in prompt for text in ("Rain?", "It is wet.", "good"))
+    assert "bad" not in prompt
+
+
+def test_a_doubtful_run_is_queued_with_its_project_and_time(client, server, monkeypatch):
+    items = heard(server, monkeypatch, "_queue_runs")
+    [lost] = production(server, None)
+    watch_project(client, labels(), PROJECT, queue="doubtful")
+    [[entry]] = [each["items"] for each in items]
+    [project] = server.sessions
+    assert (entry["item_type"], entry["run_id"], entry["project_id"]) == ("RUN", lost, project)
+    began = datetime.fromisoformat(server.runs[lost]["start_time"])
+    assert datetime.fromisoformat(entry["start_time"]).replace(tzinfo=UTC) == began
+
+
+def test_what_is_left_of_the_time_between_two_looks_is_waited(monkeypatch):
+    waits: list[float] = []
+    stop = threading.Event()
+    monkeypatch.setattr(stop, "wait", waits.append)
+    for minutes in (0, 10):
+        looks = watch_every(Watch, timedelta(minutes=minutes), stop)
+        assert next(looks) == next(looks) == Watch()
+    assert waits[0] == 0
+    assert 0 < waits[1] <= 600
 
 
 def test_the_labels_of_the_judge_are_offered_to_people_as_categories(client, server):
@@ -447,6 +512,32 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
     ):
         with pytest.raises(OptionError, match=why):
             create_online_evaluator(client, refused, "tone", **asked)
+
+
+def test_an_online_evaluator_is_told_which_runs_it_judges_and_where_texts_stand(
+    client, server, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    judge = load_judge("rubric", "openai:small", rubric=["Tone"])
+    asked: Any = {"project": PROJECT, "dependencies": ["one", "two"]}
+    places: Any = {"key": "mine", "input": "a.b", "output": "c"}
+    create_online_evaluator(client, judge, "tone", **asked, **places, filter="eq(name, 'x')")
+    [rule] = server.rules
+    assert (rule["display_name"], rule["filter"]) == ("tone", "eq(name, 'x')")
+    assert rule["sampling_rate"] == 1
+    own = server.evaluators[0]["code_evaluator"]
+    assert (own["dependencies"], own["workspace_secrets_keys"]) == ("one\ntwo", [])
+    assert own["advanced_features_enabled"] is True
+    space: dict[str, Any] = {}
+    exec(own["code"], space)
+    evaluator = space["EVALUATOR"]
+    assert evaluator.key == "mine"
+    assert evaluator.reader.places[:4] == ("a.b", "c", None, None)
+    for name in ("project", "filter", "sample", *places, "context"):
+        with pytest.raises(OptionError, match=f"`{name}` must be"):
+            create_online_evaluator(client, judge, "tone", **{**asked, name: -1})
+    with pytest.raises(OptionError, match="`name` must be"):
+        create_online_evaluator(client, judge, "", **asked)
 
 
 def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):
