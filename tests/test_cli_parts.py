@@ -24,7 +24,8 @@ from langchain_judges.cli.flags import OutputFlags, QuestionFlags, RowFlags, Run
 from langchain_judges.cli.judge_flags import JudgeFlags
 from langchain_judges.cli.label import FirstToLabel, _tell_labelled
 from langchain_judges.cli.watch import sentence, span
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.integrations.langsmith_runs import QueuedRuns
 from langchain_judges.integrations.watch import Watch
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
@@ -113,6 +114,16 @@ def test_two_answers_can_be_compared(answers, said):
         return
     with pytest.raises(InputError, match=said):
         _check_answers(["x1", "x2", "x3"], {"input": "?", **fields})
+
+
+def test_an_experiment_is_read_by_its_name(monkeypatch):
+    monkeypatch.setenv("LANGSMITH_API_KEY", "k")
+    read = lambda client, name: [{"id": 1, "input": "?", "output": name}]  # noqa: E731
+    monkeypatch.setattr("langchain_judges.integrations.langsmith_runs.experiment_rows", read)
+    source, names = _table_of_systems(["langsmith:old", "langsmith:v2.1"], None, RowFlags())
+    assert names == ["old", "v2"]
+    assert [[row[name] for name in names] for row in source.records] == [["old", "v2.1"]]
+    assert source.is_table
 
 
 def test_pairs_of_systems_are_counted_with_their_bytes(capsys):
@@ -356,6 +367,7 @@ def test_a_file_to_write_is_checked_first(path, more, said):
         ("x,y", {}, "relative", "Some texts in t.csv are in columns whose names are not kno"),
         ("x,y,z", {"preset": "tone"}, "rubric", "Some texts in t.csv are in columns whose na"),
         ("x,y,z", {"option": ["rubric=Kind?"]}, "rubric", "Some texts in t.csv are in colum"),
+        ("x,y,z", {"option": ["model.seed=1", "rubric=K"]}, "rubric", "Some texts in t.csv"),
         ("x,y,z", {"method": "bsm"}, "bsm", ""),
         ("x,y,z", {"model": None}, None, ""),
         ("x,y,z", {"spec": Path("j.json")}, None, ""),
@@ -371,15 +383,15 @@ def test_rows_choose_the_method_that_no_flag_names(head, flags, method, said, ca
 
 
 def test_how_a_row_is_read_is_said_of_fields_alone():
-    Path("t.csv").write_text(f"question,answer,note,context\n{'Why? ' * 20},So.,x,doc\n")
+    Path("t.csv").write_text(f"question,answer,note,context\n{'Why? ' * 20},[b]So.,x,doc\n")
     file = row_files.open_rows(Path("t.csv"), check_item, RowFlags(), "item")
     out = io.StringIO()
-    file.tell_row(1, Console(file=out, width=200), lambda row: "prompt")
+    file.tell_row(1, Console(file=out, width=200), lambda row: "[b]prompt")
     lines = out.getvalue().splitlines()
     assert lines[0] == "Row 1 is understood as:"
     assert f"  input (column question): {'Why? ' * 11}…" in lines
-    assert "  output (column answer): So." in lines
-    assert lines[-2:] == ["A judge is asked:", "prompt"]
+    assert "  output (column answer): [b]So." in lines
+    assert lines[-2:] == ["A judge is asked:", "[b]prompt"]
     assert "  not shown to the judge: note" in lines
 
 
@@ -430,7 +442,12 @@ def test_labels_are_counted_and_the_first_rows_are_named_on_which_people_differ(
 
 @for_each(
     ("name", "columns", "read"),
-    [("gpt", ["gpt"], "gpt"), ("ab, ba", ["ab", "ba"], ("ab", "ba")), ("a,b", ["a,b"], "a,b")],
+    [
+        ("gpt", ["gpt"], "gpt"),
+        ("ab, ba", ["ab", "ba"], ("ab", "ba")),
+        ("a,b", ["a,b"], "a,b"),
+        ("a,b,c", ["a", "b,c"], ("a", "b,c")),
+    ],
 )
 def test_a_judge_has_one_column_or_two(name, columns, read):
     assert trust._column(name, [dict.fromkeys(columns)]) == read
@@ -496,6 +513,20 @@ def test_a_baseline_is_of_one_judge():
         trust._options(one, None, 2)
     assert trust._options(trust.ReportFlags(), Path("x/t.csv"), 2) == {"data_name": "t.csv"}
     assert trust._options(trust.ReportFlags(), None, 0) == {"data_name": ""}
+
+
+def test_a_report_that_cannot_be_written_is_refused_by_its_file():
+    Path("f").write_text("")
+    with pytest.raises(OutputError, match=r"^f/r\.md cannot be written: "):
+        trust.ReportFlags([Path("f/r.md")]).write(SHOWN, "summary")
+    Path("sub").mkdir()
+    trust.ReportFlags([Path("sub/new/r.txt"), Path("step")]).write(SHOWN, "Zusammenfaßung")
+    for path in ("sub/new/r.txt", "step"):
+        assert Path(path).read_text(encoding="utf-8").startswith("Zusammenfaßung")
+
+
+# A report of which only the summary is written.
+SHOWN: Any = SimpleNamespace(**dict.fromkeys(["to_html", "to_json", "to_csv", "to_xlsx"]))
 
 
 def test_each_method_is_a_judge_of_its_own():
@@ -601,3 +632,37 @@ def test_the_rounds_of_an_audit_are_told(settings, told, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(told)
     assert all(line.endswith(own) for line, own in zip(lines, told, strict=True))
+
+
+def test_the_labelled_runs_of_a_queue_are_audited(monkeypatch, capsys):
+    told: dict[str, Any] = {}
+
+    def labelled_runs(client: Any, queue: str, judge: Any, **options: Any) -> QueuedRuns:
+        told.update(options, queue=queue, judge=judge.get_name())
+        same = {"input": "?", "output": "x", "expected": "x"}
+        items: Any = [{"id": n, **same, "label": n % 2} for n in range(3)]
+        return QueuedRuns([{**items[0], "output": ""}, *items[1:]], [("r9", "no label")])
+
+    monkeypatch.setenv("LANGSMITH_API_KEY", "k")
+    monkeypatch.setattr(
+        "langchain_judges.integrations.langsmith_runs.labelled_runs", labelled_runs
+    )
+    spec = judge_flags.judge_spec(JudgeFlags("openai:gpt-m", method="allure"))
+    table = RowFlags(["label=tone", "source=docs"], max_rows=2)
+    file = audit._queued(Path("langsmith:doubtful"), spec, table)
+    file.count()
+    assert [each["id"] for each in file] == [1]
+    [(number, why)] = file.bad
+    assert (number, "`output` is empty" in why) == (1, True)
+    own = {"key": "tone", "context": "docs", "queue": "doubtful", "judge": "allure"}
+    assert told == own
+    assert capsys.readouterr().err == "Runs of 'doubtful' left out: 1; r9: no label.\n"
+
+
+def test_an_option_of_an_audit_with_a_flag_is_set_by_the_flag_alone():
+    settable = audit._settable()
+    assert "max_rounds" in settable
+    assert not settable & {"check", "auditor", "dev", "labels", "max_concurrency"}
+    assert audit._set_of("audit", ["audit.max_rounds=2", "k=1"], settable) == {"max_rounds": 2}
+    with pytest.raises(OptionError, match="'audit' has no option 'dev'"):
+        audit._set_of("audit", ["audit.dev=1"], settable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import sys
 from datetime import timedelta
@@ -24,6 +25,7 @@ from langchain_judges.integrations.watch import Watch
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
+from tests.judged_rows import data_of, run_of
 from tests.judges import labels
 from tests.test_cli_exits import ends
 
@@ -335,3 +337,20 @@ def test_a_page_is_either_looked_at_or_labelled_on():
     assert invoke("view t.csv --export p.html --max-rows 1").exit_code == 0
     page = Path("p.html").read_text()
     assert ("Why?" in page, "How?" in page) == (True, False)
+
+
+def test_what_a_report_left_out_is_said_by_the_name_of_its_judge():
+    data = data_of(["A", "B"] * 10)
+    Path("d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
+    for name in "xy":
+        run = run_of(["A"] * 21)
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in run))
+    for names in ("x", "xy"):
+        verdicts = " ".join(f"--verdicts {name}.jsonl" for name in names)
+        done = invoke(f"trust d.jsonl {verdicts} -o r.md --min-agreement 0.1")
+        assert done.exit_code == 0, done.output
+        lines = [line for line in done.stderr.splitlines() if "left out: 1 " in line]
+        heads = [line.partition(": ")[0] for line in lines]
+        own = ["judge", "judge (y.jsonl)"]
+        assert heads == (own if names[1:] else ["Verdicts left out"])
+        assert done.stderr.count("passed: agreement 50") == len(names)
