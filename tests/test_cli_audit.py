@@ -167,8 +167,10 @@ def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
     assert "This audit is finished" in again.stderr
     assert "taught nothing new" in again.stdout
     assert len(auditing.server.calls) == 12
-    assert auditing("", "--set", "audit.max_rounds=1").exit_code == 0
-    assert len(auditing.server.calls) == 18
+    for setting in ("audit.max_rounds=1", "model.temperature=0.5"):
+        other = auditing("", "--set", setting)
+        assert (other.exit_code, "is finished" in other.stderr) == (0, False)
+    assert len(auditing.server.calls) == 24
 
 
 def test_labels_by_people_need_no_review(auditing):
