@@ -629,6 +629,19 @@ def test_a_comparison_of_trajectories_names_what_is_missing_or_too_many(
     assert compare.__name__ == "calls"
 
 
+def test_the_calls_of_a_run_are_those_of_its_tools():
+    moment = datetime.now(UTC)
+    tool = a_run({"output": "Paid."}).model_copy(
+        update={"name": "pay", "run_type": "tool", "inputs": {"sum": 7}, "start_time": moment}
+    )
+    whole = a_run({"answer": "Done."}).model_copy(update={"child_runs": [tool]})
+    for run in (whole, whole.model_dump()):
+        result = trajectory_evaluator()(outputs=run, reference_outputs=["pay"])
+        assert result["score"] == 1, result["comment"]
+    named, steps = trajectory_evaluator(output="steps"), a_run({"steps": ["pay"], "log": ["x"]})
+    assert named(outputs=steps, reference_outputs=["pay"])["score"] == 1
+
+
 @for_each("name", ["output", "reference"])
 def test_what_holds_no_trajectory_is_named_and_has_no_score(name):
     values = {"output": ["a"], "reference": ["a"], name: "Good."}

@@ -471,11 +471,11 @@ class Sent:
             raise self.refuses
 
 
-def sent(monkeypatch, client, *answers, **options):
+def sent(monkeypatch, client, *answers, replies: Any = answer, **options):
     """Run an agent in a trace whose client this is, and wait for its feedback."""
     tree = SimpleNamespace(client=client, trace_id="trace")
     monkeypatch.setattr(feedback, "get_current_run_tree", lambda: tree)
-    judge = create_rubric_judge(FakeChatModel(replies=answer), rubric="Good?", name="own")
+    judge = create_rubric_judge(FakeChatModel(replies=replies), rubric="Good?", name="own")
     others = {*threading.enumerate()}
     state = agent(judge, *answers, **options)[0].invoke(ASKED)
     for thread in {*threading.enumerate()} - others:
@@ -493,6 +493,11 @@ def test_feedback_says_which_run_it_is_on_what_judged_and_after_how_many_revisio
     assert fields["extra"] == {"revisions": 1, "failures": []}
     assert fields["source_info"]["method"] == "rubric"
     assert str(fields["source_run_id"]) != state["judged"][0]["run"]
+    client.given.clear()
+    sent(monkeypatch, client, "good", replies=lambda _: "?")
+    [(_, fields)] = client.given
+    assert (fields["key"], fields["score"]) == ("own", None)
+    assert {each["reason"] for each in fields["extra"]["failures"]} == {"unparsable"}
 
 
 @for_each("refusal", [LangSmithError("no"), OSError("no"), ValueError("no")])
