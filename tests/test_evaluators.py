@@ -14,6 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from langsmith.run_helpers import tracing_context
 from langsmith.schemas import Example, Run
 from openevals import prompts
 from openevals.types import EvaluatorResult
@@ -554,6 +555,17 @@ def test_a_call_in_a_test_of_langsmith_logs_each_feedback_in_a_trace_of_its_own(
     logged.clear()
     trajectory_evaluator(key="calls")(outputs=["a"], reference_outputs=["a"])
     assert [each[:2] for each in logged] == [("calls",), ("calls", 1)]
+
+
+def test_two_evaluators_of_one_key_on_one_run_of_an_experiment_are_refused():
+    run, judges = a_run(GOOD), (bsm(), of_method("relative"))
+    said = "'bsm' and 'relative', give the feedback 'k': name one of them by `as_evaluator"
+    first, second = (as_evaluator(judge, key="k") for judge in judges)
+    with tracing_context(metadata={"experiment": "e"}):
+        first.evaluate_run(run, an_example())
+        with pytest.raises(OptionError, match=re.escape(said)):
+            second.evaluate_run(run, an_example())
+        second.evaluate_run(a_run(GOOD), an_example())
 
 
 def test_a_prepared_row_that_is_none_is_named():

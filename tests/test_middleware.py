@@ -21,7 +21,7 @@ from langsmith.utils import LangSmithError
 from pydantic import BaseModel
 
 from langchain_judges import JudgeMiddleware, best_of, create_bsm_judge, create_rubric_judge
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, ModelSetupError, OptionError
 from langchain_judges.integrations import feedback
 from langchain_judges.integrations.middleware import rubric_in
 from langchain_judges.integrations.tool import judge_tool
@@ -640,6 +640,11 @@ def test_a_tool_has_the_name_and_the_words_that_its_owner_gives():
 
 
 # ---- the best of n
+
+
+def test_a_writer_may_be_the_name_of_a_model():
+    with pytest.raises(ModelSetupError, match="nobody"):
+        best_of(2, bsm(), "nobody:small")
 
 
 def test_of_equal_answers_the_first_is_the_best_and_the_contest_has_a_name():
