@@ -8,10 +8,10 @@ one), and exits with 1 under `--least`. Survivors with a reason count neither wa
 tell them, or they change nothing but words that people read.
 
 mutmut tries mutants of a few quick tests first, so a sample that ran out of time is no fair
-part. In two samples tried in a random order on two busy cores, with hardly a test of more than
-half a second, of metrics 90 % of 69 were killed, of report 90 % of 67, of integrations 83 % of
-70, of the command line 83 % of 66. Tests have been written for most of the 37 survivors; no
-sample has been tried since then.
+part. Samples tried in a random order on two busy cores, with hardly a test of more than half a
+second: of metrics 90 % of 69 were killed, of report 90 % of 67; of two samples of integrations
+86 % of 59 and 86 % of 29, of the command line 83 % of 59 and 86 % of 57, the second ones drawn
+after tests had been written for the first. Slower tests kill some of what is left.
 """
 
 from __future__ import annotations
