@@ -119,9 +119,12 @@ async def test_a_result_may_be_awaited():
 
 def test_several_criteria_have_a_total_and_are_a_list_for_langsmith():
     model = FakeChatModel(replies=highest)
-    result = as_evaluator(rubric_judge(model=model, rubric=["Tone", "Depth"]))(outputs="x y")
+    evaluator = as_evaluator(rubric_judge(model=model, rubric=["Tone", "Depth"]))
+    result = evaluator(outputs="x y")
     assert result["score"] == 1
     assert [each["key"] for each in result["results"]] == ["rubric", "Tone", "Depth"]
+    told: Any = evaluator.evaluate_run(a_run(GOOD))
+    assert [each.value for each in told["results"]] == [None, 1, 1]
 
 
 def test_further_fields_are_those_of_the_row_or_are_refused():
