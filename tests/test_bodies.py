@@ -115,20 +115,33 @@ def test_certificates_are_read_once_for_all_judges_and_loops():
     assert bodies.certificates.cache_info()[:2] == (2, 1)  # hits, misses
 
 
+class Together(Handler):
+    """Answers where as many ask at once as its gate waits for, and keeps their connections."""
+
+    protocol_version = "HTTP/1.1"
+    gate: threading.Barrier
+    ends: threading.Semaphore
+
+    def do_POST(self):
+        self.gate.wait()
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def finish(self):
+        super().finish()
+        self.ends.release()
+
+
+def together(many):
+    fields = {"gate": threading.Barrier(many), "ends": threading.Semaphore(0)}
+    return type("TogetherNow", (Together,), fields)
+
+
 def one_more_request(many, client):
     """The lines that a request runs, while so many connections of its client are kept."""
-    gate = threading.Barrier(many)
-
-    class Together(Handler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            gate.wait()
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-    with listening(Together) as server, asyncio.Runner() as loop:
+    handler = together(many)
+    with listening(handler) as server, asyncio.Runner() as loop:
         url = f"http://127.0.0.1:{server.server_port}/"
 
         async def ask(times, model):
@@ -139,7 +152,7 @@ def one_more_request(many, client):
 
         model = loop.run(made())
         loop.run(ask(many, model))
-        gate = threading.Barrier(1)
+        handler.gate = threading.Barrier(1)
         return work(lambda: loop.run(ask(1, model)))
 
 
@@ -167,27 +180,13 @@ def test_who_sets_a_cookie_gets_it_back_by_whichever_client_asks_next():
 
 def test_what_many_at_once_left_open_is_closed_by_who_asks_later(monkeypatch):
     monkeypatch.setattr(bodies, "_KEPT", -1.0)
-    gate, closed = threading.Barrier(3), threading.Semaphore(0)
-
-    class Together(Handler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            gate.wait()
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def finish(self):
-            super().finish()
-            closed.release()
-
-    with listening(Together) as server, ThreadPoolExecutor(3) as threads:
+    handler = together(3)
+    with listening(handler) as server, ThreadPoolExecutor(3) as threads:
         url, client = f"http://127.0.0.1:{server.server_port}/", client_of_threads.__wrapped__()
         assert [each.status_code for each in threads.map(client.post, [url] * 3)] == [200] * 3
-        gate = threading.Barrier(1)
+        handler.gate = threading.Barrier(1)
         client.post(url)
-        assert [closed.acquire(timeout=60) for _ in range(2)] == [True, True]
+        assert [handler.ends.acquire(timeout=60) for _ in range(2)] == [True, True]
 
 
 @pytest.mark.parametrize("many", [1, 3])
