@@ -118,9 +118,14 @@ def test_the_published_figure_of_a_judge_comes_from_its_two_columns():
     assert round(100 * found["bias.flips"], 1) == 31.4
 
 
-def test_two_orders_are_of_pairs():
-    with pytest.raises(InputError, match="two orders, and their answers are not sides"):
-        trust_columns([{"x": 1, "y": 2, "ann": 1}] * 3, ("x", "y"), "ann")
+@pytest.mark.parametrize(
+    ("answers", "got"),
+    [((1, 1, 1), "1"), (("A", "1", "A"), "'1'"), (("tie", "tie", "tie"), "tie alone")],
+)
+def test_two_orders_are_of_pairs(answers, got):
+    row = dict(zip(("x", "y", "ann"), answers, strict=True))
+    with pytest.raises(InputError, match=rf"are A, B or tie \(or model_a …\); got {got}"):
+        trust_columns([row] * 3, ("x", "y"), "ann")
 
 
 def test_an_evaluator_of_openevals_is_trusted_in_one_line():

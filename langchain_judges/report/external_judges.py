@@ -77,7 +77,9 @@ def trust_columns(
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
     if not pairs and sources != specs:
-        raise InputError(f"{sources} are two orders, and their answers are not sides of pairs")
+        found = {value for own in answers.values() for value in own} - {None, *SIDES}
+        allowed = "answers in two orders, and people's labels, are A, B or tie (or model_a …)"
+        raise InputError(f"{allowed}; got {', '.join(map(repr, found)) or 'tie alone'}")
     runs = {
         name: [_verdict(*each, pairs=pairs) for each in zip(names, answers[spec], strict=True)]
         if isinstance(spec, str)
