@@ -81,6 +81,10 @@ def inert_cell(value: Any) -> Any:
 class InertConsole(Console):
     """A console whose own styles control the terminal, and never a printed text."""
 
+    def __init__(self, **options: Any) -> None:
+        """Read no markup in what is printed, and colour no numbers."""
+        super().__init__(markup=False, highlight=False, **options)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:

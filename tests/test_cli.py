@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from langsmith.utils import LangSmithError
-from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
@@ -18,6 +17,7 @@ from langchain_judges.cli.messages import langsmith_client
 from langchain_judges.cli.row_files import RowFile, check_known_of, open_rows
 from langchain_judges.datasets import rows
 from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.lookup import FIELDS
 from langchain_judges.runs.sources import TableForm
@@ -266,7 +266,7 @@ def test_what_a_judge_is_not_shown_is_named_and_what_is_cut_can_be_printed(tmp_p
     path, out = tmp_path / "replies.csv", io.StringIO()
     path.write_text(f"input,output,docs,own\nWhy?,,x,1\nHow?,{'Well. ' * 400},y,2\n")
     file = open_rows(path, check_item, RowFlags(["source=docs"]), "item")
-    file.tell_row(None, Console(file=out, width=4_000), lambda row: "prompt " * 900, 600)
+    file.tell_row(None, InertConsole(file=out, width=4_000), lambda row: "prompt " * 900, 600)
     told = out.getvalue()
     assert "Row 2 is understood as:" in told
     assert "not shown to the judge: own\n" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 import typer
-from rich.console import Console
 
-from langchain_judges.cli import audit, judge_flags, row_files, trust
+from langchain_judges import report
+from langchain_judges.cli import audit, judge_flags, messages, row_files, trust
 from langchain_judges.cli.compare import (
     PlaceFlags,
     _check_answers,
@@ -25,15 +26,17 @@ from langchain_judges.cli.judge_flags import JudgeFlags
 from langchain_judges.cli.label import FirstToLabel, _tell_labelled
 from langchain_judges.cli.watch import sentence, span
 from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.escaping import InertConsole
 from langchain_judges.integrations.langsmith_runs import QueuedRuns
 from langchain_judges.integrations.watch import Watch
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
+from langchain_judges.report.overview import head_text, table_text
 from langchain_judges.rows.checks import check_item
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
-from tests.judged_rows import run_of
+from tests.judged_rows import data_of, run_of
 from tests.test_cli_exits import ends
 
 
@@ -386,7 +389,7 @@ def test_how_a_row_is_read_is_said_of_fields_alone():
     Path("t.csv").write_text(f"question,answer,note,context\n{'Why? ' * 20},[b]So.,x,doc\n")
     file = row_files.open_rows(Path("t.csv"), check_item, RowFlags(), "item")
     out = io.StringIO()
-    file.tell_row(1, Console(file=out, width=200), lambda row: "[b]prompt")
+    file.tell_row(1, InertConsole(file=out, width=200), lambda row: "[b]prompt")
     lines = out.getvalue().splitlines()
     assert lines[0] == "Row 1 is understood as:"
     assert f"  input (column question): {'Why? ' * 11}…" in lines
@@ -535,6 +538,35 @@ def test_each_method_is_a_judge_of_its_own():
     assert [spec["method"] for spec in trust._specs(JudgeFlags("m"))] == ["relative"]
 
 
+# How a run ended, the code of a report on it, and what is said.
+@for_each(
+    ("over_budget", "interrupted", "code", "said"),
+    [
+        (0, True, 130, "Stopped before anything was saved"),
+        (2, False, 3, "No row was asked: the budget is spent."),
+        (1, False, 0, "Verdicts of relative are kept in v.jsonl."),
+    ],
+)
+def test_a_judge_that_is_stopped_or_has_no_budget_ends_a_report(
+    over_budget, interrupted, code, said, monkeypatch, capsys
+):
+    summary = Summary(rows=2, not_judged=Counter(over_budget=over_budget))
+    results, told = run_of(["A", "B"]), dict[str, Any]()
+
+    def run_rows(worker: Any, rows: Any, options: Any, show: Any, collect: Any) -> Any:
+        told.update(options, show=show)
+        return [*map(collect, results)] and (summary, interrupted)
+
+    monkeypatch.setattr(messages, "run_rows", run_rows)
+    spec = judge_flags.judge_spec(JudgeFlags("m", base_url="http://127.0.0.1:9"))
+    flags, out = RunFlags(max_calls=5), Path("v.jsonl")
+    runs: list[Any] = []
+    assert ends(lambda: runs.append(trust._judged(spec, [], out, flags))) == code
+    assert said in capsys.readouterr().err
+    assert runs == [({"judge": results}, True)] * (code == 0)
+    assert told == {"max_calls": 5, "records": out, "show": False}
+
+
 # Results of a run: what each came to, and how a command ends that reads them.
 @for_each(
     ("answers", "also", "code"),
@@ -564,6 +596,30 @@ def test_judges_of_one_name_are_told_apart_by_their_files():
     assert second == f"{first} (b.jsonl)"
     with pytest.raises(OptionError, match=r"the verdicts of .* \(a\.jsonl\) are named twice"):
         trust._read_runs([paths[0]] * 3)
+
+
+def test_what_a_report_answers_is_printed_as_it_is(folder, capsys):
+    data, right = data_of(["A", "B"] * 10), run_of(["A", "B"] * 10)
+    report.trust(right, data).to_json("last.json")
+    last = trust._options(trust.ReportFlags(baseline=folder / "last.json"), None, 1)
+    one = report.trust(run_of(["A"] * 20), data, name="[b]x[/b]", **last)
+    two = report.compare({"[b]x[/b]": run_of(["A"] * 20), "y": right}, data)
+    for answer, further in ((one, one.drift), (two, two.shown()[1][0])):
+        assert trust._tell(answer, trust.ReportFlags())[1] == (answer is two)
+        reports = answer.shown()[0]
+        parts = [head_text(reports[0]), *map(table_text, reports), further.sentence]
+        assert capsys.readouterr().out == "\n".join([*parts, ""])
+
+
+def test_bars_that_are_passed_are_green_and_others_red(monkeypatch):
+    out = io.StringIO()
+    console = InertConsole(file=out, force_terminal=True, color_system="standard", width=99)
+    monkeypatch.setattr(messages, "error_console", lambda: console)
+    answer = report.trust(run_of(["A"] * 20), data_of(["A", "B"] * 10))
+    assert not trust._tell(answer, trust.ReportFlags(min_agreement=0.1, max_wrong=0.1))[1]
+    green, red = out.getvalue().splitlines()
+    assert green.startswith("\x1b[32mpassed: agreement 50")
+    assert red.startswith("\x1b[31mfailed: wrong ")
 
 
 def test_labels_of_files_take_the_place_of_those_of_rows(capsys):

@@ -286,7 +286,7 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
             _decide_on_page(desk)
         else:
             done = [*desk.touched()]
-            Terminal(InertConsole(highlight=False), read_key, desk).go_through(
+            Terminal(InertConsole(), read_key, desk).go_through(
                 [(place, "") for place in range(len(asked)) if place not in done],
                 [(place, "") for place in done],
             )
@@ -312,7 +312,7 @@ def _decide_on_page(desk: ProposalDesk) -> None:
 def _show(result: Mapping[str, Any], out: Path | None) -> None:
     from langchain_judges.report.terminal import audit_report
 
-    InertConsole(highlight=False).print(audit_report(result))
+    InertConsole().print(audit_report(result))
     if out is not None:
         text = inert_json(json.dumps(result, ensure_ascii=False, indent=1))
         write_text(out, text)

@@ -272,7 +272,7 @@ def _order(
     answer, console = RankedSystems(ranking), messages.table_console()
     console.print(ranking_table(ranking))
     for sentence in answer.sentences():
-        console.print(sentence, markup=False)
+        console.print(sentence)
     output.write(answer)
     undone, asked = ranking["not_judged"], ranking["comparisons"]
     if undone:

@@ -72,8 +72,7 @@ def judge(
     if run.show_prompt or run.dry_run:
         shown = load_judge({**spec, "model": keyless(spec["model"])}).show
     if run.show_prompt:
-        console = InertConsole(highlight=False, soft_wrap=True)
-        rows.tell_row(run.show_prompt, console, shown)
+        rows.tell_row(run.show_prompt, InertConsole(soft_wrap=True), shown)
         return
     if run.shard:
         share = rows.number / Shard.parse(run.shard).of

@@ -43,12 +43,12 @@ _LATE = 5.0
 
 def error_console() -> Console:
     """Console for messages and errors."""
-    return InertConsole(stderr=True, highlight=False, soft_wrap=True)
+    return InertConsole(stderr=True, soft_wrap=True)
 
 
 def say(text: str, style: str | None = None) -> None:
     """Print a message or an error."""
-    error_console().print(text, style=style, markup=False)
+    error_console().print(text, style=style)
 
 
 def warn(text: str) -> None:
@@ -59,7 +59,7 @@ def warn(text: str) -> None:
 def table_console() -> Console:
     """Console for wide tables; a file or a pipe has no width."""
     edge = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return InertConsole(highlight=False, width=None if edge else 240)
+    return InertConsole(width=None if edge else 240)
 
 
 # Keywords of Python that are parameters of no command.
@@ -289,7 +289,7 @@ def run_rows(
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import conclusion
 
-    console = InertConsole(highlight=False)
+    console = InertConsole()
     run = ajudge_many(worker, rows, **options)
 
     def stop() -> None:
@@ -315,7 +315,7 @@ def run_rows(
                 if run.summary.criteria.several:
                     console.print(criteria_table(run.summary))
                 for sentence in conclusion(run.summary, run.systems):
-                    console.print(sentence, markup=False, soft_wrap=True)
+                    console.print(sentence, soft_wrap=True)
 
     asyncio.run(judge())
     return run.summary, signalled.came

@@ -12,7 +12,6 @@ from textwrap import shorten
 from typing import Any, cast
 
 import typer
-from rich.console import Console
 
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judge_flags import PAIRS, SINGLE_TEXTS, JudgeFlags, set_options
@@ -21,6 +20,7 @@ from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.escaping import InertConsole
 from langchain_judges.rows import checks
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
@@ -91,7 +91,7 @@ class RowFile:
     def tell_row(
         self,
         number: int | None,
-        console: Console,
+        console: InertConsole,
         shown: Callable[[Mapping[str, Any]], str],
         most: int | None = None,
     ) -> None:
@@ -114,7 +114,7 @@ class RowFile:
         place, record, row = found
         lines = [f"Row {place + 1} is understood as:", *self.understood(record, row)]
         for line in [*lines, *_cut_for_terminal(shown(row), place + 1, most)]:
-            console.print(line, markup=False)
+            console.print(line)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
         """Reading of a row: each field, its column and its text."""

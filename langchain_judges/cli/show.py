@@ -101,4 +101,4 @@ def _as_json(value: Any) -> Any:
 
 
 def _console() -> InertConsole:
-    return InertConsole(highlight=False, markup=False, soft_wrap=True)
+    return InertConsole(soft_wrap=True)

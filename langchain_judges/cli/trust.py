@@ -409,15 +409,15 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     Returns:
         A summary in Markdown, and whether all bars were passed.
     """
-    console = InertConsole(highlight=False, soft_wrap=True)
+    console = InertConsole(soft_wrap=True)
     reports, contests = answer.shown()
     parts, passed = [], True
-    console.print(head_text(reports[0]), markup=False)
+    console.print(head_text(reports[0]))
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
-        console.print(table_text(report), markup=False)
+        console.print(table_text(report))
         if report.drift is not None:
-            console.print(report.drift.sentence, markup=False)
+            console.print(report.drift.sentence)
         if report.left_out:
             messages.warn(f"{name}{report.left_out}")
         checks = gates(report, flags.min_agreement, flags.max_wrong)
@@ -427,7 +427,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
             word, style = ("passed", "green") if check.passed else ("failed", "red")
             messages.say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
     for contest in contests:
-        console.print(contest.sentence, markup=False)
+        console.print(contest.sentence)
         parts.append(f"- {escaped(contest.sentence)}")
     return "\n".join(parts), passed
 
