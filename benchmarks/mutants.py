@@ -37,7 +37,8 @@ SURVIVED, UNTRIED = (0, 33), None
 EQUIVALENT = {
     r",( strict=\w+)? *(?=\))": "the columns are of one length, made or checked before",
     r"(?i)utf-8": "another name of the same encoding",
-    r"(?i)\"yellow\"": "a style in capitals is the same style",
+    r"(?i)\"(yellow|green|red)\"": "a style in capitals is the same style",
+    r"(?<=hexdigest\(\)\[:)1[67](?=\])": "more of a hash that tells things apart as it is",
     r"(?<=told\.join\()(None|[\d.]+)": "how long is waited for what ends at once",
     r"highlight=(False|None)": "a console that colours no numbers, either way",
     r"\d\.0 / np\.maximum\(longest": "the longest step of Newton's on the way to one maximum",

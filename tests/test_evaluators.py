@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import itertools
 import json
 import re
 import uuid
@@ -121,7 +122,7 @@ def test_several_criteria_have_a_total_and_are_a_list_for_langsmith():
     model = FakeChatModel(replies=highest)
     evaluator = as_evaluator(rubric_judge(model=model, rubric=["Tone", "Depth"]))
     result = evaluator(outputs="x y")
-    assert result["score"] == 1
+    assert (result["key"], result["score"]) == ("rubric", 1)
     assert [each["key"] for each in result["results"]] == ["rubric", "Tone", "Depth"]
     told: Any = evaluator.evaluate_run(a_run(GOOD))
     assert [each.value for each in told["results"]] == [None, 1, 1]
@@ -415,10 +416,11 @@ def test_criteria_of_a_row_are_a_feedback_each_and_no_expected_answer(case, form
 
 def test_a_place_that_is_named_and_empty_is_no_verdict():
     model = FakeChatModel(replies=highest)
-    for place in ("reference", "rubric"):
+    for place, held in itertools.product(("reference", "rubric"), (None, {"other": "x"})):
         named: Any = {place: "answer"}
         evaluator: Any = as_evaluator(rubric_judge(model=model, rubric="Is it so?"), **named)
-        assert evaluator.evaluate_run(a_run({"answer": "x"}), an_example(None)).score is None
+        result = evaluator.evaluate_run(a_run({"answer": "x"}), an_example(held))
+        assert (result.score, f"`{place}`" in result.comment) == (None, True), held
     assert model.prompts == []
 
 
@@ -655,6 +657,18 @@ def test_the_calls_of_a_run_are_those_of_its_tools():
         assert result["score"] == 1, result["comment"]
     named, steps = trajectory_evaluator(output="steps"), a_run({"steps": ["pay"], "log": ["x"]})
     assert named(outputs=steps, reference_outputs=["pay"])["score"] == 1
+
+
+@for_each(
+    "name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}])
+)
+def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
+    values: Any = {"output": ["a"], "reference": ["a"], name: value}
+    feedback = trajectory_evaluator()(
+        outputs=values["output"], reference_outputs=values["reference"]
+    )
+    assert feedback["score"] is None
+    assert feedback["comment"].startswith(f"Not compared: `{name}`")
 
 
 @for_each("name", ["output", "reference"])

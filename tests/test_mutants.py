@@ -25,6 +25,7 @@ def test_a_room_without_mutants_leaves_the_sample_to_the_others(monkeypatch):
         ("return a < b", "return a <= b", False),
         ('warn(text, "yellow")', 'warn(text, "YELLOW")', True),
         ('warn(text, "yellow")', 'warn(text, "XXyellowXX")', False),
+        ('x = "green" if y else "red"', 'x = "green" if y else "RED"', True),
         ("told.join(0.5)", "told.join(1.5)", True),
         ('say("No row was asked.")', 'say("XXNo row was asked.XX")', True),
         ('say("No row was asked.")', 'say("no row was asked.")', True),
