@@ -41,7 +41,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LATE = 5.0
 
 
-def error_console() -> Console:
+def error_console() -> InertConsole:
     """Console for messages and errors."""
     return InertConsole(stderr=True, soft_wrap=True)
 
