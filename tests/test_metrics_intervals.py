@@ -62,7 +62,8 @@ def test_what_could_not_be_judged_is_counted_where_nothing_was(measure) -> None:
 
 def options() -> list[tuple[Any, str, object]]:
     """Each option of a statistic that is a word or a share, with a value that it cannot be."""
-    functions = [each for each in vars(metrics).values() if inspect.isfunction(each)]
+    exported = (getattr(metrics, name) for name in dir(metrics))
+    functions = [each for each in exported if inspect.isfunction(each)]
     found: list[tuple[Any, str, object]] = []
     for each in functions:
         hints, taken = get_type_hints(each), inspect.signature(each).parameters

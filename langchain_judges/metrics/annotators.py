@@ -120,6 +120,7 @@ def people_beyond_chance(
     Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
     """
     intervals.check_shares(confidence=confidence)
+    one_of("level", level, AlphaLevel)
     people = votes_of(votes)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
