@@ -398,6 +398,16 @@ def test_how_a_row_is_read_is_said_of_fields_alone():
     assert "  not shown to the judge: note" in lines
 
 
+def test_a_column_in_whose_place_another_is_named_is_not_shown():
+    Path("t.csv").write_text("input,question,output,docs\nold,Why?,So.,doc\n")
+    flags = RowFlags(["input=question", "source=docs"])
+    file = row_files.open_rows(Path("t.csv"), check_item, flags, "item")
+    out = io.StringIO()
+    file.tell_row(1, InertConsole(file=out, width=200), lambda row: "prompt")
+    said = [line for line in out.getvalue().splitlines() if "not shown" in line]
+    assert said == ["  not shown to the judge: input"]
+
+
 # ---- label
 
 

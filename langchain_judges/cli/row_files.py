@@ -124,8 +124,8 @@ class RowFile:
             read = ", ".join(columns_in({name: columns[name]}))
             own = "" if read == name else f" (column {read})"
             lines.append(f"  {name}{own}: {_shortened(row[name])}")
-        used = {*FIELDS, *(CONTEXTS if row.get("source") else ())}
-        used |= {*columns_in({name: columns[name] for name in columns if name in FIELDS})}
+        used = {*columns_in({name: columns[name] for name in columns if name in FIELDS})}
+        used |= {*(CONTEXTS if row.get("source") else ())}
         if unused := [name for name in record if name not in used]:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
