@@ -119,14 +119,15 @@ def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(
 
 @for_each("width, beside", [(99, False), (100, True)])
 def test_two_texts_stand_side_by_side_where_there_is_room(tmp_path, width, beside):
-    row = {"input": "q", "output_a": "x", "output_b": "y"}
+    row = {"input": "q", "output_a": "x", "output_b": "long " * 99}
     screen, keys = io.StringIO(), iter("q")
     with closing(LabelFile(tmp_path / "l.jsonl")) as file:
         desk = LabelDesk(Collection([row]), file, Questionnaire())
         console = Console(file=screen, width=width)
         Terminal(console, lambda: next(keys), desk).go_through([(0, "")])
     [line] = [line for line in screen.getvalue().splitlines() if "╭─ 1 ─" in line]
-    assert ("╭─ 2 ─" in line) == beside
+    # Each has half of the width, whichever is longer.
+    assert [found.start() for found in re.finditer("╭", line)] == [0, 50][: 1 + beside]
 
 
 def test_rows_without_a_text_to_label_are_refused_with_the_fields_that_there_are(tmp_path):
@@ -207,6 +208,7 @@ def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path
     assert found[1]["answers"][0] == {"by": "Ana", "labels": found[1]["labels"], "note": "Odd."}
     assert "2 labelled now, 2 in" in said
     assert "tone polite: 1, tone rude: 1" in said
+    assert "\ntone: [1] rude · [2] polite" in said
 
 
 def test_labels_without_a_key_are_typed(tmp_path):

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
+from rich.table import Column, Table
 from rich.text import Text
 
 from langchain_judges.escaping import clean
@@ -143,8 +143,9 @@ class Terminal:
         if kind_of_row(row) == "pair":
             texts = [row[f"output_{side.lower()}"] for side in sides(row)]
             panels = [_section(str(n), text, most) for n, text in enumerate(texts, 1)]
-            is_wide = self.console.width >= 100
-            parts += [Columns(panels, equal=True, expand=True)] if is_wide else panels
+            halves = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
+            halves.add_row(*panels)
+            parts += [halves] if self.console.width >= 100 else panels
         else:
             parts.append(_section("text", row.get("output"), most))
         said = {"judge and check": row.get("proposed"), "note": note}
