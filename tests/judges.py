@@ -100,7 +100,7 @@ def labels(label: Any = None) -> Any:
     """A judge of one text, of the form of every judge here: 1 if it holds `good`."""
 
     async def evaluate(state: Any, _: Any) -> Any:
-        value = label or int("good" in state["output"])
+        value = label or int("good" in str(state["output"]))
         against = state.get("expected") or state.get("source")
         rubric = state.get("rubric")
         verdict: LabelVerdict = {

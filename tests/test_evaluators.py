@@ -255,6 +255,29 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     assert result.source_run_id is None
 
 
+@for_each("kind", ["pair", "item"])
+def test_feedback_has_what_decided_what_failed_and_what_it_cost(kind):
+    item = rubric_judge(model=FakeChatModel(replies=highest), rubric="Is it so?")
+    judge, calls = (item, 1) if kind == "item" else (bsm(), 2)
+    flips = {} if kind == "item" else {"flipped": False}
+    name, answer, source = (
+        ("label", 1, "none") if kind == "item" else ("preference", "A", "scores")
+    )
+    judged, lost = (
+        cast("Any", as_evaluator(judge).evaluate_run(run, an_example())).extra
+        for run in (a_run(GOOD), a_run(None, error="Timeout"))
+    )
+    # The fake model counts 7 tokens for each prompt, and 3 for each reply.
+    usage = {"calls": calls, "input_tokens": 7 * calls, "output_tokens": 3 * calls}
+    rest = {"confidence": None, "confidence_source": source, **flips}
+    assert judged == {name: answer, **rest, "failures": [], "usage": usage}
+    [failure] = lost.pop("failures")
+    assert failure["detail"] == "the run failed and has no output: Timeout"
+    rest |= {"confidence_source": "none", **dict.fromkeys(flips)}
+    nothing = dict.fromkeys(usage, 0)
+    assert lost == {name: None, **rest, "usage": nothing, "reason": "invalid_input"}
+
+
 EMAIL = {"author": "Ann", "subject": "Hi", "thread": "Where are you?"}
 
 
@@ -618,9 +641,8 @@ def test_a_file_of_an_example_is_text_as_text_and_unknown_kinds_as_files():
         "b": {"reader": io.BytesIO(b"hi")},
     }
     blocks = eval_cases.attachment_blocks(files)
-    assert [each.get("text") for each in blocks] == [
-        *("Attached, a.txt:", "caf\u00e9 \ufffd", "Attached, b:", None)
-    ]
+    texts = ("Attached, a.txt:", "caf\u00e9 \ufffd", "Attached, b:")
+    assert blocks[:3] == [{"type": "text", "text": text} for text in texts]
     assert blocks[3] == {"type": "file", "base64": "aGk=", "mime_type": ""}
 
 

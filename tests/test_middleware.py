@@ -12,6 +12,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, dynamic_prompt, wrap_model_call
 from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -120,6 +121,19 @@ def test_neither_drafts_nor_criticism_stay_in_the_users_thread(answers, final):
         state = assistant.invoke({"messages": [("user", "Why?")]}, config)
         assert answers_of(state)[:2] == ["Why?", final]
         assert len(state["messages"]) == 2 * number
+
+
+def test_the_best_answer_keeps_its_image():
+    shown: Any = [
+        {"type": "text", "text": "good x"},
+        {"type": "image", "url": "http://x/a.png"},
+    ]
+    model = GenericFakeChatModel(messages=iter([AIMessage(shown), AIMessage("bad")]))
+    assistant = create_agent(model, middleware=[JudgeMiddleware(labels(), threshold=0.95)])
+    state: Any = assistant.invoke(ASKED)
+    assert [each["score"] for each in state["judged"]] == [0.9, 0.1]
+    [_, last] = state["messages"]
+    assert [block["type"] for block in last.content_blocks] == ["text", "image"]
 
 
 def by_rubric(*, cites):
