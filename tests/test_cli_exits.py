@@ -146,13 +146,14 @@ def test_an_output_without_room_ends_a_command_in_one_sentence(monkeypatch, caps
         )),
         ("`low=1` is wrong", "--set judges.low=1 is wrong"),
         ("`other=1` is wrong", "--set other=1 is wrong"),
+        ("`kind` is wrong", "--set check.kind is wrong"),
         ("`methods` names one", "--method names one"),
     ],
 )  # fmt: skip
 def test_messages_name_flags_in_place_of_python(text, told):
     names = {"max_calls": "--max-calls", "progress": "--progress", "data": "data"}
     params = [SimpleNamespace(name=name, opts=[flag]) for name, flag in names.items()]
-    given = {"option": ["criteria=x", "judges.low=2"]}
+    given = {"option": ["criteria=x", "judges.low=2", "check.kind=a=b"]}
     context: Any = SimpleNamespace(command=SimpleNamespace(params=params), params=given)
     assert messages._in_flags(OptionError(text), context) == told
 
