@@ -79,17 +79,24 @@ class StateSchema:
 
     def graph(self) -> MethodGraph:
         """A graph without nodes."""
-        # Loaded on use: to check options and count calls takes no graph.
-        from langgraph.graph import StateGraph
+        made = copy(_bare_graph(self))
+        # Collections of its own, to which nodes are added.
+        made.nodes, made.edges, made.branches = {}, set(), copy(made.branches)
+        made.channels, made.schemas = {**made.channels}, {**made.schemas}
+        return made
 
-        hints, new_type = _hints_of(self.state), cast("Any", TypedDict)
-        result = {
-            key: NotRequired[hints[key]] if key in _OF_MEMORY else hints[key]
-            for key in self.results
-            if key in hints
-        }
-        output = new_type(self.state.__name__.replace("State", "Result"), result)
-        return StateGraph(self.state, input_schema=self.source, output_schema=output)
+
+@cache
+def _bare_graph(schema: StateSchema) -> MethodGraph:
+    """The graph of a schema, whose types are read once, not for each judge."""
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
+    hints, new_type = _hints_of(schema.state), cast("Any", TypedDict)
+    shown = hints | {key: NotRequired[hints[key]] for key in hints.keys() & _OF_MEMORY}
+    result = {key: shown[key] for key in schema.results if key in shown}
+    output = new_type(schema.state.__name__.replace("State", "Result"), result)
+    return StateGraph(schema.state, input_schema=schema.source, output_schema=output)
 
 
 _hints_of = cache(get_type_hints)
@@ -382,8 +389,7 @@ class RowSteps(ABC, Generic[RowState]):
 
     async def recall(self, state: RowState, account: Account) -> Update:
         """Recall the audited mistakes that fit the row."""
-        fields = get_type_hints(self.source)
-        row = {name: state[name] for name in fields if name in state}
+        row = {name: state[name] for name in _hints_of(self.source) if name in state}
         recalled = await self.recaller.recall(row)
         examples = self.fitting(state, recalled)
         report = self.recaller.report(recalled, examples)
