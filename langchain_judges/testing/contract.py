@@ -154,27 +154,27 @@ class _Contract(SentPrompts):
             choices, effects = part.get("enum", []), set[str]()
             for value in (*choices, drawn_value(part, name), part.get("minimum", 0) + 1):
                 try:
-                    options, judge = self._made({name: value})
+                    options, judge = self._made({**self.chosen, name: value})
                 except OptionError:
                     continue  # The drawn value is not one for this option.
                 self._survives_json(options)
                 same = name in JudgeOptions.model_fields or judge.options == options
                 expect(same, f"a judge has the `{name}` that it was given")
                 if name in own:
-                    self._check_calls(options)
+                    self._check_calls(options, judge)
                     effects |= {self._effect(options)} if len(choices) > 1 else set()
             expect(len(effects) != 1, f"`{name}` changes what is asked or decided")
-        self._check_calls(kind(**{n: v for n, v in self.chosen.items() if n not in schema}))
+        plain = {n: v for n, v in self.chosen.items() if n not in schema}
+        self._check_calls(*self._made(plain))
         for name, preset in kind.presets.items():
-            options, judge = self._made(preset)
+            options, judge = self._made({**self.chosen, **preset})
             expect(judge.options == options, f"a judge has the options of its preset {name!r}")
-            self._check_calls(options)
+            self._check_calls(options, judge)
 
-    def _check_calls(self, options: JudgeOptions) -> None:
-        """Check that about as many calls are made as some options announce."""
-        numbers = itertools.count()
-        model = _CountingModel(replies=lambda prompt: drawn(next(numbers), full=True)(prompt))
-        _in_a_loop(self.build(options, model), self.row)
+    def _check_calls(self, options: JudgeOptions, judge: JudgeGraph) -> None:
+        """Check that a judge makes about as many calls as its options announce."""
+        model: Any = judge.model
+        _in_a_loop(judge, self.row)
         self._check_different(model)
         made, announced, at_once = len(model.prompts), options.calls(), options.branches()
         near = not made or made <= announced <= 1.25 * made
@@ -191,8 +191,10 @@ class _Contract(SentPrompts):
         return json.dumps([sorted(model.prompts), verdict], sort_keys=True)
 
     def _made(self, values: Mapping[str, Any]) -> tuple[JudgeOptions, JudgeGraph]:
-        options = self.kind(**{**self.chosen, **values})
-        return options, self.build(options, FakeChatModel(replies=[]))
+        """Some options, and a judge of them whose model makes every reply another."""
+        numbers, options = itertools.count(), self.kind(**values)
+        model = _CountingModel(replies=lambda prompt: drawn(next(numbers), full=True)(prompt))
+        return options, self.build(options, model)
 
     def _survives_json(self, options: JudgeOptions) -> None:
         plain_names = self.kind.plain_names()
