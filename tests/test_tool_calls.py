@@ -195,7 +195,8 @@ def test_a_client_of_a_server_names_no_tools():
 
 
 @for_each("calls", [5, ["x"], {"a": 1}, [{"function": {"arguments": "[" * 100_000}}]])
-def test_calls_of_another_form_are_no_bug(calls):
+def test_calls_of_another_form_are_no_bug(monkeypatch, calls):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     server = FakeModelServer(lambda _: reply(None, tool_calls=calls))
     with server:
         failures = rubric(chat(server)).invoke(ITEM)["verdict"]["failures"]
