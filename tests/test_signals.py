@@ -300,13 +300,18 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     assert program.returncode == 130
 
 
+# With half a second for calls in flight instead of ten.
+SOON = "from langchain_judges import cli\nfrom langchain_judges.asking import ask\n"
+SOON += "ask.GRACE = 0.5\ncli.run()"
+
+
 def test_a_reply_that_never_comes_keeps_no_command_alive(serve, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = "".join(json.dumps(item) + "\n" for item in planning(6))
     (tmp_path / "items.jsonl").write_text(lines)
     script = Held()
     model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
-    program = start("-m", "langchain_judges.cli", *COMMANDS["audit"], *model)
+    program = start("-c", SOON, *COMMANDS["audit"], *model)
     wait_held(script, program)
     program.send_signal(signal.SIGTERM)
     _, errors = program.communicate()  # the replies are held until it has ended
