@@ -18,6 +18,7 @@ from tests.attacks.__main__ import CLASSES
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR
+from tests.test_architecture import tree_of
 
 HERE = Path(__file__).parent
 # A test by its file, or a class of `tests.attacks`; the beginning of a promise names it.
@@ -137,7 +138,7 @@ def test_nothing_of_a_file_is_run(option, tmp_path, monkeypatch):
 
 def test_no_module_can_run_what_it_reads():
     for path in Path(langchain_judges.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             named = [getattr(node, "id", ""), getattr(node, "module", "")]
             named += [each.name for each in getattr(node, "names", []) if hasattr(each, "name")]
             assert not {"eval", "exec", "pickle", "marshal", "shelve"} & {*named}, path
