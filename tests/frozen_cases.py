@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from langchain_judges import FailureMemory
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.methods.rubric.criteria import ready_rubrics
+from langchain_judges.methods.rubric.criteria import ready_rubric
 from langchain_judges.writing.writers import WRITERS
 from tests.fakes import turns
 from tests.memories import Letters
@@ -87,7 +87,7 @@ WORK = [
 
 def row_of(method: str, preset: str | None) -> dict[str, Any]:
     """Fields of a preset's row beside those of `ITEM`."""
-    rubric = ready_rubrics().get(preset or "") if method == "rubric" else None
+    rubric = ready_rubric(preset) if method == "rubric" and preset else None
     of_work = rubric and {*rubric.needs} - {"expected", "source"}
     return {**EXTRA.get(method, {}), **({"output": WORK} if of_work else {})}
 

@@ -16,7 +16,7 @@ from langchain_judges import (
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.rubric import Criterion, criteria
-from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
+from langchain_judges.methods.rubric.criteria import ready_names, ready_rubric
 from langchain_judges.methods.rubric.replies import parse_label, subscore
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced, with_logprobs
@@ -208,9 +208,17 @@ def test_without_a_rubric_it_is_what_the_row_brings():
         judged([1])
 
 
+def test_of_the_ready_rubrics_a_judge_reads_its_own_alone():
+    ready_rubric.cache_clear()
+    load_judge("rubric", says(1), rubric="The answer is right.")
+    assert ready_rubric.cache_info().currsize == 0
+    load_judge("rubric", says(1), preset="correctness")
+    assert ready_rubric.cache_info().currsize == 1
+
+
 @for_each("name", ready_names())
 def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
-    rubric = ready_rubrics()[name]
+    rubric = ready_rubric(name)
     assert rubric.about.endswith((".", "`."))
     best = [criterion.names[-1] for criterion in rubric.criteria]
     judge = load_judge("rubric", says(*best), preset=name)

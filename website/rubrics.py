@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from langchain_judges.methods.rubric.criteria import Rubric, ready_rubrics
+from langchain_judges.methods.rubric.criteria import Rubric, ready_names, ready_rubric
 
 PAGE = Path(__file__).parents[1] / "docs/one-text.md"
 PLACE = r"(?s)(## Ready rubrics\n.*?\n\n)- .*?\n\n"
@@ -26,7 +26,8 @@ def meaning(rubric: Rubric) -> str:
 
 def listed() -> str:
     """Rubrics by what they need of a row."""
-    rubrics = sorted(ready_rubrics().items(), key=lambda each: needed(each[1]))
+    named = ((name, ready_rubric(name)) for name in ready_names())
+    rubrics = sorted(named, key=lambda each: needed(each[1]))
     return "".join(
         f"- {need}: "
         + "; ".join(f"`{name}` ({meaning(rubric)})" for name, rubric in group)

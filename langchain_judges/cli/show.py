@@ -34,9 +34,9 @@ def show(
         langchain-judges show bsm prompts
     """
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
-    from langchain_judges.methods.rubric.criteria import ready_rubrics, ready_text
+    from langchain_judges.methods.rubric.criteria import ready_names, ready_text
 
-    everything: dict[str, Any] = {**(METHODS | COMBINATIONS), **ready_rubrics()}
+    everything: dict[str, Any] = {**METHODS, **COMBINATIONS, **dict.fromkeys(ready_names())}
     if name is None:
         _print_methods(METHODS | COMBINATIONS)
     elif text := ready_text(name):

@@ -362,9 +362,9 @@ def _read_rubric(text: str) -> Rubric:
 
 
 @cache
-def ready_rubrics() -> Mapping[str, Rubric]:
-    """The rubrics of the package by name."""
-    return {name: _read_rubric(_text_of(name)) for name in ready_names()}
+def ready_rubric(name: str) -> Rubric:
+    """The rubric of the package that has a name, one of `ready_names()`."""
+    return _read_rubric(_text_of(name))
 
 
 def _text_of(name: str) -> str:

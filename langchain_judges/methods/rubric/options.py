@@ -204,7 +204,8 @@ def rubric_of(value: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
         value: The name, or what `criteria.read_rubric` takes.
         labels: Of criteria without their own, and in place of those of a ready rubric.
     """
-    if isinstance(value, str) and (rubric := rubrics.ready_rubrics().get(value)):
+    if isinstance(value, str) and value in rubrics.ready_names():
+        rubric = rubrics.ready_rubric(value)
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
     return _with_labels(rubrics.Rubric(criteria=rubrics.read_rubric(value)), labels)
