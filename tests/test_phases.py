@@ -83,6 +83,25 @@ def test_a_caller_may_force_the_graph(skipped, in_loop):
     assert len(skipped) == 1
 
 
+def test_a_run_looks_for_listeners_once(monkeypatch):
+    looks, whole = [], graph.JudgeGraph.phases
+
+    def phases(self, config):
+        looks.append(config)
+        return whole(self, config)
+
+    monkeypatch.setattr(graph.JudgeGraph, "phases", phases)
+    assert len(list(judge_many(relative(), [PAIR] * 3))) == 3
+    assert len(looks) == 1
+
+
+def test_a_run_reads_a_row_once_where_the_graph_is_left_out(monkeypatch):
+    monkeypatch.setattr(graph, "plain_row", None)
+    monkeypatch.setattr(graph, "named_row", None)
+    row = {**PAIR, "output_a": [{"role": "assistant", "content": "The moon."}]}
+    assert all(each["judged"] for each in judge_many(relative(), [row]))
+
+
 def test_callbacks_of_a_run_see_the_graph(skipped):
     listener = Listener()
     list(judge_many(relative(), [PAIR], config={"callbacks": [listener]}))

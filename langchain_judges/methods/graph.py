@@ -150,7 +150,7 @@ def chain(
     return graph
 
 
-def read_input(source: object, schema: Any, most: int | None) -> object:
+def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) -> object:
     """The input of a judge as a row with every field.
 
     Args:
@@ -158,6 +158,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
             None or a `Command` resumes a run and stays what it is.
         schema: The `TypedDict` of the judge's input.
         most: Characters allowed, written as JSON; None: any number.
+        is_read: Whether `plain_row` has made it.
 
     Raises:
         InputError: A field is missing, or the row is too long.
@@ -178,7 +179,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
         raise InputError(
             f"the input must be a dictionary with {names}, got {type(source).__name__}"
         )
-    row = plain_row(source)
+    row = source if is_read else plain_row(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:
         raise without_field(absent[0], source)
@@ -372,19 +373,16 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Judge as `invoke` does, by the same phases and without LangGraph.
 
         Args:
-            source: What `invoke` takes.
+            source: A row as a run has read it.
             config: What `invoke` takes.
             phases: The graph's own.
         """
         config = ensure_config(merge_configs(self.config, self._bounded(config)))
-        row: Any = self._read(source)
+        row: Any = self._read(source, is_read=True)
         inherited = var_child_runnable_config.set(config)
         try:
-            state = {
-                key: row[key]
-                for key in self.builder.schemas[self.builder.input_schema]
-                if key in row
-            }
+            names = self.builder.schemas[self.builder.input_schema]
+            state = {name: row[name] for name in names if name in row}
             for phase in phases:
                 state = {**state, **await phase.step(state, config)}
         finally:
@@ -484,16 +482,16 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return config
         return within_run(config, RowInRun(CallLimiter(places or most or 1, max_calls=most), 0))
 
-    def _read(self, source: object) -> object:
+    def _read(self, source: object, *, is_read: bool = False) -> object:
+        schema, most = self.builder.input_schema, self.bounds.calls
         if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
             source = opened(plain_data(source))
         if isinstance(source, Mapping):
             source = with_variables(source, self.fields_named)
-            source = named_row(source, kind_in(self.builder.input_schema.__annotations__))
+            source = source if is_read else named_row(source, kind_in(schema.__annotations__))
             source = self.options.given(source)
-        row = read_input(source, self.builder.input_schema, self.bounds.characters)
+        row = read_input(source, schema, self.bounds.characters, is_read=is_read)
         items = row.get("items") if isinstance(row, Mapping) else None
-        most = self.bounds.calls
         # Each item of an audit is judged.
         if most is not None and isinstance(items, list) and len(items) > most:
             raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")

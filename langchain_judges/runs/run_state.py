@@ -10,7 +10,7 @@ import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.methods import describe
-from langchain_judges.methods.graph import JudgeGraph, is_unfinished
+from langchain_judges.methods.graph import JudgeGraph, Node, is_unfinished
 from langchain_judges.runs import run_row
 from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
@@ -185,6 +185,7 @@ class RunState:
         # What the rows in progress have spent, by index.
         self._active: dict[int, RowInRun] = {}
         self._first_rows = FirstRows()
+        self._phases: Sequence[Node] | None = None
         self._lock = threading.Lock()
         self._show: Callable[[], None] = lambda: None
         self._start_time = time.monotonic()
@@ -215,8 +216,11 @@ class RunState:
         return fingerprint
 
     def open(self) -> None:
-        """Open the results, and find what earlier runs have finished."""
+        """Open the results, and find what earlier runs have finished and who listens."""
         self.summary.others = self._files.open(self.name["mark"], self.summary.total)
+        # What is wrapped around a judge does more than its phases.
+        if isinstance(self._judge, JudgeGraph) and not self._options.graph:
+            self._phases = self._judge.phases(self._options.config)
 
     def take(self) -> run_row.RunRow | None:
         """The next row to judge; None if there is none that can be started yet."""
@@ -336,12 +340,9 @@ class RunState:
             elif run_row.judged_row(state.values):
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
-        # What is wrapped around a judge does more than its phases.
-        own = judge if isinstance(judge, JudgeGraph) and not self._options.graph else None
-        if own and (phases := own.phases(config)):
-            return await own.in_phases(data, config, phases)
-        outcome: Mapping[str, object] = await Effect.of(judge, "invoke", data, config)
-        return outcome
+        if self._phases and isinstance(judge, JudgeGraph):
+            return await judge.in_phases(data, config, self._phases)
+        return cast("Mapping[str, object]", await Effect.of(judge, "invoke", data, config))
 
     @property
     def _keeps_threads(self) -> bool:
