@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableLambda
-from langchain_openai import AzureChatOpenAI
+from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from openai.resources.chat.completions import Completions
 from pydantic import Field, SecretStr
 
@@ -211,6 +211,23 @@ def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace():
     assert "logprobs" not in (generation.generation_info or {})
     metadata = cast("ChatGeneration", generation).message.response_metadata
     assert metadata["logprobs"] == answer.payload["choices"][0]["logprobs"]
+
+
+def test_what_calls_have_in_common_is_masked_once():
+    asked = []
+
+    class Counted(ChatOpenAI):
+        def _get_invocation_params(self, stop=None, **settings):
+            asked.append(settings)
+            return super()._get_invocation_params(stop, **settings)
+
+    own: Any = masked(Counted(model="m", api_key=SecretStr("sk-secret-key")))
+    other = own.model_copy(update={"temperature": 0.5})
+    calls = [(own, "a"), (own, "a"), (own, "b"), (other, "b")]
+    told = [model._get_invocation_params(user=user) for model, user in calls]
+    assert [each["user"] for each in told] == ["a", "a", "b", "b"]
+    assert [each.get("temperature") for each in told] == [None, None, None, 0.5]
+    assert asked == [{"user": "a"}, {"user": "b"}, {"user": "b"}]
 
 
 LABEL = {"explanation": "-", "label": "1"}

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
+from weakref import ref
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
@@ -81,6 +82,7 @@ def masked(model: BaseChatModel) -> BaseChatModel:
 @lru_cache(64)
 def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel]:
     """A subclass that masks, under the name and module by which its parent is known."""
+    told: tuple[Any, Any] = None, {}
 
     class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
@@ -97,7 +99,13 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
             return _masked(super().to_json(), secrets)
 
         def _get_invocation_params(self, stop: list[str] | None = None, **settings: Any) -> Any:
-            return _masked(super()._get_invocation_params(stop, **settings), secrets)
+            nonlocal told
+            # LangChain asks twice for each call, and calls differ in their messages alone.
+            found, asked = told, (ref(self), stop, settings)
+            if found[0] != asked:
+                params = super()._get_invocation_params(stop, **settings)
+                found = told = asked, _masked(params, secrets)
+            return {**found[1]}
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
     Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
