@@ -208,6 +208,11 @@ def test_without_a_rubric_it_is_what_the_row_brings():
         judged([1])
 
 
+def test_the_reply_by_one_criterion_is_checked_once(monkeypatch):
+    monkeypatch.setattr("langchain_judges.methods.rubric.judge.check", None)
+    assert judged([1], rubric="It is right.")["verdict"]["label"] == 1
+
+
 def test_of_the_ready_rubrics_a_judge_reads_its_own_alone():
     ready_rubric.cache_clear()
     load_judge("rubric", says(1), rubric="The answer is right.")

@@ -117,9 +117,9 @@ class LabelSteps(replies.RubricSteps):
         if reply.data is None:
             return subscores
         for unit, criterion in zip(replies.units_of(criteria), criteria, strict=True):
-            part = reply.data.get(unit) if unit else reply.data
-            names = self._names(criterion)
-            data, problem = check(part, replies.label_shape(names, self.options.explain))
+            shape = replies.label_shape(self._names(criterion), self.options.explain)
+            # What is saved of a reply that is not whole was not checked.
+            data, problem = check(reply.data.get(unit), shape) if unit else (reply.data, None)
             if problem is None:
                 found = replies.subscore(criterion, data, reply.measured.get(unit) or {})
                 subscores.append(found)
