@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
@@ -138,6 +139,11 @@ def test_a_refused_key_steers_no_traceback_and_is_not_in_it():
     text = "".join(traceback.format_exception(caught.value))
     assert "=cmd() before *** *** *** ***" in text
     assert not STEERING.search(text)
+
+
+def test_no_character_that_steers_is_printable():
+    characters = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert not any(map(str.isprintable, STEERING.findall(characters)))
 
 
 # -- what a run does not show: errors, file names, tables, styles
