@@ -299,3 +299,28 @@ def test_summaries_of_systems_are_the_ones_that_a_person_has_read(snapshot, duel
     said = [duel.markdown(), several.markdown(), RankedSystems(RANKING).markdown()]
     bars = [str(each.bars()) for each in (duel, several, Duel(["a", "b"], Summary()))]
     assert "\n".join([*said, *bars]) == snapshot
+
+
+@for_each(
+    ("counts", "line"),
+    [
+        ({"resumed": 2}, "resumed 2 rows of an earlier run"),
+        (
+            {"resumed": 2, "elsewhere": 1},
+            "resumed 2 rows of an earlier run, 1 of them at another address",
+        ),
+        ({"prices": "p.json", "cost": 0.5}, "dollars 0.5000 by p.json"),
+        (
+            {"prices": "p.json", "unpriced": 3},
+            "dollars 0.0000 by p.json; no price is known for 3 calls",
+        ),
+        ({"calls": 2}, "tokens not reported "),
+        ({"calls": 2, "tokens": 8}, "tokens 8 "),
+        (
+            {"calls": 2, "tokens": 8, "cached_tokens": 2},
+            "tokens 8 25% of them from the provider's cache",
+        ),
+    ],
+)
+def test_a_line_of_a_summary_says_what_there_was_and_no_more(counts, line):
+    assert line in [" ".join(parts) for parts in terminal._lines(Summary(rows=4, **counts))]
