@@ -300,3 +300,18 @@ def test_votes_on_a_row_without_a_group_are_a_cluster_and_groups_are_of_one_leng
         assert measure(groups=[None] * 20).interval == measure().interval
         with pytest.raises(InputError, match="for each item is needed"):
             measure(groups=[0] * 21)
+
+
+@for_each("differ", [2, 3])
+def test_agreement_of_people_has_an_interval_where_they_differ_on_three_items(differ) -> None:
+    votes = [[0, 0]] * 10 + [[1, 1]] * 10 + [[0, 1]] * differ
+    found = metrics.people_beyond_chance(votes)
+    assert [each.interval is None for each in (found.alpha, found.ac1)] == [differ < 3] * 2
+
+
+def test_statistics_of_scores_read_the_scores_of_verdicts() -> None:
+    scores, people = [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 4, [1, 2, 3, 4, 5, 5] * 4
+    verdicts: Any = [{"label": "fine", "score": score, "failures": []} for score in scores]
+    for measure in (metrics.concordance, metrics.correlate):
+        assert measure(verdicts, people) == measure(scores, people)
+        assert measure(verdicts, people).n == 24
