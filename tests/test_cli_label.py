@@ -115,6 +115,7 @@ def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(
     shown = [re.findall("╭─ (.*?) ─", screen) for screen in screens]
     assert shown == [titles, [*titles, "note"]]
     assert "│ Odd. " in screens[1]
+    assert all(f"│ {text} " in screens[0] for text in ("q", *texts.values()))
 
 
 @for_each("width, beside", [(99, False), (100, True)])

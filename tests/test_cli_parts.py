@@ -438,16 +438,16 @@ def test_rows_of_a_run_without_labels_or_places_are_not_written(folder):
 
 def test_labels_are_counted_and_the_first_rows_are_named_on_which_people_differ(capsys):
     file = LabelFile(Path("l.jsonl"))
-    for number in range(5):
+    for number in range(4):
         row: dict[str, object] = {"id": f"r{number}", "output": "x"}
         for name, label in (("Ana", 0), ("Bo", 1), ("Cy", 1)):
             file.say(row, name, WHOLE_ROW, label)
     _tell_labelled(file, 2)
     file.close()
     first, *rows, last = capsys.readouterr().err.splitlines()
-    assert first == "2 labelled now, 5 in l.jsonl: 1: 5."
+    assert first == "2 labelled now, 4 in l.jsonl: 1: 4."
     assert [row.partition(":")[0] for row in rows] == ["r0", "r1", "r2"]
-    assert last == "People differ on 2 more rows."
+    assert last == "People differ on 1 more row."
 
 
 # ---- trust

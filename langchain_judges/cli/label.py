@@ -156,7 +156,7 @@ def _tell_labelled(file: labelling.LabelFile, now: int) -> None:
     for line in differ[:3]:
         say(f"{line.get('id')}: {file.difference(line)}")
     if len(differ) > 3:
-        say(f"People differ on {len(differ) - 3} more rows.")
+        say(f"People differ on {counted(len(differ) - 3, 'more row')}.")
 
 
 def _check_shown(row: object) -> None:
