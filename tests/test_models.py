@@ -202,7 +202,7 @@ def test_azure_is_asked_at_the_address_of_its_model():
     assert paths == ["/openai/deployments/small/chat/completions?api-version=1"]
 
 
-def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace():
+def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace_as_one_text():
     answer = reply("{}")
     answer.payload["choices"][0]["logprobs"] = {"content": [{"token": "{}", "logprob": -0.5}]}
     with FakeModelServer([answer]) as server:
@@ -210,7 +210,7 @@ def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace():
         [[generation]] = model.generate([[HumanMessage("Why?")]], logprobs=True).generations
     assert "logprobs" not in (generation.generation_info or {})
     metadata = cast("ChatGeneration", generation).message.response_metadata
-    assert metadata["logprobs"] == answer.payload["choices"][0]["logprobs"]
+    assert json.loads(metadata["logprobs"]["content"]) == [{"token": "{}", "logprob": -0.5}]
 
 
 def test_what_calls_have_in_common_is_masked_once():

@@ -1,8 +1,10 @@
-"""Where nobody listens, a run awaits a judge's phases and leaves LangGraph out."""
+"""Where nobody but a trace listens, a run awaits a judge's phases and leaves LangGraph out."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler, get_usage_metadata_callback
@@ -13,6 +15,7 @@ from langsmith import Client
 from langchain_judges import ajudge_many, create_relative_judge, judge_many
 from langchain_judges.methods import graph
 from langchain_judges.methods.direct.judge import BaselineSteps
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeChatModel
 from tests.frozen_cases import CASES, PAIR
 from tests.judges import answer
@@ -125,11 +128,52 @@ def test_whoever_traces_or_counts_around_a_run_sees_the_graph(skipped):
     assert "relative" in [run.name for run in runs.traced_runs]
 
 
-def test_tracing_is_a_listener():
-    judge = relative()
-    assert judge.phases(None)
+# What LangGraph writes of its own into metadata.
+_GRAPHS = ("langgraph", "checkpoint", "ls_integration")
+
+
+def told(trace, run=None):
+    """What a trace says of the runs below one: kinds, data, metadata, and the runs below."""
+    shown = []
+    for r in trace.children(run):
+        metadata = r["extra"]["metadata"].items()
+        own = {name: value for name, value in metadata if not name.startswith(_GRAPHS)}
+        text = json.dumps([r["name"], r["run_type"], r["inputs"], r.get("outputs"), own])
+        text = text.replace('"notes_on_reading": []', '"notes_on_reading": null')
+        error = r.get("error", "").partition("\n")[0]
+        shown.append((re.sub('lc_run--[^"]*', "", text), error, told(trace, r)))
+    return sorted(shown)
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.parametrize("name", [*METHODS, "bsm unusable", "identical texts"])
+def test_a_trace_without_the_graph_says_the_same(traced, skipped, name, in_loop):
+    by_graph = told(traced(lambda: judged(name, in_loop=in_loop, graph=True)))
+    assert not skipped
+    assert by_graph
+    assert told(traced(lambda: judged(name, in_loop=in_loop))) == by_graph
+    assert skipped
+
+
+def test_a_trace_without_the_graph_says_which_phase_failed(traced, monkeypatch):
+    monkeypatch.setattr(BaselineSteps, "_merged", lambda self, state, *rest: state["usagez"])
+
+    def failed():
+        with pytest.raises(KeyError):
+            list(judge_many(relative(), [PAIR]))
+
+    runs = traced(failed).runs.values()
+    assert {run["name"] for run in runs if "usagez" in run.get("error", "")} == {
+        "relative",
+        "judge",
+    }
+
+
+def test_a_tracer_with_its_own_way_to_keep_runs_sees_the_graph(skipped):
     with tracing_v2_enabled(client=Client(auto_batch_tracing=False)):
-        assert judge.phases(None) is None
+        assert relative().phases(None)
+    with collect_runs():
+        assert relative().phases(None) is None
 
 
 def test_a_checkpointer_is_written_to(skipped):

@@ -478,9 +478,7 @@ class _Reply(_Beside):
         if not _is_common(body):
             return self._behind.parse()
         for choice in body["choices"]:
-            _slim(
-                (choice.get("logprobs") or {}).get("content"), choice["message"].get("content")
-            )
+            _slim(choice.get("logprobs"), choice["message"].get("content"))
             for call in choice["message"].get("tool_calls") or ():
                 _mark_no_object(call.get("function"))
         return body
@@ -505,22 +503,20 @@ def _are_calls(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def _slim(tokens: object, text: object) -> None:
-    """Drop what says nothing more of tokens: traces copy every entry, twice.
+def _slim(logprobs: Any, text: object) -> None:
+    """Keep tokens as one JSON text, for traces walk over data; drop what says nothing more.
 
-    The bytes that a token's text spells, those of its alternatives, and empty lists of these.
+    The bytes of tokens that spell the text, those of alternatives, and empty lists of these.
     """
     # Tokens of any other form stay as they are.
     with suppress(AttributeError, KeyError, TypeError):
-        known: Any = tokens if isinstance(tokens, list) else ()
+        known = logprobs["content"]
         is_spelt = "".join([token["token"] for token in known]) == text
         for token in known:
-            if is_spelt or token.get("bytes") == [*token["token"].encode(errors="replace")]:
-                token.pop("bytes", None)
-            if not (offered := token.get("top_logprobs") or ()):
-                token.pop("top_logprobs", None)
-            for each in offered:
+            for each in [*([token] if is_spelt else []), *(token.get("top_logprobs") or ())]:
                 each.pop("bytes", None)
+        said = [{name: part for name, part in token.items() if part != []} for token in known]
+        logprobs["content"] = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
 
 def _mark_no_object(function: object) -> None:

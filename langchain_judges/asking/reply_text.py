@@ -124,6 +124,8 @@ class Spelling:
         logprobs, text = message.response_metadata.get("logprobs"), str(message.text)
         tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
         try:
+            if isinstance(tokens, str):  # as replies of a `ChatOpenAI` keep them
+                tokens = json.loads(tokens)
             pieces = [_piece(token) for token in tokens or ()]
         except (AttributeError, KeyError, TypeError, ValueError):
             return None

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, closing
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
 from typing import Any, NamedTuple, NotRequired, Self, TypeAlias, get_origin, get_type_hints
@@ -18,8 +26,10 @@ from langchain_core.runnables.config import (
     ensure_config,
     get_callback_manager_for_config,
     merge_configs,
+    patch_config,
     var_child_runnable_config,
 )
+from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph, StateGraph
 from langgraph.types import Command, StateSnapshot
@@ -148,6 +158,31 @@ def chain(
     for here, there in pairwise(names):
         graph.add_edge(here, there)
     return graph
+
+
+async def recorded(
+    name: str,
+    given: object,
+    config: RunnableConfig,
+    work: Callable[[RunnableConfig], Awaitable[Update]],
+) -> Update:
+    """What some work returns; a trace, if there is one, shows it as a run of that name."""
+    told = None
+    if (manager := get_callback_manager_for_config(config)).handlers:
+        told = manager.on_chain_start(None, given, name=name, run_id=config.get("run_id"))
+        config = patch_config(config, callbacks=told.get_child())
+    inherited = var_child_runnable_config.set(config)
+    try:
+        update = await work(config)
+    except BaseException as exc:
+        if told:
+            told.on_chain_error(exc)
+        raise
+    finally:
+        var_child_runnable_config.reset(inherited)
+    if told:
+        told.on_chain_end(update)
+    return update
 
 
 def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) -> object:
@@ -355,9 +390,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return getattr(self.options, "memory", None)
 
     def phases(self, config: RunnableConfig | None) -> list[Node] | None:
-        """Its nodes in order, if nothing observes how LangGraph runs them; else None.
+        """Its nodes in order, if nothing but a trace observes how LangGraph runs them.
 
-        Tracers, callbacks, checkpointers, stores and interrupts see a graph's own runs.
+        Callbacks, checkpointers, stores and interrupts see a graph's own runs; a trace is told
+        the same runs without it.
         """
         nodes = [node.runnable for node in self.builder.nodes.values()]
         phases = [node for node in nodes if isinstance(node, Node)]
@@ -365,7 +401,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if len(phases) < len(nodes) or any((*listeners, self.interrupt_after_nodes)):
             return None
         merged = ensure_config(merge_configs(self.config, config))
-        return None if get_callback_manager_for_config(merged).handlers else phases
+        handlers = get_callback_manager_for_config(merged).handlers
+        return phases if all(type(each) is LangChainTracer for each in handlers) else None
 
     async def in_phases(
         self, source: object, config: RunnableConfig | None, phases: Sequence[Node]
@@ -379,15 +416,16 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         config = ensure_config(merge_configs(self.config, self._bounded(config)))
         row: Any = self._read(source, is_read=True)
-        inherited = var_child_runnable_config.set(config)
-        try:
-            names = self.builder.schemas[self.builder.input_schema]
-            state = {name: row[name] for name in names if name in row}
+        keys = self.builder.schemas[self.builder.input_schema]
+
+        async def judgment(config: RunnableConfig) -> Update:
+            state = {key: row[key] for key in keys if key in row}
             for phase in phases:
-                state = {**state, **await phase.step(state, config)}
-        finally:
-            var_child_runnable_config.reset(inherited)
-        return {key: state[key] for key in self.output_channels if key in state}
+                work = partial(phase.step, state)
+                state = {**state, **await recorded(phase.name, state, config, work)}
+            return {key: state[key] for key in self.output_channels if key in state}
+
+        return await recorded(config.get("run_name") or self.name, row, config, judgment)
 
     def show(self, row: Mapping[str, Any]) -> str:
         """The requests for a row that depend on no reply; nothing is asked.
