@@ -3,8 +3,8 @@
 A model server (50 ms for each reply) and a LangSmith server stand in a process of their own. In
 this one, LangSmith's own client sends the traces; a round with tracing ends when all have been
 sent. Each loop runs without and with tracing by turns, so that what else the machine does meets
-both; processor time is that of this process, all threads. Run with
-`python -m benchmarks.tracing`, or with `--quick` for one round.
+both; processor time is that of this process, all threads. What is sent is counted apart. Run
+with `python -m benchmarks.tracing`, or with `--quick` for one round.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ def serve() -> None:
         one_call.serve()
 
 
-def measure(url: str, client: Any) -> dict[str, list[tuple[Times, Times]]]:
-    """Wall and processor seconds without and with tracing, for each round."""
+def measure(
+    url: str, client: Any
+) -> tuple[dict[str, list[tuple[Times, Times]]], dict[str, tuple[float, float]]]:
+    """Wall and processor seconds without and with tracing, by round, and what is sent."""
     times: dict[str, list[tuple[Times, Times]]] = {name: [] for name in LOOPS}
     with asyncio.Runner() as runner:
         for turn in range(ROUNDS + 1):
@@ -50,7 +52,20 @@ def measure(url: str, client: Any) -> dict[str, list[tuple[Times, Times]]]:
                 traced = _timed(runner, loop(url), client)
                 if turn:  # the first round warms up
                     times[name].append((without, traced))
-    return times
+        return times, {name: _sent(runner, loop(url)) for name, loop in LOOPS.items()}
+
+
+def _sent(runner: asyncio.Runner, work: Awaitable[None]) -> tuple[float, float]:
+    """Runs and kilobytes that a loop sends for a call."""
+    from langsmith import Client
+
+    from tests.langsmith_server import LangSmithServer
+
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+        runner.run(_within(work, client))
+        client.cleanup()
+        return len(server.read().runs) / JUDGMENTS, server.received / 1000 / JUDGMENTS
 
 
 def _timed(runner: asyncio.Runner, work: Awaitable[None], client: Any) -> Times:
@@ -72,16 +87,20 @@ async def _within(work: Awaitable[None], client: Any) -> None:
         await work
 
 
-def report(times: dict[str, list[tuple[Times, Times]]]) -> None:
-    """Print medians, and medians of the ratios within a round."""
+def report(
+    times: dict[str, list[tuple[Times, Times]]], amounts: dict[str, tuple[float, float]]
+) -> None:
+    """Print medians, medians of the ratios within a round, and what is sent."""
     print(f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {conditions(DELAY, ROUNDS)}")
-    print("| | CPU ms/call | traced | CPU × | wall × |\n|---|---|---|---|---|")
+    print("| | CPU ms/call | traced | CPU × | wall × | runs/call | kB/call |")
+    print("|---|---|---|---|---|---|---|")
     for name, rounds in times.items():
         cells = [
             statistics.median(1000 * without[1] / JUDGMENTS for without, _ in rounds),
             statistics.median(1000 * traced[1] / JUDGMENTS for _, traced in rounds),
             statistics.median(traced[1] / without[1] for without, traced in rounds),
             statistics.median(traced[0] / without[0] for without, traced in rounds),
+            *amounts[name],
         ]
         print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
 
@@ -94,7 +113,7 @@ def main() -> None:
 
     with program("benchmarks.tracing", "serve") as line:
         client, url = Client(api_url=line(), api_key="x"), line()
-        report(measure(url, client))
+        report(*measure(url, client))
         client.cleanup()
 
 

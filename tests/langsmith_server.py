@@ -44,6 +44,8 @@ class LangSmithServer:
         self.status, self.hang = status, hang
         # Bodies are only stored while the client waits, and parsed when they are read.
         self._bodies: list[tuple[str, bytes, str]] = []
+        self.received = 0
+        """Bytes of traces and feedback that came, as they were sent."""
         self.requests: list[tuple[str, str]] = []
         """Method and path of every request."""
         self.runs: dict[str, dict[str, Any]] = {}
@@ -122,6 +124,7 @@ class LangSmithServer:
             return {"detail": "slow down"}, 429
         is_query = path.endswith(("/query", "/rules")) or "/annotation-queues" in path
         if "/runs" in path and method != "GET" and not is_query:
+            self.received += len(body)
             self._bodies.append((path, body, kind))
             return {}, 202
         payload = json.loads(body) if body else None
