@@ -11,16 +11,17 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from benchmarks.growth import JOBS, pairs
-from langchain_judges import ajudge_many, create_allure_audit
+from langchain_judges import ajudge_many, create_allure_audit, judge_many
 from langchain_judges.asking.reading import read
 from langchain_judges.asking.reply_text import SLOT_FORMS, spoken_label
+from langchain_judges.metrics import alt_test
 from langchain_judges.rows import fences
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import steps_of
 from tests.attacks.kinds import KINDS
 from tests.cases import for_each
-from tests.judges import PAIR, of_method
-from tests.memories import memory_of
+from tests.judges import item_of, of_method
+from tests.memories import example, memory_of
 from tests.planners import fooled_model, planning
 from tests.test_grammar import MANY
 
@@ -128,12 +129,54 @@ def test_judging_a_pair_is_linear_in(name, method):
     assert growth(lambda many: ran(method, PAIRS[name](many))) <= MOST
 
 
-def test_judging_is_linear_in_criteria_and_in_replies():
-    def criteria(many):
-        judge = of_method("bsm", criteria=[f"Point {place}" for place in range(many)])
-        return lambda: asyncio.run(judge.ainvoke(PAIR))
+def numbered(many):
+    return [f"Point {place}" for place in range(many)]
 
-    assert growth(criteria, 5) <= MOST
+
+OPTIONS = {
+    "criteria": lambda many: ("bsm", {"criteria": numbered(many)}),
+    "criteria of a text": lambda many: ("rubric", {"rubric": numbered(many)}),
+    "replies to criteria": lambda many: ("rubric", {"rubric": numbered(many), "each": True}),
+    "aspects of a table": lambda many: ("sc2", {"aspects": numbered(many)}),
+    "tables": lambda many: ("sc2", {"samples": many}),
+    "votes": lambda many: ("cot_sc", {"samples": many}),
+    "examples": lambda many: (
+        "rubric",
+        {"rubric": "-", "recall": "all", "memory": memory_of(*map(of_number, range(many)))},
+    ),
+}
+
+
+def of_number(place):
+    return example(f"text {place}", place % 2, input=f"task {place}")
+
+
+@for_each("name", OPTIONS)
+def test_judging_is_linear_in(name):
+    def of(many):
+        method, options = OPTIONS[name](many)
+        judge, row = of_method(method, **options), item_of(method)
+        return lambda: asyncio.run(judge.ainvoke(row))
+
+    assert growth(of, 5) <= MOST
+
+
+def test_a_run_is_linear_in_the_columns_of_its_table(tmp_path):
+    def of(many):
+        columns = {name: "cell" for name in numbered(many)}
+        rows = [{"input": f"{n}?", "output": "So.", **columns} for n in range(3)]
+        judge = of_method("rubric", rubric="-")
+        return lambda: judge_many(judge, rows, progress=False).to_csv(tmp_path / "all.csv")
+
+    assert growth(of, 50) <= MOST
+
+
+def test_testing_a_judge_against_annotators_is_linear_in_them():
+    def of(many):
+        answers = {name: [*"ABA" * 10, None] for name in numbered(many)}
+        return lambda: alt_test(["A"] * 31, answers)
+
+    assert growth(of, 20) <= MOST
 
 
 def audited(items, **settings):

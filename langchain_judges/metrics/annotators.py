@@ -337,7 +337,8 @@ def alt_test(
     answers, failed = values_of(judge)
     rows = {name: values_of(row)[0] for name, row in annotations.items()}
     same_length(judge=answers, **{str(name): row for name, row in rows.items()})
-    contests = {name: _contests(name, answers, rows) for name in rows}
+    given = [Counter(each) for each in zip(*rows.values(), strict=True)]
+    contests = {name: _contests(answers, row, given) for name, row in rows.items()}
     least = max(2, least_items)
     tested = {name: pairs for name, pairs in contests.items() if len(pairs) >= least}
     failed["annotator_with_few_items"] = len(rows) - len(tested)
@@ -360,17 +361,23 @@ def alt_test(
     return AltTest(wins, lead, omega >= 0.5, advantages, n, failures)
 
 
-def _contests(
-    name: Name, answers: Sequence[Label | None], rows: Mapping[Name, Sequence[Label | None]]
-) -> Floats:
-    """W^f and W^h (columns) of the items that judge, annotator and another answered."""
+Answers = Sequence[Label | None]
+
+
+def _contests(answers: Answers, row: Answers, given: Sequence[Counter[Label | None]]) -> Floats:
+    """W^f and W^h (columns) of the items that judge, annotator and another answered.
+
+    Args:
+        answers: The judge's.
+        row: The annotator's.
+        given: How often all annotators gave each answer to an item.
+    """
     pairs = []
-    for index, (answer, own) in enumerate(zip(answers, rows[name], strict=True)):
-        answers_of_all = ((who, row[index]) for who, row in rows.items())
-        others = [each for who, each in answers_of_all if who != name and each is not None]
+    for answer, own, counts in zip(answers, row, given, strict=True):
+        others = counts.total() - counts[None] - 1
         if answer is None or own is None or not others:
             continue
-        ours, theirs = (sum(each == other for other in others) for each in (answer, own))
+        ours, theirs = counts[answer] - (answer == own), counts[own] - 1
         pairs.append((float(ours >= theirs), float(theirs >= ours)))
     return np.asarray(pairs)
 
