@@ -361,10 +361,10 @@ def alt_test(
     return AltTest(wins, lead, omega >= 0.5, advantages, n, failures)
 
 
-Answers = Sequence[Label | None]
+Given = Sequence[Label | None]
 
 
-def _contests(answers: Answers, row: Answers, given: Sequence[Counter[Label | None]]) -> Floats:
+def _contests(answers: Given, row: Given, given: Sequence[Counter[Label | None]]) -> Floats:
     """W^f and W^h (columns) of the items that judge, annotator and another answered.
 
     Args:
