@@ -140,6 +140,11 @@ def test_log_probabilities_of_any_form_cost_no_verdict(value, place):
     assert confidence is None or 0 <= confidence.value <= 1
 
 
+def test_tokens_nested_too_deep_are_none():
+    logprobs = {"content": "[" * 100_000}
+    assert Spelling.of(AIMessage(LABEL, response_metadata={"logprobs": logprobs})) is None
+
+
 @for_each("logprob", ["a", None, 800, -1e308, [1], {}, float("nan")])
 def test_a_verdict_stays_where_its_log_probability_cannot_be_read(logprob):
     tokens = [*SPELT[:1], {**SPELT[1], "logprob": logprob}, SPELT[2]]

@@ -29,6 +29,7 @@ from langchain_judges.asking.models import (
     with_plain_json,
     without_own_retries,
 )
+from langchain_judges.asking.reply_text import Spelling
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.declaration import OtherModel
@@ -211,6 +212,19 @@ def test_log_probabilities_stand_once_in_a_reply_and_so_in_its_trace_as_one_text
     assert "logprobs" not in (generation.generation_info or {})
     metadata = cast("ChatGeneration", generation).message.response_metadata
     assert json.loads(metadata["logprobs"]["content"]) == [{"token": "{}", "logprob": -0.5}]
+
+
+def test_a_token_that_spells_nothing_stays_one():
+    answer = reply("yes")
+    pieces = {"ye": [121, 101], "<pad>": [], "s": [115]}
+    tokens = [{"token": each, "bytes": own, "logprob": -0.5} for each, own in pieces.items()]
+    answer.payload["choices"][0]["logprobs"] = {"content": tokens}
+    with FakeModelServer([answer]) as server:
+        model = with_plain_json(server.chat(api_key=SecretStr("x")))
+        message = model.invoke("Why?", logprobs=True)
+    letters = Spelling.of(message)
+    assert letters
+    assert letters.pieces == [b"ye", b"", b"s"]
 
 
 def test_what_calls_have_in_common_is_masked_once():

@@ -515,8 +515,9 @@ def _slim(logprobs: Any, text: object) -> None:
         for token in known:
             for each in [*([token] if is_spelt else []), *(token.get("top_logprobs") or ())]:
                 each.pop("bytes", None)
-        said = [{name: part for name, part in token.items() if part != []} for token in known]
-        logprobs["content"] = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+            if token.get("top_logprobs") == []:
+                del token["top_logprobs"]
+        logprobs["content"] = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
 def _mark_no_object(function: object) -> None:

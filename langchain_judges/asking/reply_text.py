@@ -127,7 +127,7 @@ class Spelling:
             if isinstance(tokens, str):  # as replies of a `ChatOpenAI` keep them
                 tokens = json.loads(tokens)
             pieces = [_piece(token) for token in tokens or ()]
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             return None
         start = b"".join(pieces).find(_utf8(text))
         edges = list(accumulate(map(len, pieces), initial=0))
