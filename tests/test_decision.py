@@ -33,6 +33,15 @@ def wilson(count: Any, of: Any) -> tuple[Any, Any]:
     return (-b - root) / (2 * a), (-b + root) / (2 * a)
 
 
+def test_names_and_reasons_in_a_summary_are_text_and_no_markup():
+    row = {"id": "[x](y)", "preference": "A", "score": 0.9, "rationale": "<b>\x1b[31m it `rm`"}
+    summary = pairs(2, 1)
+    summary.answers = Counter({("c|d", "A"): 2, ("e", "B"): 1})
+    text = Duel(["<img src=x>", "a|b"], summary, [row]).markdown()
+    assert not re.search(r"<img|<b>|\x1b|(?<!\\)[\[`]", text)
+    assert r"a\|b" in text and r"c\|d" in text
+
+
 def test_the_summary_of_a_pull_request_shows_a_judge_that_contradicts_itself():
     summary = pairs(0, 0, 24)
     summary.flips, summary.both_orders = 24, 24

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from langchain_judges.escaping import escaped
 from langchain_judges.orders import naming_sides
 from langchain_judges.runs.comparison import Ranked, Ranking
 from langchain_judges.runs.summary import Summary, conclusion, counted, rate_text
@@ -63,20 +64,21 @@ class Duel:
 
     def markdown(self) -> str:
         """A summary for a pull request."""
-        first, second = self.names
+        first, second = map(escaped, self.names)
         ties = self.summary.preferences["tie"]
-        lines, bars = self.sentences(), self.bars()
+        lines, bars = [*map(escaped, self.sentences())], self.bars()
         if bars:
             lines += ["", f"| | {second} better | {first} better |", "|---|---|---|"]
-        lines += [f"| {name} | {rate_text(won, of)} | {of - won:,} |" for name, won, of in bars]
+        for name, won, of in bars:
+            lines.append(f"| {escaped(name)} | {rate_text(won, of)} | {of - won:,} |")
         lost = self.summary.not_judged.total()
         both = self.summary.both_orders
         flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"
         lines += ["", f"{counted(ties, 'tie')}, {flips}, {lost:,} not judged."]
         for name, rows in self.deciding().items():
             if rows:
-                lines += ["", f"Won by {name}:", ""]
-            lines += [f"- {row['id']}: {self._reason(row)}" for row in rows]
+                lines += ["", f"Won by {escaped(name)}:", ""]
+            lines += [f"- {escaped(str(row['id']))}: {self._reason(row)}" for row in rows]
         return "\n".join(lines) + "\n"
 
     def _reason(self, row: Mapping[str, Any]) -> str:
@@ -84,7 +86,7 @@ class Duel:
         text = naming_sides(
             row["rationale"] or "no reason given", dict(zip("AB", self.names, strict=True))
         )
-        return " ".join(text.split())[:300]
+        return escaped(text[:300])
 
 
 @dataclass
@@ -104,11 +106,11 @@ class RankedSystems:
         """A summary for a pull request."""
         head = ["| system | strength | 95 % | comparisons |", "|---|---|---|---|"]
         rows = [
-            f"| {own['system']} | {own['strength']:+.2f} | {own['low']:+.2f} to "
+            f"| {escaped(own['system'])} | {own['strength']:+.2f} | {own['low']:+.2f} to "
             f"{own['high']:+.2f} | {own['comparisons']:,} |"
             for own in self.ranking["systems"]
         ]
-        return "\n".join([*head, *rows, "", *self.sentences()]) + "\n"
+        return "\n".join([*head, *rows, "", *map(escaped, self.sentences())]) + "\n"
 
 
 def _standing(better: Ranked) -> str:

@@ -33,7 +33,7 @@ from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
 # Parts of an average that a page shows.
 MOST_PARTS = 6
@@ -428,30 +428,19 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """A summary of a report in Markdown: the table, the next step, the bars, and why."""
-    lines = [f"### May I trust {escaped(report.name)}?", "", f"**{report.verdict}**", ""]
-    limits = [f"- {title}: {limit}" for title, limit in report.limits.items()]
-    lines += [*(limits and ["Good enough:", "", *limits, ""]), report.legend, ""]
-    lines += ["| | good enough? | found | counted |", "|---|---|---|---|"]
-    lines += [
-        f"| {' | '.join(map(escaped, line._replace(answer=line.answer or '–')))} |"
-        for line in overview(report)
-    ]
-    step = next_step(report)
-    lines += ["", f"**Next:** {escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
-    if checks:
-        lines += ["| | measured | bar | |", "|---|---|---|---|"]
-        lines += [
-            f"| {escaped(check.title)} | {check.value} | {check.bar} "
-            f"| {'passed' if check.passed else '**failed**'} |"
-            for check in checks
-        ]
-        lines.append("")
-    lines += ["<details><summary>Why</summary>", ""]
-    lines += [f"- {escaped(reason)}" for reason in _reasons(report)]
-    lines += ["", "</details>"]
-    more = [report.drift.sentence if report.drift else "", report.left_out]
-    lines += [line for text in more if text for line in ("", escaped(text))]
-    return clean("\n".join(lines) + "\n")
+    told = (
+        _templates()
+        .get_template("report.md")
+        .render(
+            report=report,
+            overview=overview(report),
+            step=next_step(report),
+            checks=checks,
+            reasons=_reasons(report),
+            more=[report.drift.sentence if report.drift else "", report.left_out],
+        )
+    )
+    return clean(told)
 
 
 # ---- on a page
@@ -471,9 +460,10 @@ def templates_of(package: str) -> Environment:
 
 
 @cache
-def _template() -> Template:
+def _templates() -> Environment:
     environment = templates_of("langchain_judges.report")
     environment.filters.update(
+        md=escaped,
         value=value_text,
         ranged=with_range,
         range=range_text,
@@ -481,7 +471,7 @@ def _template() -> Template:
         plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
-    return environment.get_template("report.html")
+    return environment
 
 
 def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
@@ -499,4 +489,5 @@ def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
         for report in reports
     ]
     level = percent(reports[0].sample.confidence)
-    return _template().render(views=views, contests=contests, level=level)
+    template = _templates().get_template("report.html")
+    return template.render(views=views, contests=contests, level=level)
