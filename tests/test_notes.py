@@ -77,7 +77,24 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "lists": (
         {**TASK, "output": "Kyiv", "steps": ["look"], "scores": [0.5], "by": {"a": "b"}},
-        [("row", "has columns that are not shown: 'steps'")],
+        [("row", "has columns that are not shown: 'steps', 'by'")],
+    ),
+    "what is expected, by name": (
+        {**TASK, "output": "Kyiv", "expectations": {"expected_response": "Lviv"}},
+        [("row", "has columns that are not shown: 'expectations'")],
+    ),
+    "several answers": (
+        {"question": "Where?", "answer": ["Kyiv", "Lviv"]},
+        [("output", "is a list of 2 texts, shown as one")],
+    ),
+    "an answer that is null": (
+        {**TASK, "output": {"answer": None, "error": "timeout"}},
+        [
+            (
+                "output",
+                "is shown whole, as JSON, as its usual keys are null: 'answer', 'error'",
+            )
+        ],
     ),
     "a list and an answer": (
         {"question": "Where?", "answer": "Kyiv", "response": "Oslo", "steps": ["look"]},
@@ -347,3 +364,19 @@ def test_an_interrupt_that_is_not_shown_is_noted(value):
     row = plain_row({"input": "q", "output": {"value": value, "interrupts": waits}})
     assert row["output"] == "x"
     assert "'__interrupt__'" in row[NOTES][0]["detail"]
+
+
+ASKED = {"role": "user", "content": "Where?"}
+
+
+@for_each(
+    ("better", "found"),
+    [
+        ([ASKED, {"role": "assistant", "content": "Kyiv"}], []),
+        (["Kyiv", "Lviv"], [("chosen", "is a list of 2 texts, shown as one")]),
+    ],
+)
+def test_a_preferred_text_is_noted_where_it_is_several_and_not_for_what_is_shown(better, found):
+    row = {"prompt": "Where?", "chosen": better, "rejected": "Oslo", "messages": better[-1:]}
+    [result] = judge_many(create_relative_judge(FakeChatModel(replies=fitting_reply)), [row])
+    assert notes(result["verdict"]["failures"]) == found

@@ -36,6 +36,7 @@ from typing_extensions import TypedDict
 from langchain_judges import (
     as_comparative_evaluator,
     as_evaluator,
+    create_relative_judge,
     create_rubric_judge,
     judge_many,
 )
@@ -582,3 +583,34 @@ def test_steps_of_no_known_form_are_refused_by_their_columns_and_what_is_read(ou
 def test_a_pair_that_lacks_a_field_is_told_its_own_columns(known):
     with pytest.raises(InputError, match=f"the fields are {', '.join(map(repr, known))}: "):
         list(judge_many(bsm(), [known]))
+
+
+def test_a_text_that_lacks_its_answer_is_told_its_own_columns():
+    row = {"question": "Where?", "answer": None, "error": "timeout"}
+    judge = create_rubric_judge(FakeChatModel(replies=[]), rubric="Is it right?")
+    with pytest.raises(InputError, match="the fields are 'question', 'answer', 'error': "):
+        list(judge_many(judge, [row]))
+
+
+SHARED = [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "Kyiv"}]
+ARENA = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Kyiv"}]
+
+
+@for_each("column, talk", [("conversations", SHARED), ("conversation", ARENA)])
+def test_a_conversation_of_a_public_set_is_a_request_and_its_answer(column, talk):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    [result] = judge_many(judge, [{"id": "s", column: talk}])
+    prompt = unfenced(model.prompts[0])
+    assert "[request]\nWhere?\n\n[response]\nKyiv\n" in prompt
+    assert result["verdict"]["failures"] == []
+
+
+def test_two_conversations_of_an_arena_are_a_pair_with_its_winner():
+    model = FakeChatModel(replies=fitting_reply)
+    other = [ARENA[0], {"role": "assistant", "content": "Oslo"}]
+    row = {"conversation_a": ARENA, "conversation_b": other, "winner": "tie (bothbad)"}
+    [result] = judge_many(create_relative_judge(model), [row], columns={"label": "winner"})
+    assert result["label"] == "tie"
+    shown = "[request]\nWhere?\n\n[response-1]\nKyiv\n\n[response-2]\nOslo\n"
+    assert any(shown in unfenced(prompt) for prompt in model.prompts)

@@ -185,6 +185,8 @@ def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(mi
         (["prompt", "chosen", "rejected"], "pair", {"input": "prompt"}),
         (["query", "response_a", "response_b"], "pair",
          {"input": "query", "output_a": "response_a", "output_b": "response_b"}),
+        (["prompt", "response1", "response2"], "pair",
+         {"input": "prompt", "output_a": "response1", "output_b": "response2"}),
         (["input", "output", "text"], "item", {}),
         (["messages", "completion"], "item", {"input": "messages", "output": "completion"}),
         (["question", "output", "context", "ground_truth"], "item",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -65,7 +65,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         run = opened({**copy, "inputs": None, "outputs": copy["output"]})
         copy |= {"output": outputs_of(run), "child_runs": None}
     # The output of an example may be a pair; better and worse texts become one.
-    names = _SIDES if {*_SIDES} & copy.keys() else ("chosen", "rejected")
+    names = _SIDES if {*_SIDES} & copy.keys() else _PREFERRED
     sides = [name for name in names if name in copy and not _is_pair(copy[name])]
     if "input" in copy:
         copy["input"] = _read_or_left(task_in, copy["input"])
@@ -101,12 +101,14 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     unsaid = [n for n in many if n not in known and repr(n) not in told]
     if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
         there = lines_in(shown)
-        if rest := [n for n in unsaid if lines_in(row[n], listed=n == "source") - there]:
+        if rest := [n for n in unsaid if lines_in(row[n], alone=n == "source") - there]:
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
 
 
-_READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", "expected")
+_SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
+_READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
+_ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
 _SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 
 
@@ -117,20 +119,21 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         read: What was given and what was read of it, by field, or by the side of one.
         shown: All of the row that a judge is shown.
     """
-    notes = Notes()
+    notes = Notes.of(shown)
     for unit, (value, text) in read.items():
-        if text is None or not isinstance(value := opened(value), Mapping):
+        value, field = opened(value), cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
+        if isinstance(value, list) and len(value) > 1 and text == "\n".join(map(str, value)):
+            notes.add(unit, f"is a list of {len(value):,} texts, shown as one")
+        if text is None or not isinstance(value, Mapping):
             continue
-        field: Any = "reference" if unit == "expected" else unit.partition("_")[0]
         if text == as_json(value):
-            detail = "is shown whole, as JSON, as none of its keys is a usual one: "
-            notes.add(unit, detail + first_names([*value]), "read_as_json")
+            is_null = not value.keys().isdisjoint(USUAL[field])
+            why = "its usual keys are null" if is_null else "none of its keys is a usual one"
+            detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
+            notes.add(unit, detail, "read_as_json")
         elif detail := unread(value, field, shown):
             notes.add(unit, detail)
     return notes
-
-
-_SIDES = ("output", "output_a", "output_b")
 
 
 def _is_pair(value: object) -> bool:
@@ -311,9 +314,7 @@ def _failure(run: Any) -> list[Message]:
 def record_of_run(run: Any) -> list[Message]:
     """The record of what a run of LangSmith did, and how it ended."""
     outputs = outputs_of(run)
-    if not outputs:
-        return _failure(run)
-    return record_in(outputs) or _said(work_in(outputs))
+    return record_in(outputs) or _said(work_in(outputs)) if outputs else _failure(run)
 
 
 def _said(work: PlainText) -> list[Message]:
@@ -390,7 +391,7 @@ def expected_in(
     answers = _part(value, "reference", source, named=named)
     if is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
-    if isinstance(answers, list | tuple) and answers and not record_in(answers):
+    if isinstance(answers, list | tuple) and not record_in(answers):
         return _answers_in(answers)
     return _reference_of(answers)
 

@@ -107,7 +107,7 @@ def understood(
 
 @lru_cache(1024)  # the rows of a run have the same names
 def _plain_name(name: str) -> str:
-    return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z])", "_", str(name).strip()).casefold()
+    return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z0-9])", "_", str(name).strip()).casefold()
 
 
 def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
@@ -194,7 +194,7 @@ def mapped(
     }
     if isinstance(columns.get("input"), list | tuple):
         fields["input"] = _joined(fields["input"])
-    is_told = notes or notes.named or used or "chosen" in record
+    is_told = NOTES in record or notes or notes.named or used or "chosen" in record
     return rest | fields | ({NOTES: notes} if is_told else {})
 
 
@@ -221,7 +221,10 @@ def _doubts(
         read = record.get(column := str(columns.get(field, field)))
         if field in named or not alike or read is None:
             continue
-        differ = (n for n in alike if as_json(record[n]) != as_json(read))
+        # A list may be of texts that are shown from other columns, as a preferred one.
+        shown = lines_in([record[name] for name in used & record.keys()])
+        others = (n for n in alike if type(v := record[n]) is not list or lines_in(v) - shown)
+        differ = (n for n in others if as_json(record[n]) != as_json(read))
         if rivals := [n for n in differ if not is_nothing(record[n])]:
             notes.add(field, f"is read from {column!r}; not shown: {first_names(rivals)}")
     return notes
@@ -288,17 +291,14 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     Data below a usual key are the part, whatever their own keys are; `named` says that `value`
     stood below one.
     """
-    if source is not None:
-        value = state_values(value)
     if callable(source):
         try:
-            return source(value)
+            return source(state_values(value))
         except (KeyError, IndexError, TypeError, AttributeError) as exc:
-            detail = f"{type(exc).__name__}: {exc}"
-            message = f"`{field}`: the function failed ({detail}) on {keys_in(value)}"
-            raise InputError(message) from exc
+            what = f"{type(exc).__name__}: {exc}) on {keys_in(state_values(value))}"
+            raise InputError(f"`{field}`: the function failed ({what}") from exc
     if source is not None:
-        return follow(value, field, source)
+        return follow(state_values(value), field, source)
     while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
         is_null = not names and _is_null(value, field, named=named)
@@ -353,7 +353,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or lines_in(part, listed=False) - shown:
+            if is_other or lines_in(part, alone=False) - shown:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
@@ -368,17 +368,17 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
 _SHOWN_ELSEWHERE = {*CONTEXTS, "files", "tools", "structured_response", "__interrupt__"}
 
 
-def lines_in(value: object, *, listed: bool = True) -> set[str]:
-    """The lines of the texts in data, or of those that are in lists there."""
+def lines_in(value: object, *, alone: bool = True) -> set[str]:
+    """The lines of the texts in data, and of a text that is not in a list or an object."""
     if isinstance(value := plain_data(value), list | tuple):
-        parts, listed = [*value], True
+        parts = [*value]
     elif isinstance(value, Mapping):
         # A text may be read from a message without its role.
         parts = [part for name, part in value.items() if name != "role"]
     else:
-        is_text = listed and not isinstance(value, bool | int | float | None)
+        is_text = alone and not isinstance(value, bool | int | float | None)
         return {*str(value).splitlines()} if is_text else set()
-    return set[str]().union(*(lines_in(part, listed=listed) for part in parts))
+    return set[str]().union(*map(lines_in, parts))
 
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:
@@ -479,8 +479,7 @@ def documents_in(context: str) -> int:
 def context_of(fields: object) -> object:
     """Value under one of the usual names, if there is one."""
     named = fields if isinstance(fields, Mapping) else {}
-    there = (named[name] for name in CONTEXTS if name in named)
-    return next((value for value in there if context_in(value)), None)
+    return next((value for value in map(named.get, CONTEXTS) if context_in(value)), None)
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:

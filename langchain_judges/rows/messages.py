@@ -186,6 +186,8 @@ def message_fields(value: object) -> Mapping[str, Any]:
         last = path[-1] if isinstance(path, list) and path else ""
         kind = str(last).removesuffix("Chunk").removesuffix("Message")
         return {"type": kind.lower(), **value["kwargs"]}
+    if {"from", "value"} <= value.keys() and _speaks(value["from"]):  # of ShareGPT
+        return {**value, "role": value["from"], "content": value["value"]}
     if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
         return {**value["data"], "type": value.get("type")}
     return value
