@@ -414,5 +414,6 @@ def comment_of(verdict: Mapping[str, Any]) -> str:
         if failure["detail"] and failure["detail"] in comment:
             break
         place = ", ".join(filter(None, [failure.get("step"), failure.get("unit")]))
+        comment = comment.replace(f"Not judged: {failure['reason']}.", "Not judged.")
         comment += f" {failure['reason']} ({place}): {failure.get('detail', '')}".rstrip(": ")
     return comment

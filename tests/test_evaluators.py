@@ -137,6 +137,20 @@ def test_further_fields_are_those_of_the_row_or_are_refused():
         evaluator(outputs="4", plan="Count.")
 
 
+@for_each("options", [{"rubric": "correctness"}, {"rubric": "Is it so?", "needs": ("calls",)}])
+def test_what_a_row_lacks_is_told_once_and_by_the_keys_that_people_know(options):
+    evaluator = as_evaluator(rubric_judge(model=FakeChatModel(replies=[]), **options))
+    told = evaluator(inputs={"query": "Where?"}, outputs={"reply": "Kyiv"})
+    assert "the fields are 'query', 'reply'; " in told["comment"]
+    assert told["comment"].count("the fields are") == 1
+
+
+def test_why_a_row_is_not_judged_is_told_once():
+    told = as_evaluator(bsm())(inputs="Where?", outputs="Kyiv")
+    reason = "`reference`: expected a text to compare with, got nothing"
+    assert told["comment"] == f"Not judged. invalid_input (judge): {reason}"
+
+
 def test_attachments_of_a_call_are_sent_with_its_task():
     model = FakeChatModel(replies=highest)
     evaluator = as_evaluator(rubric_judge(model=model, rubric="Is it good?"))

@@ -413,7 +413,7 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve,
     if kind == "sync":
         (feedback,), _ = feedback_of(assistant)
         assert feedback.get("score") is None
-        assert feedback["comment"].startswith("Not judged: provider_error.")
+        assert feedback["comment"].startswith("Not judged. provider_error (")
     state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
     assert answers_of(state) == ["Why?", "an answer"]
     assert state["judged"][0]["score"] is None
@@ -638,6 +638,12 @@ async def test_a_judge_of_one_text_is_a_tool_that_takes_what_is_known(kind):
     assert tool.invoke({**args, "expected": None}) == json.dumps(
         {**said, "rationale": "against None"}
     )
+
+
+@for_each("judge", [labels, bsm])
+def test_a_tool_drops_nothing_that_a_model_gives_it(judge):
+    with pytest.raises(ValueError, match="context"):
+        judge_tool(judge()).invoke({"input": "Why?", "output": "So.", "context": "It rained."})
 
 
 def test_a_tool_has_the_name_and_the_words_that_its_owner_gives():

@@ -188,7 +188,9 @@ class CaseReader:
             rubric, reference = self._criteria(row)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
-            item = item_for(self.judge, task, text, **more)
+            parts, notes = (row.inputs, returned, row.reference), Notes()
+            notes.columns = [n for part in parts if isinstance(part, Mapping) for n in part]
+            item = item_for(self.judge, task, text, **more, **{NOTES: notes})
             return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise errors.InputError("`output`: there is nothing to judge")
@@ -224,7 +226,7 @@ class CaseReader:
         places = self.places._asdict()
         guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}
         notes = fields.notes_on(guessed, case)
-        return {**case, NOTES: notes} if notes else case
+        return {**case, NOTES: notes} if notes or notes.columns else case
 
     def _expected(
         self, row: EvaluatedRow, reference: object, has_criteria: bool
@@ -370,7 +372,9 @@ async def judge_case(
     """
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
-    row = {name: value for name, value in case.items() if name != NOTES}
+    # A judge of ours tells what lacks by the columns that the notes know.
+    hidden = () if hasattr(unwrapped(judge), "fields_named") else (NOTES,)
+    row = {name: value for name, value in case.items() if name not in hidden}
     outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
     outcome = {**outcome, "verdict": cast("Any", noted(outcome["verdict"], Notes.of(case)))}
     of_row = not isinstance(case.get("rubric"), str | None)

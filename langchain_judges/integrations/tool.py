@@ -16,7 +16,7 @@ from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
 
 
-class PairArguments(BaseModel):
+class PairArguments(BaseModel, extra="forbid"):
     """Arguments of a judge of pairs as a tool."""
 
     input: str = Field(description="The task that both texts answer.")
@@ -24,7 +24,7 @@ class PairArguments(BaseModel):
     output_b: str = Field(description="The second text.")
 
 
-class ItemArguments(BaseModel):
+class ItemArguments(BaseModel, extra="forbid"):
     """Arguments of a judge of one text as a tool."""
 
     input: str = Field(description="The task that the text answers.")
