@@ -5,6 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -266,7 +267,8 @@ def test_what_a_judge_is_not_shown_is_named_and_what_is_cut_can_be_printed(tmp_p
     path, out = tmp_path / "replies.csv", io.StringIO()
     path.write_text(f"input,output,docs,own\nWhy?,,x,1\nHow?,{'Well. ' * 400},y,2\n")
     file = open_rows(path, check_item, RowFlags(["source=docs"]), "item")
-    file.tell_row(None, InertConsole(file=out, width=4_000), lambda row: "prompt " * 900, 600)
+    judge: Any = SimpleNamespace(fields_named=set(), show=lambda row: "prompt " * 900)
+    file.tell_row(None, InertConsole(file=out, width=4_000), judge, 600)
     told = out.getvalue()
     assert "Row 2 is understood as:" in told
     assert "not shown to the judge: own\n" in told

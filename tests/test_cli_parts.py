@@ -386,14 +386,16 @@ def test_rows_choose_the_method_that_no_flag_names(head, flags, method, said, ca
 
 
 def test_how_a_row_is_read_is_said_of_fields_alone():
-    Path("t.csv").write_text(f"question,answer,note,context\n{'Why? ' * 20},[b]So.,x,doc\n")
+    named = "question,answer,note,tone,context"
+    Path("t.csv").write_text(f"{named}\n{'Why? ' * 20},[b]So.,x,warm,doc\n")
+    judge: Any = SimpleNamespace(fields_named={"tone"}, show=lambda row: "[b]prompt")
     file = row_files.open_rows(Path("t.csv"), check_item, RowFlags(), "item")
     out = io.StringIO()
-    file.tell_row(1, InertConsole(file=out, width=200), lambda row: "[b]prompt")
+    file.tell_row(1, InertConsole(file=out, width=200), judge)
     lines = out.getvalue().splitlines()
     assert lines[0] == "Row 1 is understood as:"
     assert f"  input (column question): {'Why? ' * 11}…" in lines
-    assert "  output (column answer): [b]So." in lines
+    assert {"  output (column answer): [b]So.", "  tone: warm"} <= {*lines}
     assert lines[-2:] == ["A judge is asked:", "[b]prompt"]
     assert "  not shown to the judge: note" in lines
 
@@ -403,7 +405,8 @@ def test_a_column_in_whose_place_another_is_named_is_not_shown():
     flags = RowFlags(["input=question", "source=docs"])
     file = row_files.open_rows(Path("t.csv"), check_item, flags, "item")
     out = io.StringIO()
-    file.tell_row(1, InertConsole(file=out, width=200), lambda row: "prompt")
+    judge: Any = SimpleNamespace(fields_named=set(), show=lambda row: "prompt")
+    file.tell_row(1, InertConsole(file=out, width=200), judge)
     said = [line for line in out.getvalue().splitlines() if "not shown" in line]
     assert said == ["  not shown to the judge: input"]
 

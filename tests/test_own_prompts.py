@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import yaml
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
 from langchain_judges import (
+    as_evaluator,
     create_bsm_judge,
     create_relative_judge,
     create_rubric_judge,
@@ -342,3 +344,26 @@ def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
 def test_a_file_that_says_no_prompts_is_refused(prompts: Any, message):
     with pytest.raises(OptionError, match=message):
         create_bsm_judge(FakeChatModel(replies=[]), prompts=prompts)
+
+
+def of_tone():
+    model = FakeChatModel(replies=fitting_reply)
+    return create_rubric_judge(model, prompts="As {tone} as it should be? {outputs}"), model
+
+
+def test_a_judge_within_a_sequence_is_given_the_fields_that_its_prompt_names():
+    judge, model = of_tone()
+    row = {"input": "Hi", "output": "Hello!", "tone": "warm"}
+    [result] = judge_many(RunnableLambda(dict) | judge, [row])
+    assert result["judged"]
+    assert ">warm</tone" in model.prompts[0]
+
+
+@for_each("part", ["inputs", "outputs", "reference"])
+def test_a_field_that_a_prompt_names_is_found_in_each_part_of_an_example(part):
+    judge, model = of_tone()
+    parts = {"inputs": {"question": "Hi"}, "outputs": {"answer": "Hello!"}, "reference": {}}
+    parts[part]["tone"] = "warm"
+    example = {"inputs": parts["inputs"], "outputs": parts["reference"]}
+    as_evaluator(judge)({"id": "1", "outputs": parts["outputs"]}, example)
+    assert "warm" in model.prompts[0]

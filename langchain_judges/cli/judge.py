@@ -70,15 +70,15 @@ def judge(
     file = judge_rows(data, spec, table)
     rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
     if run.show_prompt or run.dry_run:
-        shown = load_judge({**spec, "model": keyless(spec["model"])}).show
+        asked = load_judge({**spec, "model": keyless(spec["model"])})
     if run.show_prompt:
-        rows.tell_row(run.show_prompt, InertConsole(soft_wrap=True), shown)
+        rows.tell_row(run.show_prompt, InertConsole(soft_wrap=True), asked)
         return
     if run.shard:
         share = rows.number / Shard.parse(run.shard).of
         say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
     if run.dry_run:
-        rows.tell_row(None, error_console(), shown, _FIRST_CHARACTERS)
+        rows.tell_row(None, error_console(), asked, _FIRST_CHARACTERS)
     tell_plan(plan, rows.number, rows.size, run, spec, next(iter(rows)))
     if run.dry_run:
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -26,6 +26,9 @@ from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs import sources
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 # Raises `InputError` for a bad row.
 RowCheck = Callable[[object], object]
@@ -92,7 +95,7 @@ class RowFile:
         self,
         number: int | None,
         console: InertConsole,
-        shown: Callable[[Mapping[str, Any]], str],
+        judge: JudgeGraph,
         most: int | None = None,
     ) -> None:
         """Print how a row is understood, and what a judge is asked about it.
@@ -100,7 +103,7 @@ class RowFile:
         Args:
             number: Which of all, counted from 1; None: the first good one.
             console: Where.
-            shown: The requests for a row.
+            judge: The judge.
             most: Characters of that; None for all.
 
         Raises:
@@ -112,20 +115,23 @@ class RowFile:
             why = dict(self.bad).get(number or 0, f"the last one is row {most:,}")
             raise InputError(f"{self.path}, row {number}: {why}")
         place, record, row = found
-        lines = [f"Row {place + 1} is understood as:", *self.understood(record, row)]
-        for line in [*lines, *_cut_for_terminal(shown(row), place + 1, most)]:
+        fields = {*FIELDS, *judge.fields_named}
+        lines = [f"Row {place + 1} is understood as:", *self.understood(record, row, fields)]
+        for line in [*lines, *_cut_for_terminal(judge.show(row), place + 1, most)]:
             console.print(line)
 
-    def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
-        """Reading of a row: each field, its column and its text."""
-        columns = self._columns_of(record)
+    def understood(
+        self, record: Mapping[str, object], row: Mapping[str, object], fields: Set[str]
+    ) -> list[str]:
+        """Reading of a row: each of some fields, its column and its text."""
+        columns = {"input": "input", **self._columns_of(record)}  # it may be asked in the work
         lines = []
-        for name in (name for name in row if name in FIELDS and name in columns):
+        for name in (name for name in row if name in fields and name in columns):
             read = ", ".join(columns_in({name: columns[name]}))
-            own = "" if read == name else f" (column {read})"
-            lines.append(f"  {name}{own}: {_shortened(row[name])}")
-        used = {*columns_in({name: columns[name] for name in columns if name in FIELDS})}
-        used |= {*(CONTEXTS if row.get("source") else ())}
+            own = name if read == name else f"{name} (column {read})"
+            lines.append(f"  {own}: {_shortened(row[name])}")
+        used = {*columns_in({name: columns[name] for name in columns if name in fields})}
+        used |= {*CONTEXTS} if row.get("source") else set()
         if unused := [name for name in record if name not in used]:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines

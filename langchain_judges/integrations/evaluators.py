@@ -36,7 +36,7 @@ from langchain_judges.integrations.feedback import (
     logged_in_test,
     spans_of,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
+from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.record import as_object
@@ -247,8 +247,8 @@ class JudgeEvaluator(RunEvaluator):
         row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
         case = self.reader.case(row._replace(attachments=attached, returned=run.outputs))
-        named = getattr(unwrapped(self.judge), "fields_named", ())
-        own = {name: inputs[name] for name in named if name in (inputs or {})}
+        known = {**(reference or {}), **(run.outputs or {}), **(inputs or {})}
+        own = {name: known[name] for name in fields_named(self.judge) if name in known}
         return {**case, "variables": own} if own else case
 
     def _check_keys(self, run: Run) -> None:
@@ -291,8 +291,8 @@ class JudgeEvaluator(RunEvaluator):
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
-    known = {*getattr(unwrapped(judge), "fields_named", ()), *Item.__annotations__}
-    if unknown := [name for name in variables if name not in {*known, *Pair.__annotations__}]:
+    known = {*fields_named(judge), *Item.__annotations__, *Pair.__annotations__}
+    if unknown := [name for name in variables if name not in known]:
         raise OptionError(f"`{unknown[0]}` is shown to nobody: no prompt of the judge has it")
 
 

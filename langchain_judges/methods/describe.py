@@ -32,6 +32,12 @@ def unwrapped(runnable: object) -> Any:
     return [*layers_of(runnable)][-1]
 
 
+def fields_named(judge: object) -> set[str]:
+    """The fields of a row that prompts of a judge name, also of one within a sequence."""
+    parts = [judge, *getattr(unwrapped(judge), "steps", ())]
+    return {n for part in parts for n in getattr(unwrapped(part), "fields_named", ())}
+
+
 def metadata_of(runnable: object) -> dict[str, Any]:
     """The metadata of a graph, from its factory and from whatever is wrapped around it."""
     configs = [getattr(each, "config", None) or {} for each in layers_of(runnable)]

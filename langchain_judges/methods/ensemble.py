@@ -178,8 +178,7 @@ class CombinedGraph(JudgeGraph):
     @property
     def fields_named(self) -> set[str]:
         """The fields that a prompt of any member names."""
-        own = (getattr(describe.unwrapped(m.judge), "fields_named", ()) for m in self.members)
-        return set[str]().union(*own)
+        return set[str]().union(*(describe.fields_named(each.judge) for each in self.members))
 
     def _plain_model(self) -> list[JudgeSpec]:
         """The spec of each member."""

@@ -480,9 +480,9 @@ class RowReader:
         self._rows = enumerate(records.source.records)
         self._fingerprint = fingerprint
         self._shard = shard
-        from langchain_judges.methods.describe import unwrapped
+        from langchain_judges.methods.describe import fields_named, unwrapped
 
-        self._named = {*getattr(unwrapped(judge), "fields_named", ())} - {*_SHOWN_FIELDS}
+        self._named = fields_named(judge) - {*_SHOWN_FIELDS}
         self._given, self._keyed = seen_fields(judge)
         self._labels = getattr(getattr(unwrapped(judge), "options", None), "human_labels", ())
         self._numbers_repeats = numbers_repeats
