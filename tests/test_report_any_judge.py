@@ -193,6 +193,18 @@ def test_labels_of_which_none_is_shared_are_refused(judge, people):
         trust_columns(table(judge, people), "gpt", "ann0")
 
 
+@for_each(
+    ("judge", "people"),
+    [
+        (["1", "2", "tie"] * 4, ["model_a", "model_b", "tie"] * 4),
+        (["A", "B", "tie"], [1, 2, 0]),
+    ],
+)
+def test_sides_of_pairs_beside_other_names_are_refused_though_one_is_shared(judge, people):
+    with pytest.raises(InputError, match=r"says A, B or tie, and '\w+' '?1'?; give both"):
+        trust_columns(table(judge, people), "gpt", "ann0")
+
+
 def test_an_evaluator_may_be_called_as_a_field_of_the_rows_is():
     def label(outputs):
         return 1

@@ -66,7 +66,7 @@ def trust_columns(
                 hint += "; `label=` names people's answers, or --column label=COLUMN"
             raise InputError(f"no row has a column {name!r}; {hint}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
-    read = _reading([value for column in columns.values() for value in column])
+    read = _reading(columns)
     answers: dict[str, list[Label | None]] = {
         name: [read(value) for value in own] for name, own in columns.items()
     }
@@ -181,12 +181,24 @@ def _cell(value: object) -> object:
     return None if value is None or value != value else value
 
 
-def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
-    """Reader of a table's answers: as sides of pairs, as numbers, or unchanged."""
-    found = [value for value in values if value is not None]
-    sides = {read_label(value) for value in found}
-    if sides <= set(SIDES) and {"A", "B"} & sides:
+def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Label | None]:
+    """Reader of a table's answers: as sides of pairs, as numbers, or unchanged.
+
+    Raises:
+        InputError: One column has sides of pairs, in words that say so, and another has not.
+    """
+    said = {name: [v for v in own if v is not None] for name, own in columns.items()}
+    odd = {name: [v for v in own if read_label(v) not in SIDES] for name, own in said.items()}
+    pairs = [n for n in said if not odd[n] and {"A", "B"} & {*map(read_label, said[n])}]
+    if pairs and not any(odd.values()):
         return read_label
+    # A letter alone may be the name of a class.
+    if worded := [n for n in pairs if any(len(str(v)) > 1 for v in said[n])]:
+        other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
+        raise InputError(
+            f"{worded[0]!r} says A, B or tie, and {other}; give both the same names"
+        )
+    found = [value for own in said.values() for value in own]
     if found and all(_number(value) is not None for value in found):
         return _number
     # The first spelling counts.
