@@ -247,6 +247,7 @@ def test_the_runs_of_a_queue_are_found_in_every_project_however_old(
     other = server._new_session(None, None, {"name": "other"})["id"]
     server.runs[ids[0]] |= {"session_id": other, "start_time": "2025-01-01T00:00:00+00:00"}
     server.runs[ids[1]]["start_time"] = "2025-02-01T00:00:00+00:00"
+    server.runs[ids[2]]["start_time"] = "2025-02-02T00:00:00"  # without a zone
     server.queued += [("q", each) for each in ids]
     runs = runs_in_queue(client, "q")
     assert [str(run.id) for run in runs] == sorted(ids)

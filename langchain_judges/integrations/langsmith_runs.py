@@ -10,7 +10,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from langsmith import Client
@@ -200,7 +200,9 @@ def runs_in_queue(client: Client, queue: str) -> list[Run]:
     runs: list[Run] = []
     for project in sorted({str(item.project_id) for item in items}):
         own = [item for item in items if str(item.project_id) == project]
-        since = min(datetime.fromisoformat(str(item.start_time)) for item in own) - _A_DAY
+        # Times may lack a zone; a day before is earlier in each of them.
+        times = (datetime.fromisoformat(str(item.start_time)) for item in own)
+        since = min(at.replace(tzinfo=UTC) for at in times) - _A_DAY
         for start in range(0, len(own), _PAGE):
             ids = [str(item.run_id) for item in own[start : start + _PAGE]]
             runs += runs_of(client, project, since, ids=ids)
