@@ -215,7 +215,7 @@ def folder(tmp_path, monkeypatch):
 REFUSED = {
     "judge pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
     "judge /": "name a model by --model",
-    "judge / --model m": "is neither a file",
+    "judge / --model m": "is no file, and no public data set has this name.",
     "judge empty.jsonl --model m": "has no pair to judge",
     "judge pairs.jsonl --model nonsense": "The model 'nonsense' is not known",
     "judge pairs.jsonl --model local:/no.gguf": "There is no model file at /no.gguf",

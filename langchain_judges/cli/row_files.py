@@ -239,15 +239,11 @@ def open_rows(
         if columns:
             raise OptionError(f"--column is for a table; {path} is a known set")
         source = sources.Source(list(set_rows(path)), is_table=False)
-    elif not (file := sheet_in(path)[0]).exists():
-        nearest = nearest_file(file, set_names()) or "."
-        raise InputError(
-            f"There is no file {file}, and no public data set has this name{nearest}"
-        )
-    elif not file.is_file():
-        raise InputError(
-            f"{path} is neither a file nor a folder named after a public data set."
-        )
+    elif not (file := sheet_in(path)[0]).is_file():
+        is_there = file.exists()
+        where = f"{file} is no file" if is_there else f"There is no file {file}"
+        nearest = "" if is_there else nearest_file(file, set_names())
+        raise InputError(f"{where}, and no public data set has this name{nearest or '.'}")
     else:
         source = sources.source_of(path)
     return RowFile(path, replace(source.first(flags.max_rows), check=check), columns, takes)

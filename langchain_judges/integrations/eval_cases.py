@@ -155,8 +155,7 @@ class CaseReader:
             InputError: The run failed, or a text cannot be found.
         """
         row = EvaluatedRow(run.inputs, self.outputs(run), returned=run.outputs)
-        case = self.case(row)
-        return {**case, "id": str(run.id)}
+        return {**self.case(row), "id": str(run.id)}
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
         """A `Pair` or an `Item`.
@@ -243,9 +242,7 @@ class CaseReader:
             with suppress(errors.InputError):  # the judge can do without
                 return fields.expected_in(reference)
         if self.places.reference is not None and not has_criteria:
-            raise errors.LackingError(
-                "`reference`: it is named, and the example has no outputs"
-            )
+            raise errors.LackingError("`reference`: it is named and the example has no outputs")
         return None
 
     def _criteria(self, row: EvaluatedRow) -> tuple[object, object]:

@@ -334,9 +334,7 @@ def as_comparative_evaluator(
     """
     check_words(key=key)
     if kind_of(judge) == "item":
-        raise OptionError(
-            "`judge` must compare pairs; one that labels a text is `as_evaluator`'s"
-        )
+        raise OptionError("`judge` must compare pairs; for single texts use `as_evaluator`")
     reader = cases.CaseReader(judge, cases.TextSources(input, output, reference, context))
 
     def compare(  # noqa: PLR0913 - both forms of a call

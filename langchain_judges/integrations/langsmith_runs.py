@@ -285,8 +285,7 @@ def labelled_runs(
         InputError: There is no such queue, or people gave feedback under several names.
     """
     runs = runs_in_queue(client, queue)
-    ids = [str(run.id) for run in runs]
-    answers = _by_people(client, ids, key)
+    answers = _by_people(client, [str(run.id) for run in runs], key)
     reader = CaseReader(judge, TextSources(None, None, None, context))
     options = label_options(judge)
     labels = options.human_labels if options else ()

@@ -333,8 +333,7 @@ class RowSteps(ABC, Generic[RowState]):
             raise TypeError(f"{cls.__name__} needs a `state`: the `TypedDict` of its graph")
         results = ("id", "verdict", *options.results, "recalled")
         schema = StateSchema(cls.state, results, cls.source)
-        steps = cls(JudgeContext.of(options, model, schema), options)
-        return steps.compile()
+        return cls(JudgeContext.of(options, model, schema), options).compile()
 
     def compile(self) -> JudgeGraph:
         """Make the graph: the common beginning, then the phases."""

@@ -150,8 +150,7 @@ async def ask_member(
         "rationale": verdict.get("rationale") or "",
         "calls": usage["calls"],
     }
-    parts = result.get("subscores") or []
-    return MemberJudgment(opinion, verdict, parts)
+    return MemberJudgment(opinion, verdict, result.get("subscores") or [])
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:

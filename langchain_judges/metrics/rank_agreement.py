@@ -99,8 +99,7 @@ def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
     rows = table.sum(axis=1, keepdims=True)
     lower = np.cumsum(left, axis=0) - left  # and by people lower
     higher = (rows - left)[::-1].cumsum(axis=0)[::-1] - (rows - left)
-    right = (lower + higher)[truth, said]
-    return right, len(truth) - rows[truth, 0]
+    return (lower + higher)[truth, said], len(truth) - rows[truth, 0]
 
 
 @dataclass(frozen=True)

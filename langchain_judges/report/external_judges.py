@@ -195,9 +195,7 @@ def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Labe
     # A letter alone may be the name of a class.
     if worded := [n for n in pairs if any(len(str(v)) > 1 for v in said[n])]:
         other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
-        raise InputError(
-            f"{worded[0]!r} says A, B or tie, and {other}; give both the same names"
-        )
+        raise InputError(f"{worded[0]!r} says A, B or tie, and {other}; use the same names")
     found = [value for own in said.values() for value in own]
     if found and all(_number(value) is not None for value in found):
         return _number

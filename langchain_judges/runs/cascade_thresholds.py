@@ -104,9 +104,7 @@ def _results(
     results, calls, dollars = list[list[ResultRow]](), options.max_calls, options.max_dollars
     for member in members:
         if "method" not in metadata_of(member.judge):
-            raise OptionError(
-                f"the judge {member.name!r} does not say what decides its verdicts"
-            )
+            raise OptionError(f"the judge {member.name!r} does not say what decides a verdict")
         if 0 in (calls, dollars):
             raise OverBudget(f"the budget is spent before {member.name!r} was asked")
         left = {"max_calls": calls, "max_dollars": dollars, "records": options.records}

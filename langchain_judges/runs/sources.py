@@ -108,9 +108,8 @@ class TableForm:
             row.setdefault("id", str(number + 1))
         if checks.kind_in(row) == "item":
             row["label"] = checks.number_in(row.get("label"))
-            row["labels"] = {
-                n: checks.number_in(label) for n, label in row.get("labels", {}).items()
-            }
+            by_name = row.get("labels", {}).items()
+            row["labels"] = {name: checks.number_in(label) for name, label in by_name}
         # A cell that is empty is a field that is missing.
         return {name: value for name, value in row.items() if value not in (None, "", {})}
 
@@ -191,15 +190,13 @@ def by_coin(
     """
     swap = coin(seed, key)
     first, second = (worse, better) if swap else (better, worse)
-    row: dict[str, Any] = {
+    return {
         "id": key,
         "output_a": or_no_text(first),
         "output_b": or_no_text(second),
         "label": "B" if swap else "A",
+        **({"systems": [*systems][:: -1 if swap else 1]} if systems is not None else {}),
     }
-    if systems is not None:
-        row["systems"] = list(reversed(systems)) if swap else list(systems)
-    return row
 
 
 def or_no_text(text: Text) -> Text:
@@ -258,9 +255,8 @@ class _Again:
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
-    frame = (
-        frame.to_frame("output" if frame.name is None else None) if frame.ndim == 1 else frame
-    )
+    if frame.ndim == 1:
+        frame = frame.to_frame("output" if frame.name is None else None)
     for start in range(0, len(frame), _RECORDS_AT_ONCE):
         for record in frame.iloc[start : start + _RECORDS_AT_ONCE].to_dict("records"):
             yield {str(name): plain_data(value) for name, value in record.items()}

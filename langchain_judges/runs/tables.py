@@ -118,9 +118,7 @@ class TableOut:
         remedy = f"move {self._path} away, and the same call resumes into a new one"
         known = read_receipt(self._receipt, _RECEIPT, remedy)
         if known is None:
-            raise self._refusal(
-                "is there, and no run wrote it; name another file, or delete it"
-            )
+            raise self._refusal("is there, and no run wrote it; name another file or delete it")
         # A kill may come between the receipt of a new table and the table itself.
         if _fingerprint(self._path) not in known["sha256"]:
             raise self._refusal(

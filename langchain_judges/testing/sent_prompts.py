@@ -94,8 +94,7 @@ class SentPrompts:
         model, judge = self.made[key]
         model.replies = script
         before = len(model.prompts)
-        result = judge.invoke(row or self.row)
-        return result["verdict"], model.prompts[before:]
+        return judge.invoke(row or self.row)["verdict"], model.prompts[before:]
 
     def prompts(self) -> None:
         """Check that task and judged texts stand in fences, and all else in a prompt."""
@@ -108,9 +107,7 @@ class SentPrompts:
         judge.invoke(row, {"callbacks": [judging]})
         for prompt in judging.prompts:
             if any(row[field] in prompt for field in self.texts):
-                where = (
-                    f"a prompt that shows a text, unless its step is in `describes`: {prompt}"
-                )
+                where = f"a prompt that shows a text, unless `describes` has its step: {prompt}"
                 expect(_INSTRUCTIONS in prompt, f"the caller's `instructions` stand in {where}")
                 given = not self.pairs or _REFERENCE_ANSWER in prompt
                 expect(given, f"the row's `reference` stands in {where}")
