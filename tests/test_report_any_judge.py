@@ -201,7 +201,7 @@ def test_labels_of_which_none_is_shared_are_refused(judge, people):
     ],
 )
 def test_sides_of_pairs_beside_other_names_are_refused_though_one_is_shared(judge, people):
-    with pytest.raises(InputError, match=r"says A, B or tie, and '\w+' '?1'?; give both"):
+    with pytest.raises(InputError, match=r"says A, B or tie, and '\w+' '?1'?; use the same"):
         trust_columns(table(judge, people), "gpt", "ann0")
 
 

@@ -166,7 +166,7 @@ async def recorded(
     config: RunnableConfig,
     work: Callable[[RunnableConfig], Awaitable[Update]],
 ) -> Update:
-    """What some work returns; a trace, if there is one, shows it as a run of that name."""
+    """Do some work; a trace, if there is one, shows it as a run of that name."""
     told = None
     if (manager := get_callback_manager_for_config(config)).handlers:
         told = manager.on_chain_start(None, given, name=name, run_id=config.get("run_id"))
