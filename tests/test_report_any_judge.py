@@ -128,6 +128,13 @@ def test_two_orders_are_of_pairs(answers, got):
         trust_columns([row] * 3, ("x", "y"), "ann")
 
 
+def test_of_many_answers_in_two_orders_the_first_are_named():
+    rows = [{"x": n / 7, "y": n / 9, "ann": "A"} for n in range(1, 900)]
+    with pytest.raises(InputError, match=r"got '0\.1111111111111111', .* …$") as refused:
+        trust_columns(rows, ("x", "y"), "ann")
+    assert len(str(refused.value)) < 200
+
+
 def test_an_evaluator_of_openevals_is_trusted_in_one_line():
     rows = [
         {"input": "q", "output": "x" if i % 4 else "y", "expected": "x", "label": i % 4 > 1}

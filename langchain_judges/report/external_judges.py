@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_judges.errors import InputError, did_you_mean
+from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import one_of
 from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import rows_in
@@ -77,9 +78,9 @@ def trust_columns(
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
     if not pairs and sources != specs:
-        found = {value for own in answers.values() for value in own} - {None, *SIDES}
+        got = sorted({repr(v) for own in answers.values() for v in {*own} - {None, *SIDES}})
         allowed = "answers in two orders, and people's labels, are A, B or tie (or model_a …)"
-        raise InputError(f"{allowed}; got {', '.join(map(repr, found)) or 'tie alone'}")
+        raise InputError(f"{allowed}; got {shortened(', '.join(got) or 'tie alone', 80)}")
     runs = {
         name: [_verdict(*each, pairs=pairs) for each in zip(names, answers[spec], strict=True)]
         if isinstance(spec, str)
