@@ -118,6 +118,15 @@ async def test_a_result_may_be_awaited():
     assert (later["key"], found["key"]) == ("bsm", "preference")
 
 
+@for_each("part", ["inputs", "outputs", "reference"])
+def test_parts_of_a_run_and_its_example_may_be_texts(part):
+    given = {"inputs": QUESTION, "outputs": GOOD, "reference": BAD} | {part: "good"}
+    run = {"id": "1", "outputs": given["outputs"]}
+    example = {"inputs": given["inputs"], "outputs": given["reference"]}
+    result: Any = as_evaluator(of_method("rubric", rubric="Good?"))(run, example)
+    assert result["score"] == 1
+
+
 def test_several_criteria_have_a_total_and_are_a_list_for_langsmith():
     model = FakeChatModel(replies=highest)
     evaluator = as_evaluator(rubric_judge(model=model, rubric=["Tone", "Depth"]))

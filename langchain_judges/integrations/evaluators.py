@@ -247,7 +247,8 @@ class JudgeEvaluator(RunEvaluator):
         row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
         case = self.reader.case(row._replace(attachments=attached, returned=run.outputs))
-        known = {**(reference or {}), **(run.outputs or {}), **(inputs or {})}
+        parts = [each for each in (reference, run.outputs, inputs) if isinstance(each, Mapping)]
+        known = {name: value for part in parts for name, value in part.items()}
         own = {name: known[name] for name in fields_named(self.judge) if name in known}
         return {**case, "variables": own} if own else case
 
