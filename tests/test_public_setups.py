@@ -606,6 +606,14 @@ def test_a_conversation_of_a_public_set_is_a_request_and_its_answer(column, talk
     assert result["verdict"]["failures"] == []
 
 
+@for_each("talk", [SHARED, ARENA])
+def test_a_conversation_beside_its_own_request_and_answer_is_in_no_doubt(talk):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it right?")
+    row = {"input": "Where?", "output": "Kyiv", "conversations": talk}
+    [result] = judge_many(judge, [row])
+    assert result["verdict"]["failures"] == []
+
+
 def test_two_conversations_of_an_arena_are_a_pair_with_its_winner():
     model = FakeChatModel(replies=fitting_reply)
     other = [ARENA[0], {"role": "assistant", "content": "Oslo"}]

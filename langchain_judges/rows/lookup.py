@@ -373,8 +373,9 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
     if isinstance(value := plain_data(value), list | tuple):
         parts = [*value]
     elif isinstance(value, Mapping):
-        # A text may be read from a message without its role.
-        parts = [part for name, part in value.items() if name != "role"]
+        # A text may be read from a message without its role, which ShareGPT calls `from`.
+        role = "from" if {"from", "value"} <= value.keys() else "role"
+        parts = [part for name, part in value.items() if name != role]
     else:
         is_text = alone and not isinstance(value, bool | int | float | None)
         return {*str(value).splitlines()} if is_text else set()
