@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -47,6 +48,7 @@ from tests.memories import Letters
 from tests.planners import fooled, planning
 
 KILLED = 9
+MEMORY = Path("/dev/shm")
 ROWS = 3
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 _write, _replace = os.write, os.replace
@@ -313,7 +315,8 @@ def problems(entry: str, parts: int | None = None) -> Iterator[str]:
     again = THEN.get(entry, entry)
     for module in LATER:  # here, not in every fork
         import_module(module)
-    with tempfile.TemporaryDirectory() as place:
+    # The system keeps what a dead process wrote: waiting for a disk to turn would show no more.
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         clean = Path(place) / "clean"
         clean.mkdir()
         whole = forked(entry, clean, None)
@@ -322,6 +325,8 @@ def problems(entry: str, parts: int | None = None) -> Iterator[str]:
         for name in whole.modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # a fork that sweeps for garbage would copy all of it
         for at in range(1, whole.writes + 1, whole.writes // parts or 1 if parts else 1):
             folder = Path(place) / str(at)
             folder.mkdir()
