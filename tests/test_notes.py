@@ -71,6 +71,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {"instruction": "Translate", "input": "Good day", "output": "Bonjour"},
         [("input", "is read from 'input'; not shown: 'instruction'")],
     ),
+    "metadata": ({**TASK, "output": "Kyiv", "metadata": {"language": "en"}}, []),
     "known twice": (
         {**TASK, "output": "Kyiv", "reference": "Kyiv", "gold": "Oslo"},
         [("expected", "is read from 'reference'; not shown: 'gold'")],

@@ -367,3 +367,12 @@ def test_a_field_that_a_prompt_names_is_found_in_each_part_of_an_example(part):
     example = {"inputs": parts["inputs"], "outputs": parts["reference"]}
     as_evaluator(judge)({"id": "1", "outputs": parts["outputs"]}, example)
     assert "warm" in model.prompts[0]
+
+
+def test_a_right_answer_does_not_stand_where_a_prompt_means_the_one_that_is_judged():
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, prompts="Is it so: {answer}? {outputs}")
+    example = {"inputs": {"question": "Hi"}, "outputs": {"answer": "GROUND TRUTH"}}
+    result = as_evaluator(judge)({"id": "1", "outputs": {"output": "Hello!"}}, example)
+    assert result["score"] is None
+    assert not model.prompts

@@ -80,9 +80,9 @@ class StateSchema:
     def graph(self) -> MethodGraph:
         """A graph without nodes."""
         made = copy(_bare_graph(self))
-        # Collections of its own, to which nodes are added.
-        made.nodes, made.edges, made.branches = {}, set(), copy(made.branches)
-        made.channels, made.schemas = {**made.channels}, {**made.schemas}
+        for name, part in vars(made).copy().items():
+            if isinstance(part, dict | set | list):  # nodes and edges are added to its own
+                setattr(made, name, copy(part))
         return made
 
 

@@ -95,7 +95,7 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     notes += [each for each in notes_on(read, shown) if each not in notes]
-    known = {*shown, *ANNOTATIONS, *(CONTEXTS if "output" in row else ())}
+    known = {*shown, *ANNOTATIONS, "metadata", *(CONTEXTS if "output" in row else ())}
     known |= {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
     many = [n for n, v in row.items() if n == "source" or isinstance(v, Mapping | list | tuple)]
     unsaid = [n for n in many if n not in known and repr(n) not in told]
@@ -122,8 +122,9 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
     notes = Notes.of(shown)
     for unit, (value, text) in read.items():
         value, field = opened(value), cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
-        if isinstance(value, list) and len(value) > 1 and text == "\n".join(map(str, value)):
-            notes.add(unit, f"is a list of {len(value):,} texts, shown as one")
+        listed = value if isinstance(value, list) and isinstance(text, str) else []
+        if len(listed) > 1 and text == "\n".join(map(str, listed)):
+            notes.add(unit, f"is a list of {len(listed):,} texts, shown as one")
         if text is None or not isinstance(value, Mapping):
             continue
         if text == as_json(value):
