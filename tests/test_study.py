@@ -265,6 +265,16 @@ def test_only_the_table_with_references_shows_one(tmp_path):
     assert shows == {"4"}
 
 
+def test_a_set_is_read_once_for_all_tables_whose_rows_are_their_own(tmp_path, monkeypatch):
+    read: list[Any] = []
+    monkeypatch.setattr(runner, "load", lambda *_, **more: [read.append(more), {"id": "1"}][1:])
+    bench = runner.Bench(None, "m", tmp_path)
+    bench.load("own", seed=1)[0]["id"] = "2"
+    assert replace(bench, dry=True).load("own", seed=1) == [{"id": "1"}]
+    bench.load("own", seed=2)
+    assert read == [{"seed": 1}, {"seed": 2}]
+
+
 @pytest.mark.parametrize(("takes_seeds", "tables"), [(True, 4), (False, 2 + 4)])
 def test_arms_share_their_tables_with_a_model_that_takes_a_seed(
     takes_seeds, tables, serve, tmp_path

@@ -146,6 +146,8 @@ class Bench:
     dry: bool = False
     """Ask nothing: what would need replies takes a stand-in of the same size."""
     results: dict[tuple[str, str, str], Rows] = field(default_factory=dict)
+    sets: dict[tuple[str, str], Rows] = field(default_factory=dict)
+    """Public sets, by name and options: each table and arm reads some of them again."""
 
     def folder(self, *names: str) -> Path:
         """A folder of this model's results."""
@@ -163,7 +165,10 @@ class Bench:
         folder = self.data / name if self.data else None
         if folder is not None and not folder.exists():
             raise InputError(f"there is no {folder}: `--data` is the folder of the sets")
-        return [dict(row) for row in load(name, folder, **options)]
+        key = name, repr(options)
+        if key not in self.sets:
+            self.sets[key] = load(name, folder, **options)
+        return [dict(row) for row in self.sets[key]]
 
     def _own(self) -> Iterable[tuple[int, Row]]:
         assert self.rows is not None  # noqa: S101 - `load` has looked
