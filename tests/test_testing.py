@@ -44,6 +44,14 @@ def test_a_server_replies_by_a_list_and_then_says_that_it_ended():
     assert PAIR["input"] in server.calls[1].prompt
 
 
+def test_a_server_listens_again_after_a_block():
+    server = FakeModelServer(fitting_reply)
+    for number in (1, 2):
+        with server:
+            verdict_of(server.chat())
+        assert len(server.calls) == number
+
+
 def test_a_reply_fits_the_schema_wherever_the_request_has_it():
     with FakeModelServer(fitting_reply) as server:
         assert verdict_of(server.chat())["preference"] in {"A", "B", "tie"}

@@ -153,12 +153,11 @@ class FakeModelServer:
         self.calls: list[ServerCall] = []
         self.waiting = self.peak = 0
         self.url = ""
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
 
     def __enter__(self) -> FakeModelServer:
-        """Start to listen."""
+        """Start to listen, also once more after a block."""
+        self._ready, self._stop = threading.Event(), asyncio.Event()
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._ready.wait()
