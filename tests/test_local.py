@@ -34,7 +34,7 @@ def test_structured_replies_and_log_probabilities_come_back():
         *("t", "solve", adapter, PROMPTS["reference"], shape, "v"),
         logprobs=True,
         measure=lambda message, _: {
-            "tokens": message.response_metadata["logprobs"]["content"],
+            "tokens": json.loads(message.response_metadata["logprobs"]["content"]),
             "text": message.text,
         },
     )
