@@ -160,7 +160,7 @@ def chain(
     return graph
 
 
-async def recorded(
+async def run_traced(
     name: str,
     given: object,
     config: RunnableConfig,
@@ -422,10 +422,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             state = {key: row[key] for key in keys if key in row}
             for phase in phases:
                 work = partial(phase.step, state)
-                state = {**state, **await recorded(phase.name, state, config, work)}
+                state = {**state, **await run_traced(phase.name, state, config, work)}
             return {key: state[key] for key in self.output_channels if key in state}
 
-        return await recorded(config.get("run_name") or self.name, row, config, judgment)
+        return await run_traced(config.get("run_name") or self.name, row, config, judgment)
 
     def show(self, row: Mapping[str, Any]) -> str:
         """The requests for a row that depend on no reply; nothing is asked.

@@ -428,19 +428,16 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """A summary of a report in Markdown: the table, the next step, the bars, and why."""
-    told = (
-        _templates()
-        .get_template("report.md")
-        .render(
-            report=report,
-            overview=overview(report),
-            step=next_step(report),
-            checks=checks,
-            reasons=_reasons(report),
-            more=[report.drift.sentence if report.drift else "", report.left_out],
-        )
+    template = _templates().get_template("report.md")
+    text = template.render(
+        report=report,
+        overview=overview(report),
+        step=next_step(report),
+        checks=checks,
+        reasons=_reasons(report),
+        more=[report.drift.sentence if report.drift else "", report.left_out],
     )
-    return clean(told)
+    return clean(text)
 
 
 # ---- on a page

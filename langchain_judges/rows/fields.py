@@ -315,7 +315,9 @@ def _failure(run: Any) -> list[Message]:
 def record_of_run(run: Any) -> list[Message]:
     """The record of what a run of LangSmith did, and how it ended."""
     outputs = outputs_of(run)
-    return record_in(outputs) or _said(work_in(outputs)) if outputs else _failure(run)
+    if not outputs:
+        return _failure(run)
+    return record_in(outputs) or _said(work_in(outputs))
 
 
 def _said(work: PlainText) -> list[Message]:

@@ -295,8 +295,9 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         try:
             return source(state_values(value))
         except (KeyError, IndexError, TypeError, AttributeError) as exc:
-            what = f"{type(exc).__name__}: {exc}) on {keys_in(state_values(value))}"
-            raise InputError(f"`{field}`: the function failed ({what}") from exc
+            problem, keys = f"{type(exc).__name__}: {exc}", keys_in(state_values(value))
+            message = f"`{field}`: the function failed ({problem}) on {keys}"
+            raise InputError(message) from exc
     if source is not None:
         return follow(state_values(value), field, source)
     while isinstance(value := opened(value), Mapping) and not _is_record(value, field):

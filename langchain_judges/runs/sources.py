@@ -190,13 +190,15 @@ def by_coin(
     """
     swap = coin(seed, key)
     first, second = (worse, better) if swap else (better, worse)
-    return {
+    row: dict[str, Any] = {
         "id": key,
         "output_a": or_no_text(first),
         "output_b": or_no_text(second),
         "label": "B" if swap else "A",
-        **({"systems": [*systems][:: -1 if swap else 1]} if systems is not None else {}),
     }
+    if systems is not None:
+        row["systems"] = [*reversed(systems)] if swap else [*systems]
+    return row
 
 
 def or_no_text(text: Text) -> Text:
