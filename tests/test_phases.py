@@ -138,7 +138,9 @@ def told(trace, run=None):
     for r in trace.children(run):
         metadata = r["extra"]["metadata"].items()
         own = {name: value for name, value in metadata if not name.startswith(_GRAPHS)}
-        text = json.dumps([r["name"], r["run_type"], r["inputs"], r.get("outputs"), own])
+        # LangChain makes a set of tags: their order says nothing.
+        tags = sorted(t for t in r.get("tags") or () if not t.startswith(("graph:", "seq:")))
+        text = json.dumps([r["name"], r["run_type"], r["inputs"], r.get("outputs"), own, tags])
         text = text.replace('"notes_on_reading": []', '"notes_on_reading": null')
         error = r.get("error", "").partition("\n")[0]
         shown.append((re.sub('lc_run--[^"]*', "", text), error, told(trace, r)))
