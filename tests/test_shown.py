@@ -129,8 +129,8 @@ def over_http(judge):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "none")
         patch.setenv("OPENAI_BASE_URL", HTTP.url)
-        # The server of judges keeps models by name, and other tests have other addresses.
-        patch.setenv("JUDGES_MODEL", "openai:shown")
+        # The server of judges keeps models by name, and an address is that of one module's run.
+        patch.setenv("JUDGES_MODEL", f"openai:shown-{HTTP.url.rpartition(':')[2]}")
         yield
     calls = HTTP.calls[before:]
     judge.model.prompts.extend(call.prompt for call in calls)
