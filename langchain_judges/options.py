@@ -200,11 +200,11 @@ class Options(BaseModel):
     """
 
     model_config = ConfigDict(
+        defer_build=True,  # A program makes one method, and pays for the checks of one.
         frozen=True,
         extra="forbid",
         strict=True,
         arbitrary_types_allowed=True,
-        validate_default=False,
     )
 
     called: ClassVar[str] = "this"

@@ -187,6 +187,18 @@ print({"langgraph.graph", "langgraph.pregel"} & set(sys.modules))
     assert fresh(code).strip() == "set()"
 
 
+@pytest.mark.system
+def test_a_judge_pays_for_the_checks_of_its_own_options_alone() -> None:
+    code = """
+from langchain_judges import create_relative_judge
+from langchain_judges.methods.direct.options import Absolute, Relative
+from langchain_judges.testing import FakeChatModel
+create_relative_judge(FakeChatModel(replies=[]))
+print(Relative.__pydantic_complete__, Absolute.__pydantic_complete__)
+"""
+    assert fresh(code).strip() == "True False"
+
+
 # Names of other packages that begin with an underscore and are no part of their interface; each
 # stands in one file, and the test below fails where it means something else.
 FOREIGN = {
