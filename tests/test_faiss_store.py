@@ -398,6 +398,33 @@ def test_vectors_of_another_width_or_without_a_length_are_refused():
             filled().similarity_search_by_vector(vector)
 
 
+class Ragged(Plane):
+    """Notes how many texts come at a time; vectors of later parts have a number more."""
+
+    def __init__(self, more=()):
+        self.sizes, self.more = [], list(more)
+
+    def embed_documents(self, texts):
+        later = self.more if self.sizes else []
+        self.sizes.append(len(texts))
+        return [vector + later for vector in super().embed_documents(texts)]
+
+
+def test_many_texts_are_embedded_in_parts_and_stored_together():
+    store = FaissStore(embedder := Ragged())
+    store.add_texts(["90", *["0"] * 2_100, "45"])
+    assert (max(embedder.sizes), sum(embedder.sizes), len(store)) == (1_000, 2_102, 2_102)
+    found = [d.page_content for d in store.similarity_search("90", k=2)]
+    assert found == ["90", "45"]
+
+
+def test_parts_whose_vectors_differ_in_width_are_refused_and_nothing_is_stored():
+    store = FaissStore(Ragged(more=[1.0]))
+    with pytest.raises(InputError, match="one length"):
+        store.add_texts(["0"] * 1_001)
+    assert len(store) == 0
+
+
 def test_metadata_that_is_no_json_is_refused_before_anything_is_written(tmp_path):
     store = filled(path=tmp_path / "m")
     bad = [Document("1"), Document("2", metadata={"x": object()})]

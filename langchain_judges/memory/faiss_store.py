@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ Metadata = dict[str, Any]
 Mask = NDArray[np.bool_]
 # Conditions of filters that are kept.
 _MASKS = 64
+# Texts of one call of an embedder, whose lists of numbers take eight times the room of arrays.
+_AT_ONCE = 1_000
 
 
 def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -272,7 +275,9 @@ class FaissStore(VectorStore):
             data = [json.dumps(row).encode() for row in rows]
         except (TypeError, ValueError, RecursionError) as exc:
             raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
-        vectors = unit(self._embedding.embed_documents(texts)).astype("<f4")
+        parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
+        each = chain.from_iterable(unit(self._embedding.embed_documents(p)) for p in parts)
+        vectors = unit(list(each)).astype("<f4")
         if len(vectors) != len(texts):
             raise InputError(f"{len(vectors)} embeddings came for {len(texts)} texts")
         width = vectors.shape[1]
