@@ -361,11 +361,11 @@ class Notes(list[Failure]):
     """Notes that a reader made: of a row, which may be anybody's data, no others count.
 
     Attributes:
-        columns: Those of the row by the names that people know.
+        columns: The row with the names that people know, to say what it has.
         named: Whether they said which are read: they have looked.
     """
 
-    columns: Sequence[object] = ()
+    columns: Mapping[Any, object] = {}
     named = False
 
     @classmethod

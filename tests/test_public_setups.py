@@ -588,8 +588,10 @@ def test_a_pair_that_lacks_a_field_is_told_its_own_columns(known):
 def test_a_text_that_lacks_its_answer_is_told_its_own_columns():
     row = {"question": "Where?", "answer": None, "error": "timeout"}
     judge = create_rubric_judge(FakeChatModel(replies=[]), rubric="Is it right?")
-    with pytest.raises(InputError, match="the fields are 'question', 'answer', 'error': "):
-        list(judge_many(judge, [row]))
+    said = r"the fields are 'question', 'answer' \(null\), 'error': .* --column output="
+    for told in (lambda: list(judge_many(judge, [row])), lambda: judge.invoke(row)):
+        with pytest.raises(InputError, match=said):
+            told()
 
 
 SHARED = [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "Kyiv"}]

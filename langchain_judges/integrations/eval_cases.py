@@ -188,7 +188,7 @@ class CaseReader:
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
             parts, notes = (row.inputs, returned, row.reference), Notes()
-            notes.columns = [n for part in parts if isinstance(part, Mapping) for n in part]
+            notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes})
             return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric

@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -276,8 +275,8 @@ class FaissStore(VectorStore):
         except (TypeError, ValueError, RecursionError) as exc:
             raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
         parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
-        each = chain.from_iterable(unit(self._embedding.embed_documents(p)) for p in parts)
-        vectors = unit(list(each)).astype("<f4")
+        found = (unit(self._embedding.embed_documents(part)) for part in parts)
+        vectors = unit([vector for some in found for vector in some]).astype("<f4")
         if len(vectors) != len(texts):
             raise InputError(f"{len(vectors)} embeddings came for {len(texts)} texts")
         width = vectors.shape[1]

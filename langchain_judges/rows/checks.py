@@ -114,15 +114,17 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     """The error of a row without a field, which says how to name one of those it has."""
     return InputError(
         f"the field `{field}` is missing or null; {fields_of(row)}: name one of them "
-        f"`{field}`, or rows by `judge_many(columns={{{field!r}: …}})`"
+        f"`{field}`, or rows by `judge_many(columns={{{field!r}: …}})`, --column {field}=…"
     )
 
 
 def fields_of(row: Mapping[str, object]) -> str:
-    """List the fields of a row that hold something."""
+    """List the fields of a row, and which of the user's are null."""
     # A judge's state also has its own fields, which are still empty.
-    names = Notes.of(row).columns or [n for n in row if n != NOTES and row[n] not in (None, [])]
-    return f"the fields are {', '.join(map(repr, names)) or 'none'}"
+    own = {n: v for n, v in row.items() if n != NOTES and v not in (None, [])}
+    shown = (Notes.of(row).columns or own).items()
+    names = [f"{name!r} (null)" if value is None else repr(name) for name, value in shown]
+    return f"the fields are {', '.join(names) or 'none'}"
 
 
 def expected_answers(item: Mapping[str, object]) -> list[str]:

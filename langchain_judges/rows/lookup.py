@@ -177,14 +177,13 @@ def mapped(
     used = {*columns_in(columns)}
     if missing := next((each for each in sorted(used) if each not in record), None):
         several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
-        hint = did_you_mean(missing, record)
-        if several:
-            hint = "name several in a list, or repeat --column; "
+        several_hint = "name several in a list, or repeat --column; "
+        hint = several_hint if several else did_you_mean(missing, record)
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
     notes = Notes.of(record)
     if not (notes or notes.columns or notes.named):  # it is read for the first time
         notes = _doubts(record, columns, takes, named)
-        notes.columns, notes.named = [*record], bool(named)
+        notes.columns, notes.named = record, bool(named)
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
