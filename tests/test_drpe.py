@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+import threadpoolctl
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 
@@ -368,6 +369,13 @@ def test_kmeans_keeps_the_member_nearest_to_each_centre():
     assert kmeans_medoids(vectors, 2, seed=0) == [1, 4]
     assert kmeans_medoids(vectors, 9, seed=0) == list(range(6))
     assert kmeans_medoids(vectors, 0, seed=0) == []
+
+
+def test_the_threads_of_scikit_learn_are_found_once(monkeypatch):
+    vectors = points(0.0, 0.1, 0.2, 2.0, 2.1, 2.2)
+    first = kmeans_medoids(vectors, 2, seed=0)
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", None)  # reads all maps
+    assert kmeans_medoids(vectors, 2, seed=0) == first
 
 
 def test_dbscan_keeps_noise_and_puts_larger_clusters_first():

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -222,18 +222,15 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
         k: Clusters wanted; all members are kept where there are no more than that.
         seed: Of the starts.
     """
-    if k >= len(vectors):
-        return list(range(len(vectors)))
-    if k <= 0:
-        return []
+    if not 0 < k < len(vectors):
+        return list(range(len(vectors)))[: max(k, 0)]
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     points = np.asarray(vectors, dtype=float)
     # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
-    distinct = len(np.unique(points.round(9), axis=0))
+    distinct = len({*map(tuple, points.round(9).tolist())})
     # For a dozen points threads mostly wait for each other.
-    with _FITS, threadpool_limits(limits=1, user_api="openmp"):
+    with _FITS, _threads().limit(limits=1, user_api="openmp"):
         fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
     medoids = [
         _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
@@ -241,6 +238,14 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
     ]
     rest = [i for i in range(len(points)) if i not in medoids]
     return sorted([*medoids, *rest[: k - len(medoids)]])
+
+
+@cache
+def _threads() -> Any:
+    """The threads of scikit-learn, once it is loaded: to find them takes as long as a fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> list[int]:
@@ -260,9 +265,8 @@ def dbscan_medoids(vectors: Sequence[Sequence[float]], *, eps: float = 0.35) -> 
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     points = points / np.where(lengths > 0, lengths, 1.0)
     labels = DBSCAN(eps=eps, min_samples=2, metric="cosine").fit(points).labels_
-    groups: list[Indices] = [
-        np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
-    ]
+    clusters = {*labels.tolist()} - {-1}
+    groups: list[Indices] = [np.flatnonzero(labels == label) for label in clusters]
     groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
     groups.sort(key=lambda group: (-len(group), int(group[0])))
     return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]
