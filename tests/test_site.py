@@ -1,6 +1,8 @@
 """The site: its pages, figures and reference are up to date, and read well in a browser."""
 
+import fcntl
 import html
+import os
 import re
 import subprocess
 import sys
@@ -52,13 +54,24 @@ def test_a_link_that_leaves_the_docs_leads_into_the_repository_or_is_text(link, 
         assert outside(LINK.fullmatch(link), page, "") == "how"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
+    """The site, built once for all workers: whoever comes second waits for it."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder, done = shared / "site", shared / "site-is-built"
+    with (shared / "site-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            build(folder)
+            done.touch()
+    return folder
+
+
+def build(folder):
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
     result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    return folder
 
 
 @pytest.mark.figures
