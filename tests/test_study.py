@@ -207,6 +207,7 @@ def test_every_figure_of_the_map_has_its_columns(
 ):
     monkeypatch.setattr(drpe, "RESAMPLES", 20)
     monkeypatch.setattr(overlap, "_word_vectors", letter_vectors)
+    monkeypatch.setenv("POT_BACKEND_DISABLE_PYTORCH", "1")  # it would import it for nothing
     wanted = {name: line for name, line in MAP[paper].items() if line[0] == number}
     rows = items() if paper == "allure" else lists() if "Table 6" in wanted else voted_pairs()
     modes = {
