@@ -41,7 +41,8 @@ JUDGE = HUMAN + RNG.normal(size=80)
     [(pearson, "pearsonr"), (spearman, "spearmanr"), (kendall, "kendalltau")],
 )
 def test_a_correlation_is_that_of_scipy_with_ties_and_without(ours, theirs) -> None:
-    for x, y in [(JUDGE, HUMAN), (JUDGE.round(), HUMAN.round())]:
+    many = np.tile(JUDGE.round(), 3), np.roll(np.tile(HUMAN.round(), 3), 1)
+    for x, y in [(JUDGE, HUMAN), (JUDGE.round(), HUMAN.round()), many]:
         expected = getattr(scipy.stats, theirs)(x, y).statistic
         assert ours(x, y) == pytest.approx(expected, abs=1e-12)
 

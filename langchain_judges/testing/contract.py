@@ -238,8 +238,7 @@ class _Contract(SentPrompts):
 
     def _check_different(self, model: FakeChatModel) -> None:
         asked = zip(model.prompts, model.settings, strict=True)
-        different = len({json.dumps(each, default=str) for each in asked})
-        same = different == len(model.prompts)
+        same = len({json.dumps(each, default=str) for each in asked}) == len(model.prompts)
         expect(same, "no question is asked twice, but with a seed of its own")
 
     def sides(self) -> None:
