@@ -480,7 +480,8 @@ def documents_in(context: str) -> int:
 def context_of(fields: object) -> object:
     """Value under one of the usual names, if there is one."""
     named = fields if isinstance(fields, Mapping) else {}
-    return next((value for value in map(named.get, CONTEXTS) if context_in(value)), None)
+    given = [named[name] for name in CONTEXTS if named.get(name) is not None]
+    return next(filter(context_in, given), None)
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:

@@ -383,6 +383,8 @@ def plain_data(value: Any) -> Any:
     >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": b"Kyiv"})
     {'parts': [2, 7], 'share': None, 'raw': 'Kyiv'}
     """
+    if value is None or type(value) in {str, int, bool}:  # at once: most values are
+        return value
     if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
         is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
         value = (value.astype(str) if is_time else value).tolist()

@@ -115,10 +115,8 @@ def opened(value: object) -> object:
         return value
     if not waiting:
         return state
-    return {
-        **(state if isinstance(state, Mapping) else {"output": state}),
-        "__interrupt__": waiting,
-    }
+    shown = state if isinstance(state, Mapping) else {"output": state}
+    return {**shown, "__interrupt__": waiting}
 
 
 def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
