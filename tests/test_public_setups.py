@@ -594,6 +594,46 @@ def test_a_text_that_lacks_its_answer_is_told_its_own_columns():
             told()
 
 
+CALLED = '{"name": "track", "arguments": {"n": 7}}'
+# Of ShareGPT's form: what is said after the question, and what a prompt holds of it.
+SAID_BY: dict[str, tuple[list[tuple[str, Any]], str]] = {
+    "chatgpt": ([("chatgpt", "Kyiv")], "[response]\nKyiv\n"),
+    "a call of LLaMA-Factory": (
+        [("function_call", CALLED), ("observation", "seen"), ("gpt", "Kyiv")],
+        '[call-of-track]\n{"n": 7}\n\n[result-of-a_tool]\nseen\n\n[final-answer]\nKyiv',
+    ),
+    "several calls": (
+        [("tool_call", f"[{CALLED}, {CALLED}]"), ("tool_response", "seen"), ("gpt", "Kyiv")],
+        '{"n": 7}\n\n[call-2-of-track]\n{"n": 7}\n\n[result-of-a_tool]\nseen',
+    ),
+    "a call that is no JSON": ([("function_call", "track(7)")], "[response]\ntrack(7)\n"),
+    "a speaker of a name": (
+        [("Alice", "Kyiv?"), ("gpt", "Yes.")],
+        "[participant-Alice]\nKyiv?",
+    ),
+}
+
+
+@for_each("kind", SAID_BY)
+def test_every_speaker_of_a_file_of_sharegpt_is_shown(kind):
+    said, shown = SAID_BY[kind]
+    turns = [{"from": who, "value": text} for who, text in [("human", "Where?"), *said]]
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    [result] = judge_many(judge, [{"conversations": turns}])
+    assert shown in unfenced(model.prompts[0])
+    assert result["verdict"]["failures"] == []
+
+
+def test_data_with_a_beginning_and_a_value_are_no_conversation():
+    model = FakeChatModel(replies=fitting_reply)
+    flows = [{"from": "Oslo", "value": "7"}, {"from": "Rome", "value": "9"}]
+    create_rubric_judge(model, rubric="Is it right?").invoke(
+        {"input": "Sum up.", "output": flows}
+    )
+    assert json.dumps(flows) in model.prompts[0]
+
+
 SHARED = [{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "Kyiv"}]
 ARENA = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Kyiv"}]
 

@@ -26,7 +26,6 @@ from langchain_judges.rows.messages import (
     text_in,
 )
 from langchain_judges.rows.record import (
-    ANSWER_COLUMNS,
     ANSWER_KEYS,
     calls_beside,
     is_state,
@@ -60,7 +59,7 @@ FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", 
 Columns = Mapping[str, str | Sequence[str]]
 
 # Usual names of the fields of a row.
-NAMES: dict[str, list[str]] = {**KNOWN_NAMES["columns"], "output": ANSWER_COLUMNS}
+NAMES: dict[str, list[str]] = {**KNOWN_NAMES["columns"], "output": KNOWN_NAMES["answers"]}
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
@@ -254,11 +253,7 @@ def columns_in(columns: Columns) -> list[str]:
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": ("input", *NAMES["input"], "document", "text", "content"),
     "output": ANSWER_KEYS,
-    "reference": (
-        *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
-        *("completion", "summary", "messages", "text", "content", "reference_answer"),
-        "expected_output",
-    ),
+    "reference": tuple(KNOWN_NAMES["references"]),
     "context": CONTEXTS,
     "rubric": (),
 }

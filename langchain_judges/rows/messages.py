@@ -27,6 +27,7 @@ from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plai
 # Names of what is read, by which it is known.
 KNOWN_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _ROLES: dict[str, str] = KNOWN_NAMES["roles"]
+_SHAREGPT: dict[str, str] = KNOWN_NAMES["sharegpt"]
 # Types of messages; a document may have another `type` and a `content`.
 _SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
@@ -39,6 +40,11 @@ def messages_in(value: object) -> list[Message]:
     inner = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else []
     if inner and not isinstance(inner[0], str):  # the run of a model has a list of lists
         return messages_in(inner)
+    turns = [
+        part for part in parts if isinstance(part, Mapping) and {"from", "value"} <= {*part}
+    ]
+    if len(turns) == len(parts) and any(_speaks(turn["from"]) for turn in turns):
+        parts = [{"role": turn["from"], "content": turn["value"], **turn} for turn in turns]
     messages: list[Message] = []
     for part in parts:
         # JSON has no tuples: in a file ("user", "Hello") is a list.
@@ -137,10 +143,7 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
 
 
 # Calls and results as Bedrock and Gemini have them, under a key of their own.
-_KEYED = {
-    **dict.fromkeys(("toolUse", "function_call", "functionCall"), "tool_use"),
-    **dict.fromkeys(("toolResult", "function_response", "functionResponse"), "tool_result"),
-}
+_KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
 
 
 def _typed(block: Any) -> Any:
@@ -186,11 +189,23 @@ def message_fields(value: object) -> Mapping[str, Any]:
         last = path[-1] if isinstance(path, list) and path else ""
         kind = str(last).removesuffix("Chunk").removesuffix("Message")
         return {"type": kind.lower(), **value["kwargs"]}
-    if {"from", "value"} <= value.keys() and _speaks(value["from"]):  # of ShareGPT
-        return {**value, "role": value["from"], "content": value["value"]}
+    said = value.get("from") if "value" in value else None
+    if isinstance(said, str) and (said in _SHAREGPT or _speaks(said)):
+        own = {**value, "role": _SHAREGPT.get(said, said), "content": value["value"]}
+        return {**own, **_called(value["value"])} if said.endswith("_call") else own
     if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
         return {**value["data"], "type": value.get("type")}
     return value
+
+
+def _called(text: object) -> Mapping[str, Any]:
+    """The calls that a text of ShareGPT's form spells; nothing if it spells none."""
+    with suppress(ValueError):
+        data = json.loads(text) if isinstance(text, str) else text
+        calls = data if isinstance(data, list) else [data]
+        if all(isinstance(call, Mapping) and "name" in call for call in calls):
+            return {"content": "", "tool_calls": calls}
+    return {}
 
 
 # Items of OpenAI's Responses API and blocks that say nothing of what was done.

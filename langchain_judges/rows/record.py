@@ -34,8 +34,7 @@ from langchain_judges.rows.texts import Message, plain
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
 
 # Usual names of a column of answers, and of an answer in data.
-ANSWER_COLUMNS: list[str] = KNOWN_NAMES["answers"]
-ANSWER_KEYS = ("output", *ANSWER_COLUMNS, "result", "content")
+ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
 # What is known of a call that stands beside an answer, and where its result is.
 _RESULTS = ("result", "output", "response", "observation")
 _OF_CALL = {"name", "args", "arguments", "input", "function", "id", "type", *_RESULTS}
