@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
 from langchain_judges import (
+    as_comparative_evaluator,
     as_evaluator,
     create_bsm_judge,
     create_relative_judge,
@@ -359,14 +360,39 @@ def test_a_judge_within_a_sequence_is_given_the_fields_that_its_prompt_names():
     assert ">warm</tone" in model.prompts[0]
 
 
-@for_each("part", ["inputs", "outputs", "reference"])
-def test_a_field_that_a_prompt_names_is_found_in_each_part_of_an_example(part):
+PARTS = ("inputs", "outputs", "reference_outputs")
+# How evaluators are called on parts: of one text or two, with a run and its example or not.
+EVALUATED: dict[str, Any] = {
+    "a run": lambda one, _: as_evaluator(one),
+    "a run and a reference": lambda _, two: as_evaluator(two),
+    "two runs": lambda _, two: as_comparative_evaluator(two),
+}
+
+
+@for_each("kind", EVALUATED)
+@for_each("part", PARTS)
+@for_each("named", [True, False])
+def test_a_field_that_a_prompt_names_is_found_in_each_part_however_it_is_called(
+    kind, part, named
+):
     judge, model = of_tone()
-    parts = {"inputs": {"question": "Hi"}, "outputs": {"answer": "Hello!"}, "reference": {}}
+    pairs = create_relative_judge(model, prompts="In {tone}? {output_a} {output_b}")
+    evaluate = EVALUATED[kind](judge, pairs)
+    parts: Any = {name: {"answer": f"{name}!"} for name in PARTS}
+    parts["inputs"] = {"question": "Hi"}
     parts[part]["tone"] = "warm"
-    example = {"inputs": parts["inputs"], "outputs": parts["reference"]}
-    as_evaluator(judge)({"id": "1", "outputs": parts["outputs"]}, example)
-    assert "warm" in model.prompts[0]
+    inputs, outputs, reference = (parts[name] for name in PARTS)
+    if several := kind == "two runs":
+        outputs = [outputs, {"answer": "Hello!"}]
+    texts = outputs if several else [outputs]
+    runs = [{"id": str(number), "outputs": text} for number, text in enumerate(texts)]
+    example = {"inputs": inputs, "outputs": reference}
+    if named:
+        evaluate(inputs=inputs, outputs=outputs, reference_outputs=reference)
+    else:
+        evaluate(runs if several else runs[0], example)
+    # What one of two runs says is not shown as what both do.
+    assert any("warm" in each for each in model.prompts) == (not several or part != "outputs")
 
 
 def test_a_right_answer_does_not_stand_where_a_prompt_means_the_one_that_is_judged():

@@ -16,13 +16,12 @@ from typing_extensions import TypedDict
 from langchain_judges import errors
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
-from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
+from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows import fields
+from langchain_judges.rows import fields, lookup
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
-from langchain_judges.rows.lookup import TextSource, check_sources, context_in, find_in, keys_in
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import is_nothing, plain_data
 from langchain_judges.rows.texts import Text
@@ -68,7 +67,7 @@ def pair_for(
     task: Text, a: Text, b: Text, *, reference: str | None = None, source: object = None
 ) -> dict[str, object]:
     """A `Pair`; a source is appended to the task as such."""
-    if text := context_in(source):
+    if text := lookup.context_in(source):
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
         task = [*asked, {"role": "source", "content": content_in(source) or text}]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
@@ -94,11 +93,11 @@ def label_options(judge: object) -> LabelOptions | None:
 class TextSources(NamedTuple):
     """Place of each text."""
 
-    input: TextSource
-    output: TextSource
-    reference: TextSource
-    context: TextSource
-    rubric: TextSource = None
+    input: lookup.TextSource
+    output: lookup.TextSource
+    reference: lookup.TextSource
+    context: lookup.TextSource
+    rubric: lookup.TextSource = None
 
 
 class EvaluatedRow(NamedTuple):
@@ -131,7 +130,7 @@ class CaseReader:
     def __init__(self, judge: Judge, places: TextSources) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
-        check_sources(**places._asdict())
+        lookup.check_sources(**places._asdict())
         options = label_options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
@@ -175,11 +174,11 @@ class CaseReader:
             None if self._judges_source else fields.work_in(row.outputs, own.output, task=task)
         )
         source = self._source(row)
-        if context_in(source) is None and self._needs_source:
+        if lookup.context_in(source) is None and self._needs_source:
             raise errors.LackingError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
                 "a key or a path in the inputs or the outputs. The inputs are "
-                f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
+                f"{lookup.keys_in(row.inputs)}, the outputs {lookup.keys_in(row.outputs)}"
             )
         returned = row.outputs if row.returned is None else row.returned
         read = {"input": (row.inputs, said), "output": (returned, text)}
@@ -190,6 +189,7 @@ class CaseReader:
             parts, notes = (row.inputs, returned, row.reference), Notes()
             notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes})
+            item |= self._variables(row.reference, returned, row.inputs)
             return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise errors.InputError("`output`: there is nothing to judge")
@@ -197,6 +197,7 @@ class CaseReader:
             raise errors.InputError("`reference`: expected a text to compare with, got nothing")
         other = fields.work_in(row.reference, own.reference, "reference", task=task)
         pair = pair_for(task, text, other, source=source)
+        pair |= self._variables(row.reference, returned, row.inputs)
         return self._noted(pair, **read, reference=(row.reference, other))
 
     def sides(
@@ -214,9 +215,19 @@ class CaseReader:
         known = None if all(map(is_nothing, parts)) else fields.reference_in(held, place)
         source = self._source(row)
         a, b = (fields.work_in(side, self.places.output, task=task) for side in outputs)
-        pair = {**pair_for(task, a, b, reference=known, source=source), **variables}
+        pair = pair_for(task, a, b, reference=known, source=source)
+        pair |= {**self._variables(held, None, row.inputs), **variables}
         read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}
         return self._noted(pair, input=(row.inputs, task), reference=(held, known), **read)
+
+    def _variables(self, *parts: object) -> dict[str, object]:
+        """The fields that a prompt names, from the reference, the outputs and the inputs."""
+        right, *told = (each if isinstance(each, Mapping) else {} for each in parts)
+        # A right answer must not stand where a prompt means the one that is judged.
+        other = {name: right[name] for name in right if name not in lookup.USUAL["output"]}
+        known = {**other, **told[0], **told[1]}
+        own = {name: known[name] for name in fields_named(self.judge) if name in known}
+        return {"variables": own} if own else {}
 
     def _noted(
         self, case: dict[str, object], **read: tuple[object, object]
@@ -256,7 +267,7 @@ class CaseReader:
         reference, place = row.reference, self.places.rubric
         if place is not None:
             values = {"inputs": row.inputs, "reference_outputs": reference}
-            found = find_in(values, "rubric", place)
+            found = lookup.find_in(values, "rubric", place)
         elif isinstance(reference, Mapping):
             # What people know of a row is shown to no judge, unless it is named.
             if self.places.reference is None:
@@ -271,7 +282,7 @@ class CaseReader:
         return found, reference
 
     def _source(self, row: EvaluatedRow) -> object:
-        if context_in(row.context) is not None:
+        if lookup.context_in(row.context) is not None:
             return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source

@@ -38,7 +38,7 @@ from langchain_judges.integrations.feedback import (
 )
 from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.lookup import USUAL, TextSource, check_words
+from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.record import as_object
 from langchain_judges.runs.run_state import ALIKE, Judge
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
@@ -246,14 +246,7 @@ class JudgeEvaluator(RunEvaluator):
         reference = example.outputs if example else None
         row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
         attached = getattr(example, "attachments", None)
-        case = self.reader.case(row._replace(attachments=attached, returned=run.outputs))
-        parts = (reference, run.outputs, inputs)
-        right, *told = (each if isinstance(each, Mapping) else {} for each in parts)
-        # A right answer must not stand where a prompt means the one that is judged.
-        known = {name: right[name] for name in right if name not in USUAL["output"]}
-        known = {**known, **told[0], **told[1]}
-        own = {name: known[name] for name in fields_named(self.judge) if name in known}
-        return {**case, "variables": own} if own else case
+        return self.reader.case(row._replace(attachments=attached, returned=run.outputs))
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.
