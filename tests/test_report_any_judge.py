@@ -10,7 +10,7 @@ import pytest
 from openevals.exact import exact_match
 
 from langchain_judges.errors import InputError
-from langchain_judges.report import TrustReport, trust_columns, trust_evaluator
+from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
 from langchain_judges.report.overview import next_step
 from tests.cases import for_each
 
@@ -189,6 +189,28 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
     assert report.sentence.count(f"{said}20 rows") == 1
     assert report.left_out == ""
     assert report["agreement.people"] == pytest.approx(20 / 24)
+
+
+@for_each("write", ["{}/5", "{} out of 5", "{} %", "{}0%"])
+def test_numbers_with_the_same_scale_on_both_sides_are_ratings(write):
+    answers = [write.format(n % 5 + 1) for n in range(20)]
+    report: Any = trust_columns(table(answers, answers), "gpt", "ann0")
+    assert report.sample.rated
+    assert report.sample.labels[:2] == ([10, 20] if "0" in write else [1, 2])
+
+
+@for_each("odd", ["4/5", "80%", "n/a", "4 stars"])
+def test_words_among_numbers_are_refused_with_what_to_do(odd):
+    answers = [1, 2, 3, 4] * 5
+    for judge, people in ((answers, [*answers[1:], odd]), ([*answers[1:], odd], answers)):
+        with pytest.raises(InputError, match=f"numbers beside '{odd}'; write numbers alone"):
+            trust_columns(table(judge, people), "gpt", "ann0")
+    rows = [
+        {"id": str(n), "output": str(n), "label": label} for n, label in enumerate([1, odd])
+    ]
+    verdicts = [{"id": str(n), "verdict": {"label": n, "failures": []}} for n in (0, 1)]
+    with pytest.raises(InputError, match=f"says numbers, and people '{odd}'; write numbers"):
+        trust(verdicts, rows)
 
 
 @for_each(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import one_of
 from langchain_judges.orders import OrderRule, combine
-from langchain_judges.report.joined_rows import rows_in
+from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, compare, trust
 from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.verdict import POINTS, Label, no_usage
@@ -198,11 +199,22 @@ def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Labe
         other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
         raise InputError(f"{worded[0]!r} says A, B or tie, and {other}; use the same names")
     found = [value for own in said.values() for value in own]
-    if found and all(_number(value) is not None for value in found):
+    words = {n: next((v for v in own if _number(v) is None), None) for n, own in said.items()}
+    if found and not any(words.values()):
         return _number
+    parts = {value: _OF_SCALE.fullmatch(str(value)) for value in found}
+    if all(parts.values()) and len({part and part[2] for part in parts.values()}) == 1:
+        return {value: part and _number(part[1]) for value, part in parts.items()}.get
+    for name, own in said.items():  # alone, words may be the names of classes
+        if words[name] is not None and any(_number(value) is not None for value in own):
+            raise InputError(f"{name!r} holds numbers beside {words[name]!r}; {NUMBERS_ALONE}")
     # The first spelling counts.
     spellings = {str(value).casefold(): str(value) for value in reversed(found)}
     return lambda value: None if value is None else spellings[str(value).casefold()]
+
+
+# A number with its scale: 4/5, 3 out of 5, 80%.
+_OF_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(%|(?:/|(?:out )?of)\s*\d+)")
 
 
 def _number(value: object) -> Any:

@@ -23,6 +23,7 @@ from langchain_judges.runs.sources import TABLES, source_of
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import POINTS, Label, Preference, decision
 
+NUMBERS_ALONE = "write numbers alone, of one scale, and leave a cell empty without a label"
 VerdictRows = list[dict[str, Any]]
 
 
@@ -210,9 +211,6 @@ def preference_points(answers: Sequence[object]) -> float | None:
     return sum(POINTS[answer] for answer in answers) / len(answers)
 
 
-_DATA_FIELDS = (*checks.ANNOTATIONS, "family")
-
-
 @dataclass(frozen=True)
 class Joined:
     """The rows of a run matched with the data that they judged, and how many have no match.
@@ -335,6 +333,8 @@ def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
         typed = checks.typed_like(labels, label)
         if not isinstance(typed, str) or typed in own:
             return typed
+        if typed.strip() and {*map(type, own)} in ({int}, {float}, {int, float}):
+            raise InputError(f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}")
         return spellings.get(typed.strip().casefold(), typed)
 
     return read
@@ -382,5 +382,5 @@ def _id(row: Mapping[str, object]) -> str | None:
 
 def _facts_in(row: VerdictRow) -> dict[str, Any]:
     texts = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
-    names = (*_DATA_FIELDS, *texts)
+    names = (*checks.ANNOTATIONS, "family", *texts)
     return {name: row[name] for name in names if row.get(name) is not None}
