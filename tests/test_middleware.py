@@ -15,6 +15,7 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
@@ -35,7 +36,7 @@ from tests.fakes import FakeChatModel, FakeToolModel, unfenced
 from tests.judges import PAIR, answer, answer_call, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
-from tests.shapes import IN_KYIV, ONE, TASK
+from tests.shapes import IN_KYIV, ONE, TASK, track
 from tests.shapes import agent as agent_with_a_tool
 from tests.test_docs import ROOT, blocks
 
@@ -88,6 +89,39 @@ def test_without_a_reference_each_draft_meets_the_best_before_it(second, final):
     state = agent(bsm(), "good", second)[0].invoke(ASKED)
     assert [each["verdict"] is None for each in state["judged"]] == [True, False]
     assert answers_of(state)[-1] == final
+
+
+# How an agent ends without an answer.
+ENDS: dict[str, Any] = {
+    "empty": AIMessage(""),
+    "blank": AIMessage(" \n"),
+    "no blocks": AIMessage([]),
+    "a tool whose result is returned": ONE,
+}
+
+
+@for_each("ending", ENDS)
+@for_each("trajectory", [False, True])
+def test_an_agent_that_ends_without_an_answer_is_said_not_to_be_judged(ending, trajectory):
+    model = FakeChatModel(replies=[])
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    own = JudgeMiddleware(judge, trajectory=trajectory)
+    returned = StructuredTool.from_function(track, return_direct=True)
+    writes = FakeToolModel(replies=[ENDS[ending]])
+    state: Any = create_agent(writes, [returned], middleware=[own]).invoke(ASKED)
+    [judged] = state["judged"]
+    assert (judged["answer"], judged["score"], model.prompts) == ("", None, [])
+    [failure] = judged["verdict"]["failures"]
+    assert "the agent's last message is no answer with text" in failure["detail"]
+
+
+def test_an_empty_answer_after_a_draft_is_said_and_the_draft_is_returned():
+    state: Any = agent(labels(), "bad", "", threshold=0.95)[0].invoke(ASKED)
+    assert [(each["answer"], each["score"]) for each in state["judged"]] == [
+        ("bad", 0.1),
+        ("", None),
+    ]
+    assert answers_of(state)[-1] == "bad"
 
 
 def test_a_request_is_no_turn_of_the_user_and_a_trace_holds_no_message_twice():

@@ -112,6 +112,13 @@ def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     return messages[start:] if start >= 0 and messages[start].type == "ai" else []
 
 
+def answer_in(last: AnyMessage) -> PlainText:
+    """The answer that an agent's last message is; empty if it has no text, or is none."""
+    said = "".join(plain(message["content"]) for message in messages_in(last))
+    is_answer = isinstance(last, AIMessage) and not last.tool_calls
+    return work_in([last]) if is_answer and said.strip() else ""
+
+
 def with_structured_response(state: JudgedState) -> list[AnyMessage]:
     """The messages with a structured response as the last, in place of its call."""
     messages, structured = state["messages"], state.get("structured_response")
@@ -385,12 +392,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _after(self, state: JudgedState) -> Update | None:
         messages, earlier = with_structured_response(state), self._earlier(state)
-        last = messages[-1] if messages else None
-        is_answer = isinstance(last, AIMessage) and not last.tool_calls
-        said = "".join(plain(message["content"]) for message in messages_in(last))
-        if not is_answer or not said.strip():
-            return self._ending(state, earlier, None) if earlier else None
-        if not self._has_basis(state):
+        if not messages or not self._has_basis(state):
             return None
         current, outcome, judge_run = await self._judged(state, messages)
         answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
@@ -409,15 +411,17 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return {"judged": judged, "messages": [request], "jump_to": "model"}
         if outcome:
             send_feedback(self.judge, outcome, self.key, judge_run, revisions=len(earlier))
+        if not current["answer"]:
+            return {"judged": judged, **(self._ending(state, earlier, None) if earlier else {})}
         return {"judged": judged, **self._ending(state, answers, current)}
 
     async def _judged(
         self, state: JudgedState, messages: Sequence[AnyMessage]
     ) -> tuple[Judged, cases.JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
-        answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
+        answer, judge_run = answer_in(messages[-1]), uuid.uuid4()
         files = {**state}.get("files")  # of deep agents
-        work = work_of(messages, files) if self.options.trajectory else answer
+        work = work_of(messages, files) if self.options.trajectory and answer else answer
         task = task_of(messages, state.get("system_sent"))
         outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None
@@ -504,6 +508,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> cases.JudgmentResult | None:
         """The judge's outcome; None if there is nothing to compare with yet."""
         try:
+            if not work:
+                raise InputError("`output`: the agent's last message is no answer with text")
             if (case := self._case(state, task, work)) is None:
                 return None
             names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
