@@ -244,6 +244,24 @@ def test_what_calls_have_in_common_is_masked_once():
     assert asked == [{"user": "a"}, {"user": "b"}, {"user": "b"}]
 
 
+CHANGES: dict[str, Any] = {
+    "a setting": lambda model: setattr(model, "temperature", 0.5),
+    "a part of one": lambda model: model.model_kwargs.update(user="Ann"),
+}
+
+
+@for_each("change", CHANGES)
+def test_a_setting_that_is_changed_in_place_is_told_as_it_is(change):
+    model: Any = ChatOpenAI(model="m", api_key=SecretStr("sk-secret-key"))
+    own: Any = masked(model)
+    before = own._get_invocation_params()
+    CHANGES[change](own)
+    CHANGES[change](model)
+    after = own._get_invocation_params()
+    assert after == model._get_invocation_params()
+    assert after != before
+
+
 LABEL = {"explanation": "-", "label": "1"}
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
-from weakref import ref
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
@@ -82,7 +81,7 @@ def masked(model: BaseChatModel) -> BaseChatModel:
 @lru_cache(64)
 def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel]:
     """A subclass that masks, under the name and module by which its parent is known."""
-    told: tuple[Any, Any] = None, {}
+    told: tuple[Any, Any, Any] = None, None, {}
 
     class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
@@ -100,12 +99,16 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
 
         def _get_invocation_params(self, stop: list[str] | None = None, **settings: Any) -> Any:
             nonlocal told
-            # LangChain asks twice for each call, and calls differ in their messages alone.
-            found, asked = told, (ref(self), stop, settings)
-            if found[0] != asked:
+            # LangChain asks twice for each call, and calls differ in their messages alone. The
+            # model's settings are kept as copies: its owner may change one in place.
+            own = {**vars(self), **(self.__pydantic_private__ or {})}
+            found, asked = told, (stop, settings)
+            if found[0] != own:
+                found = {name: _masked(value, ()) for name, value in own.items()}, None, {}
+            if found[1] != asked:
                 params = super()._get_invocation_params(stop, **settings)
-                found = told = asked, _masked(params, secrets)
-            return {**found[1]}
+                found = told = found[0], asked, _masked(params, secrets)
+            return {**found[2]}
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
     Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
