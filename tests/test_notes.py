@@ -33,6 +33,7 @@ RUBRIC = "Is it right?"
 TASK = {"input": "Where?"}
 Note = tuple[str, str]
 WHOLE = "is shown whole, as JSON, as none of its keys is a usual one"
+SPELT = "is the text of messages and shown as it stands; pass them as data"
 # A row, and what is to be said of it: the field, and which key.
 ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     "two answers": (
@@ -88,6 +89,16 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {"question": "Where?", "answer": ["Kyiv", "Lviv"]},
         [("output", "is a list of 2 texts, shown as one")],
     ),
+    "messages in JSON": (
+        {**TASK, "output": '[{"content": "Kyiv", "role": "assistant"}]'},
+        [("output", SPELT)],
+    ),
+    "messages in Python": (
+        {"input": "[{'role': 'user'}]", "output": "Kyiv"},
+        [("input", SPELT)],
+    ),
+    "messages by name": ({**TASK, "output": "[AIMessage(content='x')]"}, [("output", SPELT)]),
+    "data in JSON": ({**TASK, "output": '{"role": "admin", "days": ["Monday"]}'}, []),
     "an answer that is null": (
         {**TASK, "output": {"answer": None, "error": "timeout"}},
         [

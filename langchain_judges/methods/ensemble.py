@@ -24,7 +24,14 @@ from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
-from langchain_judges.verdict import Item, even_verdict, no_usage, not_judged, not_labelled
+from langchain_judges.verdict import (
+    Item,
+    even_verdict,
+    failures_in,
+    no_usage,
+    not_judged,
+    not_labelled,
+)
 
 
 class Member(NamedTuple):
@@ -139,7 +146,7 @@ async def ask_member(
     fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
     failures: list[Any] = [
         {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
-        for failure in verdict.get("failures") or []
+        for failure in failures_in(verdict)  # how the row was read is said once
     ]
     usage = verdict.get("usage") or no_usage()
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}

@@ -7,6 +7,7 @@ an `InputError` that names the expected key and the keys that were there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,20 +17,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows import lookup
 from langchain_judges.rows.checks import ANNOTATIONS, check_text, kind_in
-from langchain_judges.rows.lookup import (
-    CONTEXTS,
-    OF_OUTPUT,
-    USUAL,
-    Field,
-    TextSource,
-    context_in,
-    context_of,
-    find,
-    find_in,
-    lines_in,
-    unread,
-)
+from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
     as_json,
@@ -71,14 +61,14 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy["input"] = _read_or_left(task_in, copy["input"])
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
-    beside = context_in(context_of(copy.get("output")))
+    beside = lookup.context_in(lookup.context_of(copy.get("output")))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     for name in (each for each in ("reference", "expected", "instruction") if each in copy):
         read = reference_in if "output_a" in copy and name == "reference" else expected_in
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
-        copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
+        copy |= _of_item(copy) | ({lookup.OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     notes = _notes(copy, given, Notes.of(row))
@@ -95,21 +85,23 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     notes += [each for each in notes_on(read, shown) if each not in notes]
-    known = {*shown, *ANNOTATIONS, "metadata", *(CONTEXTS if "output" in row else ())}
+    known = {*shown, *ANNOTATIONS, "metadata", *(lookup.CONTEXTS if "output" in row else ())}
     known |= {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
     many = [n for n, v in row.items() if n == "source" or isinstance(v, Mapping | list | tuple)]
     unsaid = [n for n in many if n not in known and repr(n) not in told]
     if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
-        there = lines_in(shown)
-        if rest := [n for n in unsaid if lines_in(row[n], alone=n == "source") - there]:
+        there = lookup.lines_in(shown)
+        if rest := [n for n in unsaid if lookup.lines_in(row[n], alone=n == "source") - there]:
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
 
 
+# How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
+_SPELT = re.compile(r"""\s*\[\s*(\{[^{}]*["'](role|from)["']\s*:|(Human|AI|System)Message\()""")
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
-_SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
+_SHOWN = (*READ, lookup.OF_OUTPUT, "media", "variables", "assertions")
 
 
 def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
@@ -125,14 +117,16 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         listed = value if isinstance(value, list) and isinstance(text, str) else []
         if len(listed) > 1 and text == "\n".join(map(str, listed)):
             notes.add(unit, f"is a list of {len(listed):,} texts, shown as one")
+        if isinstance(text, str) and _SPELT.match(text):
+            notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
         if text is None or not isinstance(value, Mapping):
             continue
         if text == as_json(value):
-            is_null = not value.keys().isdisjoint(USUAL[field])
+            is_null = not value.keys().isdisjoint(lookup.USUAL[field])
             why = "its usual keys are null" if is_null else "none of its keys is a usual one"
             detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
             notes.add(unit, detail, "read_as_json")
-        elif detail := unread(value, field, shown):
+        elif detail := lookup.unread(value, field, shown):
             notes.add(unit, detail)
     return notes
 
@@ -149,9 +143,9 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
-    found, own = context_of(row), row.get("rubric") or row.get("assertions")
+    found, own = lookup.context_of(row), row.get("rubric") or row.get("assertions")
     # Images, audio and files, whose marks are in the text.
-    text, media = context_in(found), [*media_in(messages_in(found) or found)]
+    text, media = lookup.context_in(found), [*media_in(messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
@@ -192,18 +186,18 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
 def _work_of_row(value: object, task: object) -> PlainText:
     """The work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
-    is_named = bool(value) and context_of(value) is None
+    is_named = bool(value) and lookup.context_of(value) is None
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
 def _names_an_answer(value: object) -> bool:
-    names = (*USUAL["reference"], "page_content")
+    names = (*lookup.USUAL["reference"], "page_content")
     return isinstance(value, Mapping) and any(name in value for name in names)
 
 
 def _answers_in(values: Sequence[object]) -> str | list[str]:
     """Each of several right answers, which data may name; other data are one answer."""
-    named = partial(find, field="reference", source=None, named=True)
+    named = partial(lookup.find, field="reference", source=None, named=True)
     parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
     if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in parts):
         return _text(values, "reference")
@@ -214,7 +208,7 @@ def _part(value: object, field: Field, source: TextSource, *, named: bool = Fals
     if is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
     given = value if callable(source) else opened(plain_data(value))
-    return plain_data(find(given, field, source, named=named))
+    return plain_data(lookup.find(given, field, source, named=named))
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -303,7 +297,7 @@ def outputs_of(run: Any) -> object:
         said = work_in(run.outputs)
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
-    kept = {name: run.outputs[name] for name in USUAL["context"] if name in run.outputs}
+    kept = {name: run.outputs[name] for name in lookup.USUAL["context"] if name in run.outputs}
     used = [message for tool in tools for message in _of_tool(tool)]
     return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
 
@@ -412,10 +406,10 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
         InputError: `source` is in neither of them.
     """
     if source is None:
-        found = map(context_of, (inputs, outputs))
+        found = map(lookup.context_of, (inputs, outputs))
         return next((each for each in found if each is not None), None)
-    part = plain_data(find_in({"inputs": inputs, "outputs": outputs}, "context", source))
-    if context_in(part) is None:
+    part = plain_data(lookup.find_in({"inputs": inputs, "outputs": outputs}, "context", source))
+    if lookup.context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
 
