@@ -23,6 +23,7 @@ from langchain_judges.asking.reply_log import _STORES, ReplyStore, ScopeReplies
 from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs import results
 from langchain_judges.runs.results import Results
+from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
 from tests.processes import wait_until
@@ -227,6 +228,20 @@ def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(
         # forgotten after 64 rows and in the end; then what rows share is forgotten too.
         kinds = {"SELECT key,": 70, "INSERT OR R": 140, "DELETE FROM": 2 + 1, "line": 70}
         assert {name: done[name] for name in kinds} == kinds, options
+
+
+SCOPES = ["a", "a\0b", "\0", "a\0", "a'b", '"', "%", "é", "a\n"]
+
+
+@for_each("gone", SCOPES)
+def test_a_scope_of_any_name_is_forgotten_and_no_other(gone):
+    store = ReplyStore(None)
+    for scope in SCOPES:
+        store.keep(scope, "k", 1)
+    store.forget(gone)
+    assert sorted(store.scopes()) == sorted({*SCOPES} - {gone})
+    store.forget(*SCOPES)
+    assert store.scopes() == []
 
 
 def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
