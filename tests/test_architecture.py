@@ -171,7 +171,14 @@ def test_importing_the_package_costs_no_more_than_langgraph() -> None:
 
 @pytest.mark.system
 def test_the_help_of_commands_loads_neither_methods_nor_statistics() -> None:
-    code = "import sys, langchain_judges.cli; print({'langgraph', 'scipy'} & set(sys.modules))"
+    code = """
+import sys
+from importlib import import_module
+from langchain_judges.cli import COMMANDS
+for command in COMMANDS:
+    import_module(f"langchain_judges.cli.{command}")
+print({"langgraph", "numpy", "langchain_judges.methods.graph"} & set(sys.modules))
+"""
     assert fresh(code).strip() == "set()"
 
 

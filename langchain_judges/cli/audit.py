@@ -24,13 +24,13 @@ from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.rows.files import write_text
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
-from langchain_judges.viewer.desks import ProposalDesk
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from langchain_judges.methods.allure.state import AuditRequest
     from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.viewer.desks import ProposalDesk
 
 
 @dataclass(frozen=True)
@@ -276,6 +276,8 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
     Returns:
         The file, None if the person stops before the end.
     """
+    from langchain_judges.viewer.desks import ProposalDesk
+
     path = draft.with_name(f"{draft.name}-{request['round']}.jsonl")
     asked = request["proposals"]
     with contextlib.closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:

@@ -12,18 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli import messages
+from langchain_judges.cli import messages, row_files
 from langchain_judges.cli.flags import Outs, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
-from langchain_judges.cli.row_files import (
-    RowFile,
-    check_file,
-    check_labelled_pair,
-    check_table,
-    checked_rows,
-    named_columns,
-)
+from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import write_text
@@ -66,9 +59,9 @@ class PlaceFlags:
             )
         for path in self.out or []:
             if path not in tables:
-                check_file("--out", path)
+                row_files.check_file("--out", path)
             elif systems == 2:
-                check_table(path)
+                row_files.check_table(path)
         return next(iter(tables), None)
 
     @property
@@ -141,7 +134,7 @@ def compare(
         output.table(len(names))
         own = rows.column or [] if len(data) == 1 else []
         columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
-        check = partial(_check_answers, names) if names[2:] else check_labelled_pair
+        check = partial(_check_answers, names) if names[2:] else row_files.check_labelled_pair
         source = replace(source.first(rows.max_rows), check=check)
         good = checked_rows(RowFile(Path(data[0]), source, columns, "pair"), kept=not names[2:])
         pairs, size, pair = good.number, good.size, next(iter(good))
@@ -208,7 +201,7 @@ def _check_answers(names: Sequence[str], row: Mapping[str, Any]) -> None:
         given = ", ".join(answers) or "no system"
         raise InputError(f"there are no two answers to compare: {given} of {', '.join(names)}")
     pair = dict(zip(("output_a", "output_b"), answers.values(), strict=False))
-    check_labelled_pair(plain_row({**row, **pair}))
+    row_files.check_labelled_pair(plain_row({**row, **pair}))
 
 
 def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, Any]]:

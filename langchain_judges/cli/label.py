@@ -21,8 +21,6 @@ from langchain_judges.report import labelling
 from langchain_judges.rows.files import write_text
 from langchain_judges.runs.summary import Summary, counted, is_unsettled
 from langchain_judges.verdict import UNANSWERED, decision, reason_of
-from langchain_judges.viewer.desks import open_labels
-from langchain_judges.viewer.items import Collection, collected
 
 # Rows to label now, unless --max-rows says how many.
 _ROWS_SHOWN_AT_ONCE = 20
@@ -114,7 +112,10 @@ def label(
         langchain-judges label rows.jsonl -o labels.jsonl --max-rows 50
         langchain-judges label rows.csv --labels rude,polite -o labels.jsonl
     """
-    from langchain_judges.report.joined_rows import read_verdicts
+    # Loaded here, as in every command: help needs nothing of it.
+    from langchain_judges.report import read_verdicts
+    from langchain_judges.viewer.desks import open_labels
+    from langchain_judges.viewer.items import Collection, collected
 
     paths, by = asked.verdicts or [], asked.name
     row_files.check_file("--out", out)

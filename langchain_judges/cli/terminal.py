@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -18,7 +19,9 @@ from langchain_judges.escaping import clean
 from langchain_judges.report.labelling import sides
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.runs.summary import counted
-from langchain_judges.viewer.desks import Desk, ProposalDesk
+
+if TYPE_CHECKING:
+    from langchain_judges.viewer.desks import Desk
 
 try:
     import termios
@@ -155,6 +158,8 @@ class Terminal:
 
     @property
     def _is_review(self) -> bool:
+        from langchain_judges.viewer.desks import ProposalDesk
+
         return isinstance(self.desk, ProposalDesk)
 
     def _press(self, place: int, name: str, key: str) -> bool:

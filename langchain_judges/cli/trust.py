@@ -8,45 +8,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli import messages
+from langchain_judges import report as reports
+from langchain_judges.cli import messages, row_files
 from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import write_first
-from langchain_judges.cli.row_files import (
-    RowFile,
-    check_file,
-    check_known_of,
-    check_not_read,
-    checked_rows,
-    judge_rows,
-    known_rows,
-    named_columns,
-    with_method,
-)
+from langchain_judges.cli.row_files import RowFile, check_known_of, known_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.progress import busy
-from langchain_judges.report.joined_rows import join, judges_of, read_verdicts
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
-from langchain_judges.report.overview import FileNames, head_text, markdown, table_text
-from langchain_judges.report.report import (
-    ComparisonReport,
-    TrustReport,
-    compare,
-    gates,
-    written,
-)
-from langchain_judges.report.report import trust as report_on
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
 from langchain_judges.verdict import failures_in
+
+if TYPE_CHECKING:
+    from langchain_judges.report import ComparisonReport, TrustReport
+    from langchain_judges.report.overview import FileNames
 
 # The verdicts of each judge, by its name.
 Runs = dict[str, Sequence[ResultRow]]
@@ -90,11 +75,11 @@ class ReportFlags:
             OptionError: It is.
         """
         for path in self.paths:
-            check_file("--out", path, _FORMS, made=True)
+            row_files.check_file("--out", path, _FORMS, made=True)
         # Nothing but the next report may take the place of the last one.
         pages = [path for path in self.paths if path.suffix != ".json"]
-        check_not_read([*read, self.baseline], [*pages, self.records])
-        check_not_read(read, self.paths)
+        row_files.check_not_read([*read, self.baseline], [*pages, self.records])
+        row_files.check_not_read(read, self.paths)
 
     def write(self, report: TrustReport | ComparisonReport, summary: str) -> None:
         """Write a report in the form of each path.
@@ -102,6 +87,8 @@ class ReportFlags:
         Raises:
             OutputError: A file cannot be written.
         """
+        from langchain_judges.report.report import written
+
         forms: dict[str, Callable[[Path], object]] = {
             ".html": report.to_html,
             ".json": report.to_json,
@@ -163,9 +150,6 @@ def trust(
         langchain-judges trust rows.csv --model openai:gpt-5-mini --column label=best
         langchain-judges trust pairs.csv --model local --method relative,bsm
     """
-    # Loaded here: help needs nothing of it.
-    from langchain_judges.report import trust_columns
-
     results, paths = judge.verdicts or [], [Path(each) for each in data or ()]
     path, labels = (paths[0] if paths else None), paths[1:]
     _check_use(judge, has_rows=path is not None, dry_run=run.dry_run)
@@ -175,7 +159,7 @@ def trust(
     runs, spent = _read_runs(results), False
     if path and judge.judge:
         texts = [each for each in table.column or () if not _people([each])]
-        fields = TableForm(named_columns(texts)).columns or {}
+        fields = TableForm(row_files.named_columns(texts)).columns or {}
         read = [*islice(read_table(path), table.max_rows)]
         # A record of JSON may lack a column that others have.
         blank = dict.fromkeys({*columns_in(fields)} & {name for each in read for name in each})
@@ -186,14 +170,14 @@ def trust(
         people = _people(table.column) or ["label"]
         if labels:
             cells = _relabelled(cells, paths, replace(table, column=texts), people)
-        answer = trust_columns(cells, columns, people, **options)
+        answer = reports.trust_columns(cells, columns, people, **options)
     else:
         if path and results:
             rows = _read_rows(
                 paths, table, lambda p, t: known_rows(p, check_known_of, t, runs.values())
             )
         elif path:
-            specs = _specs(with_method(judge, path, table))
+            specs = _specs(row_files.with_method(judge, path, table))
             rows = _labelled(paths, specs, table, run)
             if run.dry_run:
                 return
@@ -234,6 +218,8 @@ def _named(
     paths: Sequence[Path], judge: VerdictFlags, table: RowFlags, verdicts: Path
 ) -> FileNames:
     """Names of the rows, and of the verdicts or the judge's columns, in commands."""
+    from langchain_judges.report.overview import FileNames
+
     named, own = table.column or [], judge.judge or []
     if not own and len(people := _people(named)) > 1:
         named = [f"human_votes={name}" for name in people]
@@ -250,7 +236,7 @@ def _read_rows(
 ) -> list[dict[str, Any]]:
     """The rows of a table, and those that `label` wrote, whose fields have their own names."""
     files = _row_files(paths, flags, reader)
-    rows, *labels = (list(checked_rows(file, "row")) for file in files)
+    rows, *labels = (list(row_files.checked_rows(file, "row")) for file in files)
     return _with_labels(rows, list(chain(*labels)))
 
 
@@ -312,13 +298,11 @@ def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, An
         OptionError: A baseline is named for several judges.
         InputError: The baseline cannot be read.
     """
-    from langchain_judges.report import read_baseline
-
     options: dict[str, Any] = {"data_name": data.name if data else ""}
     if flags.baseline is not None:
         if judges > 1:
             raise OptionError(f"--baseline is for one judge, got {judges}")
-        options["baseline"] = read_baseline(flags.baseline)
+        options["baseline"] = reports.read_baseline(flags.baseline)
     return options
 
 
@@ -337,7 +321,7 @@ def _labelled(
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.rows.texts import bytes_of, texts_read
 
-    rows = _read_rows(paths, flags, lambda path, own: judge_rows(path, specs[0], own))
+    rows = _read_rows(paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own))
     if not any(map(is_labelled, rows)):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
@@ -355,6 +339,7 @@ def _judged(
 ) -> tuple[Runs, bool]:
     """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge
+    from langchain_judges.report.joined_rows import judges_of
 
     judge = load_judge(spec)
     messages.say(f"Verdicts of {judge.get_name()} are kept in {out}.")
@@ -386,7 +371,7 @@ def _read_runs(paths: Sequence[Path]) -> Runs:
     """Read the results of finished runs; two judges of one name are distinguished by file."""
     runs: Runs = {}
     for path in paths:
-        for name, rows in read_verdicts(path).items():
+        for name, rows in reports.read_verdicts(path).items():
             own = f"{name} ({path.name})" if name in runs else name
             if own in runs:
                 raise OptionError(f"the verdicts of {own} are named twice")
@@ -398,9 +383,9 @@ def _report_on(
     runs: Runs, rows: Sequence[Mapping[str, object]] | None, options: dict[str, Any]
 ) -> TrustReport | ComparisonReport:
     if len(runs) > 1:
-        return compare(runs, rows, **options)
+        return reports.compare(runs, rows, **options)
     ((name, verdicts),) = runs.items()
-    return report_on(verdicts, rows, name=name, **options)
+    return reports.trust(verdicts, rows, name=name, **options)
 
 
 def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
@@ -409,19 +394,21 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     Returns:
         A summary in Markdown, and whether all bars were passed.
     """
+    from langchain_judges.report import overview
+
     console = InertConsole(soft_wrap=True)
-    reports, contests = answer.shown()
+    shown, contests = answer.shown()
     parts, passed = [], True
-    console.print(head_text(reports[0]))
-    for report in reports:
-        name = f"{report.name}: " if len(reports) > 1 else ""
-        console.print(table_text(report))
+    console.print(overview.head_text(shown[0]))
+    for report in shown:
+        name = f"{report.name}: " if len(shown) > 1 else ""
+        console.print(overview.table_text(report))
         if report.drift is not None:
             console.print(report.drift.sentence)
         if report.left_out:
             messages.warn(f"{name}{report.left_out}")
-        checks = gates(report, flags.min_agreement, flags.max_wrong)
-        parts.append(markdown(report, checks))
+        checks = reports.gates(report, flags.min_agreement, flags.max_wrong)
+        parts.append(overview.markdown(report, checks))
         for check in checks:
             passed = passed and check.passed
             word, style = ("passed", "green") if check.passed else ("failed", "red")
@@ -439,6 +426,8 @@ def _tell_first(
     beside: Path,
 ) -> None:
     """Write the rows to label first where more labels would settle an answer, and say so."""
+    from langchain_judges.report.joined_rows import join
+
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
     if hopeful := [each for each in uses if each.hopeful]:
         number = min([each.labels for each in hopeful if each.labels], default=FIRST)
