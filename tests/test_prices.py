@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any, cast
 from uuid import uuid4
 
@@ -289,8 +290,7 @@ def test_whatever_asks_stops_at_its_limit(what):
 @for_each("judge, judged", [("relative", 1), ("rubric", 2)])
 def test_the_best_of_what_was_judged_before_a_budget_was_spent_is_returned(judge, judged):
     model, options = FakeChatModel(replies=fitting_reply), RUBRIC if judge == "rubric" else {}
-    # Of two matches at once each might get half of the calls.
-    limit: Any = {**budget(**LIMIT), "max_concurrency": 1}
+    limit: Any = budget(**LIMIT)
     task = {"input": "Why?", "answers": [*"abcd"]}
     best = best_of(4, load_judge(judge, model, **options)).invoke(task, limit)
     decided = [match for match in best["bracket"] if decision(match["verdict"]) is not None]
@@ -300,6 +300,22 @@ def test_the_best_of_what_was_judged_before_a_budget_was_spent_is_returned(judge
     assert spent == ["over_budget"] * (len(best["bracket"]) - judged)
     with pytest.raises(OverBudget, match="no answer was judged"):
         best_of(4, load_judge(judge, model, **options)).invoke(task, limit)
+
+
+@for_each("of_judge, is_async", product([True, False], repeat=2))
+def test_a_budget_for_one_match_is_spent_on_one_and_not_on_parts_of_two(of_judge, is_async):
+    limit: Any = budget(
+        max_calls=5
+    )  # a match of two criteria: a plan, two grades in each order
+    judge: Any = create_bsm_judge(FakeChatModel(replies=fitting_reply), max_criteria=2)
+    best = best_of(4, judge.with_config(limit) if of_judge else judge)
+    given = {"input": "Why?", "answers": [*"abcd"]}, None if of_judge else limit
+    found = asyncio.run(best.ainvoke(*given)) if is_async else best.invoke(*given)
+    assert [decision(match["verdict"]) is None for match in found["bracket"]] == [
+        False,
+        True,
+        True,
+    ]
 
 
 RUBRIC: dict[str, Any] = {"rubric": "It is kind."}

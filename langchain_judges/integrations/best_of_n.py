@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from annotated_types import Ge
@@ -13,12 +13,13 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.effects import Effect, Step, emit, gather, run
+from langchain_judges.asking.account import run_of
+from langchain_judges.asking.effects import Effect, Step, emit, gather, run, running_config
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations import eval_cases as cases
-from langchain_judges.methods.describe import kind_of
+from langchain_judges.methods.describe import kind_of, layers_of
 from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
 from langchain_judges.rows.messages import is_nothing
@@ -133,7 +134,7 @@ class _Contest:
 
         judged = self._judged_by(task, expected, source, texts)
         if self.takes_items:
-            bracket = await gather([judged(1, i, None, "") for i in texts])
+            bracket = await self._played(judged(1, i, None, "") for i in texts)
             scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
             labelled = [i for i in texts if scores[i] is not None]
             winner = max(labelled or [*texts][:1], key=lambda i: (scores[i] or 0, -i))
@@ -176,6 +177,14 @@ class _Contest:
 
         return judged
 
+    async def _played(self, matches: Iterable[Step[AnswerMatch]]) -> list[AnswerMatch]:
+        """Matches at once; within a budget in turn, or each might get half of its calls."""
+        own = (getattr(each, "config", None) for each in layers_of(self.judge))
+        limits = (run.limiter for run in map(run_of, (running_config(), *own)) if run)
+        if all(each.max_calls is None and each.max_dollars is None for each in limits):
+            return await gather([*matches])
+        return [await each for each in matches]
+
     async def _knockout(
         self, players: list[int], judged: _Judged
     ) -> tuple[int, list[AnswerMatch]]:
@@ -185,9 +194,8 @@ class _Contest:
         while len(players) > 1:
             number += 1
             sides = enumerate(zip(players[::2], players[1::2], strict=False), 1)
-            calls = [judged(number, *side, f"match {number}.{i}") for i, side in sides]
-            matches = await gather(calls)
-            bracket += matches
+            calls = (judged(number, *side, f"match {number}.{i}") for i, side in sides)
+            bracket += (matches := await self._played(calls))
             winners = [i for match in matches if (i := match["winner"]) is not None]
             players = winners + players[2 * len(matches) :]
         return players[0], bracket
