@@ -43,11 +43,7 @@ _REPAIR = (
 )
 _NO_REPAIR = {"refusal", "truncated"}
 # Variables of prompts that hold what other people wrote, and a reply may quote.
-_MATERIAL = (
-    *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
-    *("request", "response", "response_1", "response_2", "source", "summaries"),
-    *("table", "table_1", "table_2", "task", "text"),
-)
+_MATERIAL = reading.REPLY_NAMES["material"]
 
 
 async def ask(

@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -29,19 +30,9 @@ ReplyData = dict[str, Any]
 # Reads a reply in plain words; None if it does not say what was asked.
 Parse = Callable[[str], ReplyData | None]
 
-_FILTERED = {
-    *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
-    *("prohibited_content", "recitation", "refusal", "safety", "spii"),
-}
-_CUT = {
-    *("length", "max_tokens", "max_output_tokens", "model_length"),
-    *("abort", "cancelled", "error", "failed", "incomplete"),
-}
-_WHOLE = {
-    *("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed"),
-    *("tool_calls", "tool_call", "tool_use", "function_call", "finish", "finished"),
-    *("success", "succeeded", "done", "normal"),
-}
+# Of ends of replies, as providers call them, and of variables of prompts.
+REPLY_NAMES: dict[str, list[str]] = packaged(__package__, "names.yaml")
+_FILTERED, _CUT, _WHOLE = ({*REPLY_NAMES[end]} for end in ("filtered", "cut", "whole"))
 _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}

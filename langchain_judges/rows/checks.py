@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block, media_in
-from langchain_judges.rows.texts import CONVERSATION, is_blank, plain
+from langchain_judges.rows.texts import CONVERSATION, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes
 
 # Two texts to compare, one text to label, or concepts that a text must use.
@@ -160,12 +160,13 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     said = [each["role"] for each in (*task, *work)]
     there = {name for name in ("expected", "source") if item.get(name)}
     there |= {str(kind_of_block(block)) for block in media_in(item)}
-    if any(each.get("tool_calls") or each["role"] in _OF_TOOLS for each in work):
+    # A list of tools says that an agent could have called them.
+    if any(m.get("tool_calls") or m["role"] in ("tool", "tools available") for m in work):
         there.add("calls")
     if "system" in said:
         there.add("instructions")
     # A request and its answer are no conversation yet.
-    if {"user", "assistant"} <= {*said} and len([r for r in said if r in _SPEAKERS]) > 2:
+    if {"user", "assistant"} <= {*said} and len([r for r in said if r in TALKING]) > 2:
         there.add("conversation")
     missing = next((need for need in needs if need not in there), None)
     if missing is None:
@@ -182,11 +183,6 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
 _HOW = "name others by `columns` (--column FIELD=…), of an evaluator by `output=`, `context=`"
 # What data are that are shown as they are.
 _UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
-
-
-_SPEAKERS = ("user", "assistant")
-# A list of tools says that an agent could have called them.
-_OF_TOOLS = ("tool", "tools available")
 
 
 def _turns_of(value: Any, speaker: str) -> Sequence[Mapping[str, Any]]:

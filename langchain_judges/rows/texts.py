@@ -147,7 +147,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     steps: list[WorkStep] = []
     roles = [str(message.get("role", "user")) for message in messages]
     # What answers a request that stands elsewhere is of its turn; the next request is another.
-    turn = int(next((role for role in roles if role in _TALKING), "user") != "user")
+    turn = int(next((role for role in roles if role in TALKING), "user") != "user")
     for place, message in enumerate(messages):
         role, text = roles[place], plain(message.get("content"))
         turn += role == "user"
@@ -156,7 +156,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
             continue
         name = f" {_word(message['name'])}" if message.get("name") else ""
         who, by = role + name, f" by{name}" if name and len(agents) > 1 else ""
-        if role in _TALKING and talk:
+        if role in TALKING and talk:
             who = f"turn {turn}, {who}"
         elif answers:
             who = f"answer {place + 1}"
@@ -183,7 +183,7 @@ ROLES = frozenset(
 _ANSWERS = {"assistant", "structured response"}
 
 
-_TALKING = ("user", "assistant")
+TALKING = ("user", "assistant")
 
 
 def has_answer(messages: Sequence[Mapping[str, Any]]) -> bool:
