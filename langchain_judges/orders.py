@@ -80,10 +80,17 @@ def naming_slots(text: str, order: Order, noun: str = "response") -> str:
     return naming(text, by_identity(order, "1", "2"), noun)
 
 
+# A response in the words of a judge that answers in the language of the texts.
+_ABROAD = "antwort|antwoord|réponse|respuesta|resposta|rispost[ae]|[Оо]твет|回答|回复|応答|답변"
+# Before a name (nothing is only behind a script without spaces), and between two.
+_GAP, _AND = r"(?: #?|[_#-]|(?<=[^\0-~]))", "and|or|und|oder|et|ou|en|y|o|e|и|と|和|&|/"
+
+
 def naming(text: str, names: Mapping[str, str], noun: str) -> str:
     """A text with other names for what it calls by the prompt's own noun and name.
 
-    All other words stay: of 230 recorded reasons 228 name the texts in no other way.
+    All other words stay: of 230 recorded reasons 228 name the texts in no other way. The noun
+    may be that of another language, or written as in the name of a tag.
 
     >>> naming("Table 1 repeats itself, table 2 does not.", {"1": "5", "2": "3"}, "table")
     'Table 5 repeats itself, table 3 does not.'
@@ -93,11 +100,12 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
         names: New names by those in the text.
         noun: What the prompt calls the texts.
     """
-    name = rf"[{''.join(names)}]\b"
-    mention = rf"\b(?i:{noun})(?: {name}|s {name} (?:and|or) {name})"
-    return re.sub(
-        mention, lambda match: re.sub(rf"\b{name}", lambda old: names[old[0]], match[0]), text
-    )
+    # Before a counter a digit is no name: 回答は1つ.
+    name = rf"[{''.join(names)}](?a:(?!\w|\.\d|[つ件個点个秒小]))"
+    nouns = f"{noun}|{_ABROAD}" if "response" in noun else noun
+    two = rf"(?:s|en)?{_GAP}{name} ?(?:{_AND}) ?{name}"
+    mention = rf"(?a:(?<!\w))(?i:{nouns})(?:{two}|{_GAP}{name})"
+    return re.sub(mention, lambda said: re.sub(name, lambda old: names[old[0]], said[0]), text)
 
 
 _NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
@@ -128,8 +136,7 @@ def combine(rule: OrderRule, preferences: Sequence[Preference]) -> Preference:
     """Combine the verdicts of the orders; `score_mean` weighs a win 1 and a tie 0.5."""
     if rule == "strict":
         return preferences[0] if len(set(preferences)) == 1 else "tie"
-    wins = sum({"A": 1, "tie": 0, "B": -1}[p] for p in preferences)
-    return "A" if wins > 0 else "B" if wins < 0 else "tie"
+    return prefer({side: preferences.count(side) for side in ("A", "B")})
 
 
 def disagree(preferences: Sequence[Preference]) -> bool | None:
