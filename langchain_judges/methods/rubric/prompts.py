@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from langchain_judges.methods.pairs import prompts_in, words_in
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.verdict import Label
 
 # Every prompt that asks for labels, by name.
 PROMPTS = prompts_in("rubric/prompts.yaml", "rubric")
@@ -39,16 +38,11 @@ def label_words(criterion: Criterion) -> str:
     if len(meanings) == len(names):
         return "; ".join(meanings)
     if meanings:
-        return f"{listed} ({'; '.join(meanings)}{_between(names, criterion.meanings)})"
+        ends = {names[0], names[-1]} <= {str(name) for name in criterion.meanings}
+        return f"{listed} ({'; '.join(meanings)}{'; the others lie between' if ends else ''})"
     if len(names) == 2 and not criterion.is_graded:
         return listed
     return f"{listed} (from {names[0]}, the lowest, to {names[-1]}, the highest)"
-
-
-def _between(names: Sequence[str], meanings: Mapping[Label, str]) -> str:
-    """Say what labels mean that have no meaning of their own, where both ends have one."""
-    ends = {names[0], names[-1]} <= {str(name) for name in meanings}
-    return "; the others lie between" if ends and len(meanings) < len(names) else ""
 
 
 def criterion_words(criterion: Criterion) -> str:
