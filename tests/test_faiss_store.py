@@ -283,6 +283,15 @@ def test_a_cut_file_is_named(tmp_path):
             FaissStore(WORDS, path=path)
 
 
+def test_a_file_whose_damaged_words_sqlite_cannot_name_is_damaged(tmp_path):
+    filled(path=tmp_path / "m")
+    data = (tmp_path / "m").read_bytes()
+    assert b"CREATE TABLE " in data
+    (tmp_path / "m").write_bytes(data.replace(b"CREATE TABLE ", b"CREATE TABL\xc6 "))
+    with pytest.raises(OutputError, match="m is damaged"):
+        FaissStore(Plane(), path=tmp_path / "m")
+
+
 def test_a_changed_byte_is_named_or_harmless(tmp_path):
     path = tmp_path / "m"
     texts = [f"text {n} " * 90 for n in range(90)]

@@ -271,6 +271,15 @@ def test_one_changed_byte_neither_raises_nor_changes_a_reply(tmp_path, seed, cap
     assert len(entries) == 30 or "amaged" in caplog.text or len(store.scopes()) > 1
 
 
+def test_a_file_whose_damaged_words_sqlite_cannot_name_is_set_aside(tmp_path, caplog):
+    kept(tmp_path / "r", key="value").close()
+    data = (tmp_path / "r").read_bytes()
+    assert b"CREATE TABLE replies" in data
+    (tmp_path / "r").write_bytes(data.replace(b"CREATE TABLE r", b"CREATE TABL\xc6 r"))
+    assert ReplyStore(tmp_path / "r").scopes() == []
+    assert "moved to r.damaged" in caplog.text
+
+
 def test_a_run_whose_store_could_not_be_opened_holds_no_file(tmp_path):
     out, judge = tmp_path / "o.jsonl", create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     store = tmp_path / f"{Results.prefix_of(out)}replies"

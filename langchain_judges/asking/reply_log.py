@@ -191,10 +191,10 @@ class ReplyStore:
             return _connected(str(self.path), shared=self._shared, wait=self._wait)
         except sqlite3.OperationalError:
             raise
-        except sqlite3.DatabaseError as exc:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:  # it names what is damaged
             return self._replaced(self.path, exc)
 
-    def _replaced(self, path: Path, error: sqlite3.DatabaseError) -> sqlite3.Connection:
+    def _replaced(self, path: Path, error: Exception) -> sqlite3.Connection:
         """Begin a new file in place of a damaged one."""
         aside = set_aside(path)
         for end in _SIDE_FILES:
@@ -225,7 +225,7 @@ def _connected(path: str, *, shared: bool, wait: float) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(found)
         file.executescript(_TABLE)
         file.execute("SELECT scope, key, value, checksum FROM replies LIMIT 1")
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         file.close()
         raise
     return file

@@ -203,7 +203,7 @@ class DocumentFile:
             else:
                 why = f"it cannot be read or written: {exc}"
             raise OutputError(f"{self.path}: {why}") from exc
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, UnicodeDecodeError) as exc:  # it names what is damaged
             raise OutputError(f"{self.path} is damaged: {exc}") from exc
         except OSError as exc:
             raise OutputError(f"{self.path} cannot be used: {exc.strerror}") from exc
