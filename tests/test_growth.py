@@ -27,22 +27,27 @@ from tests.test_grammar import MANY
 
 # A square whose part of the work is 4 % at the smallest size is more.
 MOST = 2.2
+SIZED = frozenset({str, list, tuple, dict})
 
 
 def work(do):
     """Count lines that run, and the size of each text and collection a function is given."""
     count = 0
 
-    def trace(frame, event, _):
+    def line(*_):
         nonlocal count
-        if event == "call" and frame.f_lasti < 8:  # a generator that goes on is not given anew
-            code = frame.f_code
-            given = (frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount])
-            count += sum(len(each) for each in given if type(each) in {str, list, tuple, dict})
         count += 1
-        return trace
+        return line
 
-    sys.settrace(trace)
+    def call(frame, *_):
+        nonlocal count
+        if frame.f_lasti < 8:  # a generator that goes on is not given anew
+            code, known = frame.f_code, frame.f_locals
+            given = map(known.get, code.co_varnames[: code.co_argcount])
+            count += sum([len(each) for each in given if type(each) in SIZED])
+        return line()
+
+    sys.settrace(call)
     try:
         do()
     finally:
