@@ -288,9 +288,9 @@ class Options(BaseModel):
         Raises:
             OptionError: One is a live object, which no JSON can carry.
         """
-        values: dict[str, object] = {}
+        values, plain = dict[str, object](), self.plain_names()
         for name, value in self.__repr_args__():
-            if name not in self.plain_names() or not _is_data(value):
+            if name not in plain or not _is_data(value):
                 raise OptionError(
                     f"`{name}` holds a live object ({type(value).__name__}), which cannot be "
                     "written as JSON; leave it out, or give it by name"

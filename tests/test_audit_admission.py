@@ -121,7 +121,7 @@ def test_an_example_that_too_few_items_of_dev_were_shown_waits_families_or_not()
 
 @for_each(("kind", "empty"), [("disturbing", True), ("helping", False)])
 def test_a_memory_that_disturbs_at_random_is_refused_and_one_that_helps_gets_in(kind, empty):
-    sizes = [len(audited_world(world, kind, 60)[0]) for world in range(2)]
+    sizes = [len(audited_world(world, kind, 48)[0]) for world in range(2)]
     assert [not size for size in sizes] == [empty] * 2
 
 
