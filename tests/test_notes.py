@@ -49,6 +49,10 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {"input": {"question": "Where?", "chat_history": ["Hi."]}, "output": "Kyiv"},
         [("input", "is read from 'question'; not shown: 'chat_history'")],
     ),
+    "a prompt of the system": (
+        {"input": {"question": "Where?", "system_prompt": "Be brief."}, "output": "Kyiv"},
+        [("input", "is read from 'question'; not shown: 'system_prompt'")],
+    ),
     "an expected answer": (
         {**TASK, "output": "Kyiv", "expected": {"must_not_mention": "Oslo"}},
         [("expected", "is read from the key 'must_not_mention'")],
@@ -99,6 +103,10 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "messages by name": ({**TASK, "output": "[AIMessage(content='x')]"}, [("output", SPELT)]),
     "data in JSON": ({**TASK, "output": '{"role": "admin", "days": ["Monday"]}'}, []),
+    "a prompt of the system": (
+        {**TASK, "output": "Kyiv", "system_prompt": "Be brief.", "model": "x"},
+        [("row", "has columns that are not shown: 'system_prompt'")],
+    ),
     "an answer that is null": (
         {**TASK, "output": {"answer": None, "error": "timeout"}},
         [

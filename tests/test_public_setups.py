@@ -512,6 +512,10 @@ EXPORTED: dict[str, Any] = {
         {"run_type": "chain", "child_runs": [{**TOOL_RUN, "outputs": {"output": "seen"}}]}
     ],
 }
+OF_HAYSTACK = {"id": "c", "tool_name": "track", "arguments": {"n": 7}}
+FAILED = {"result": "no such", "origin": OF_HAYSTACK, "error": True}
+SK_CALL = {"id": "c", "name": "p-track", "arguments": '{"n": 7}'}
+SEEN = {"id": "c", "name": "p-track", "result": "in Kyiv"}
 OF_FILES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a run of LangSmith": (
         EXPORTED,
@@ -542,6 +546,59 @@ OF_FILES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a call of the AI SDK": (
         {"input": "Where?", "output": [{"role": "assistant", "content": [SDK_CALL]}]},
         ['[call-of-track]\n{"n": 7}'],
+    ),
+    "an agent of Haystack": (
+        {
+            "messages": [
+                {"role": "user", "content": [{"text": "Where?"}]},
+                {"role": "assistant", "content": [{"text": "Hm."}, {"tool_call": OF_HAYSTACK}]},
+                {"role": "tool", "content": [{"tool_call_result": FAILED}]},
+                {"role": "assistant", "content": [{"text": "Lost."}]},
+            ]
+        },
+        ['[assistant]\nHm.\n\n[call-of-track]\n{"n": 7}', "[error-of-track]\nno such", "Lost."],
+    ),
+    "a chat of Semantic Kernel": (
+        {
+            "messages": [
+                {"role": "user", "items": [{"content_type": "text", "text": "Where?"}]},
+                {"role": "assistant", "items": [{"content_type": "function_call", **SK_CALL}]},
+                {"role": "tool", "items": [{"content_type": "function_result", **SEEN}]},
+                {"role": "assistant", "items": [{"content_type": "text", "text": "Kyiv"}]},
+            ]
+        },
+        ['[call-of-p-track]\n{"n": 7}', "[result-of-p-track]\nin Kyiv", "[final-answer]\nKyiv"],
+    ),
+    "messages of smolagents": (
+        {
+            "input": "Where?",
+            "output": [
+                {"role": "tool-call", "content": [{"type": "text", "text": "Calling"}]},
+                {"role": "tool-response", "content": [{"type": "text", "text": "in Kyiv"}]},
+                {"role": "assistant", "content": [{"type": "text", "text": "Kyiv"}]},
+            ],
+        },
+        ["[assistant]\nCalling", "[result-of-a_tool]\nin Kyiv", "[final-answer]\nKyiv"],
+    ),
+    "a rollout of verifiers, whose calls are JSON, beside the right answer": (
+        {
+            "prompt": [{"role": "user", "content": "Where?"}],
+            "completion": [
+                {"role": "assistant", "content": "", "tool_calls": [json.dumps(SK_CALL), "??"]},
+                {"role": "tool", "content": "in Kyiv", "tool_call_id": "c"},
+                {"role": "assistant", "content": "Kyiv"},
+            ],
+            "answer": "Oslo",
+        },
+        ['[call-1-of-p-track]\n{"n": 7}', "[call-2-of-a_tool]\n??", "[final-answer]\nKyiv"],
+    ),
+    "an example of DSPy beside its prediction": (
+        {"question": "Where?", "answer": "Oslo", "prediction": {"answer": "Kyiv"}},
+        ["[response]\nKyiv\n"],
+    ),
+    "replies of a pipeline of Haystack": (
+        {"question": "Where?", "output": {"llm": {"replies": ["Kyiv"], "meta": []}}},
+        ["[response]\nKyiv\n"],
     ),
     "a row of Alpaca": (
         {"instruction": "Name a city.", "input": "", "output": "Kyiv"},

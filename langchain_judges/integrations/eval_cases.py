@@ -182,22 +182,21 @@ class CaseReader:
             )
         returned = row.outputs if row.returned is None else row.returned
         read = {"input": (row.inputs, said), "output": (returned, text)}
+        named = self._variables(row.reference, returned, row.inputs)
         if self.kind == "item":
             rubric, reference = self._criteria(row)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
             parts, notes = (row.inputs, returned, row.reference), Notes()
             notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
-            item = item_for(self.judge, task, text, **more, **{NOTES: notes})
-            item |= self._variables(row.reference, returned, row.inputs)
+            item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise errors.InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
             raise errors.InputError("`reference`: expected a text to compare with, got nothing")
         other = fields.work_in(row.reference, own.reference, "reference", task=task)
-        pair = pair_for(task, text, other, source=source)
-        pair |= self._variables(row.reference, returned, row.inputs)
+        pair = pair_for(task, text, other, source=source) | named
         return self._noted(pair, **read, reference=(row.reference, other))
 
     def sides(

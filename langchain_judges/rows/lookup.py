@@ -47,6 +47,8 @@ Field = Literal["input", "output", "reference", "context", "rubric"]
 
 # The names under which people have what a text is checked against.
 CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
+# Texts that a judge would need, which are noted where it is not shown them.
+BESIDE: list[str] = KNOWN_NAMES["beside"]
 # Where a row keeps the documents that stood beside the answer in its `output`. A response is
 # made of them: they are shown to a judge that needs a source, and to no other.
 OF_OUTPUT = "documents_of_output"
@@ -348,7 +350,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or lines_in(part, alone=False) - shown:
+            if is_other or lines_in(part, alone=name in BESIDE) - shown:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"

@@ -82,9 +82,9 @@ def _messages_of(value: object) -> Iterator[Message]:
     if not isinstance(role, str):
         return
     role = _ROLES.get(role, role)
-    content = fields.get("content", fields.get("parts"))
+    content = _first(fields, "content", "parts", "items", default=None)
     calls = [*_tool_calls(role, fields)]
-    if isinstance(content, list) and role != "tool":
+    if isinstance(content, list) and (role != "tool" or [*map(_typed, content)] != content):
         yield from _of_blocks(role, content, fields, calls)
         return
     if content is None and ("content" in fields or calls or role == "tool"):
@@ -136,7 +136,7 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     """
     fields = block if isinstance(block, Mapping) else {}
     is_result = str(fields.get("type")).endswith("tool_result")
-    if is_result and role in ("user", "assistant"):
+    if is_result and role in ("user", "assistant", "tool"):
         yield _result_block(fields)
     elif role == "assistant" and not is_call(fields):
         yield from _response_item(fields)
@@ -148,6 +148,8 @@ _KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
 
 def _typed(block: Any) -> Any:
     names = _KEYED if isinstance(block, Mapping) else ()
+    if names and (kind := _KEYED.get(str(block.get("content_type")))):  # of Semantic Kernel
+        return {**block, "type": kind}
     own = (name for name in names if isinstance(block.get(name), Mapping))
     return next(({**block[name], "type": _KEYED[name]} for name in own), block)
 
@@ -200,21 +202,21 @@ def message_fields(value: object) -> Mapping[str, Any]:
 
 def _called(text: object) -> Mapping[str, Any]:
     """The calls that a text of ShareGPT's form spells; nothing if it spells none."""
+    calls = data if isinstance(data := _spelt(text), list) else [data]
+    are_calls = all(isinstance(call, Mapping) and "name" in call for call in calls)
+    return {"content": "", "tool_calls": calls} if are_calls else {}
+
+
+def _spelt(value: Any) -> Any:
+    """The data that a text spells in JSON; any other value unchanged."""
     with suppress(ValueError):
-        data = json.loads(text) if isinstance(text, str) else text
-        calls = data if isinstance(data, list) else [data]
-        if all(isinstance(call, Mapping) and "name" in call for call in calls):
-            return {"content": "", "tool_calls": calls}
-    return {}
-
-
-# Items of OpenAI's Responses API and blocks that say nothing of what was done.
-_SILENT = KNOWN_NAMES["silent"]
+        return json.loads(value) if isinstance(value, str) else value
+    return value
 
 
 def _is_silent(part: object) -> bool:
     fields = part if isinstance(part, Mapping) and "role" not in part else {}
-    return fields.get("thought") is True or fields.get("type") in _SILENT
+    return fields.get("thought") is True or fields.get("type") in KNOWN_NAMES["silent"]
 
 
 def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -274,19 +276,22 @@ def _as_text(data: object) -> dict[str, str]:
 
 
 def _result_block(block: Mapping[str, Any]) -> Message:
+    # Of Haystack the call stands within its result.
+    block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
     message: Message = {
         "role": "tool",
-        "content": _of_result(_first(block, "content", "output", "response", default="")),
+        "content": _of_result(_first(block, "content", "response", *_OUTPUTS, default="")),
         "tool_call_id": str(_first(block, "tool_use_id", *_IDS, default="")),
     }
     if name := block.get("name"):
         message["name"] = str(name)
-    if block.get("is_error") or block.get("status") == "error":
+    if block.get("is_error") or block.get("error") is True or block.get("status") == "error":
         message["status"] = "error"
     return message
 
 
-# Where a call's id is.
+# Where a call's name is, and its id.
+_CALLED = ("name", "toolName", "tool_name")
 _IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
 
 
@@ -302,8 +307,10 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in _CALL_NOTHING:
         return
-    calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
-    if not calls and isinstance(legacy := fields.get("function_call"), Mapping):
+    listed = _spelt(fields.get("tool_calls"))
+    parts = [*map(_spelt, listed if isinstance(listed, list | tuple) else ())]
+    calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
+    if not calls and isinstance(legacy := _spelt(fields.get("function_call")), Mapping):
         calls = [legacy]
     invalid = [c for c in fields.get("invalid_tool_calls") or () if isinstance(c, Mapping)]
     known = {str(call.get("id")) for call in invalid} - {"None"}
@@ -319,14 +326,9 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
-    args = _first(inner, "args", "arguments", "input", default={})
-    if isinstance(args, str):
-        with suppress(ValueError):
-            args = json.loads(args)
+    args = _spelt(_first(inner, "args", "arguments", "input", default={}))
     # Inspect's `function` is the name itself.
-    name = (
-        function if isinstance(function, str) else _first(inner, "name", "toolName", default="")
-    )
+    name = function if isinstance(function, str) else _first(inner, *_CALLED, default="")
     asked = str(_first(call, *_IDS, default=""))
     read: ToolCall = {"name": str(name or "a tool"), "args": args, "id": asked}
     if isinstance(error := call.get("error"), str):
@@ -427,7 +429,8 @@ def _json_value(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name, None) for each in fields(value)}
     if isinstance(value, Mapping):
-        return {_json_key(name): plain_data(part) for name, part in value.items()}
+        own = (n if isinstance(n, str | int | float | None) else _python_form(n) for n in value)
+        return dict(zip(own, map(plain_data, value.values()), strict=True))
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
         value = value if (value == value) is True else None
@@ -439,7 +442,3 @@ def _json_value(value: Any) -> Any:
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value
-
-
-def _json_key(name: object) -> object:
-    return name if isinstance(name, str | int | float | None) else _python_form(name)
