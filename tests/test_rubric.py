@@ -60,6 +60,21 @@ def marks(judge):
     return judge.config["metadata"]["options"]
 
 
+@for_each(
+    ("rubric", "meaning"),
+    [
+        ("Is it rude? It is rude if it blames.", "0: no; 1: yes."),
+        ("La réponse est-elle polie ? Un reproche ne l'est pas.", "0: no; 1: yes."),
+        ("丁寧ですか？責めるのは失礼です。", "0: no; 1: yes."),
+        ("Politeness", "0: no, the response does not meet it; 1: yes, the response meets it."),
+    ],
+)
+def test_a_question_is_answered_also_where_something_explains_it(rubric, meaning):
+    model = FakeChatModel(replies=[{"explanation": "", "label": "1"}])
+    create_rubric_judge(model, rubric=rubric).invoke(ITEM)
+    assert f"The labels: {meaning}\n" in model.prompts[0]
+
+
 def test_each_criterion_has_a_label_and_a_reason_beside_the_weighed_total():
     result = judged([0, 5], rubric=TWO)
     # Tone 0 of weight 3, Length (5 - 1) / (5 - 1) = 1 of weight 1: 1 / 4.

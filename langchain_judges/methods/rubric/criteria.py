@@ -34,8 +34,8 @@ YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
     1: "yes, the response meets it",
 }
-# How questions end: in Latin, Chinese and Japanese, Arabic, Greek and Armenian scripts.
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e")
+# What questions hold: in Latin, Chinese and Japanese, Arabic, Greek and Armenian scripts.
+_QUESTION_MARKS = set("?\uff1f\u061f\u037e\u055e")
 # What they mean of a question.
 ANSWERS: Mapping[Label, str] = {0: "no", 1: "yes"}
 # From the lowest to the highest number of a scale: every one of them is a label.
@@ -198,7 +198,7 @@ class Criterion(Options):
         """The meanings of some of its labels."""
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
-        is_question = (self.description or self.name).rstrip().endswith(_QUESTION_MARKS)
+        is_question = not _QUESTION_MARKS.isdisjoint(self.description or self.name)
         if self.names == (0, 1) and not self.scale:
             return ANSWERS if is_question else YES_NO
         return {number: meaning for number, meaning in self.anchors.items()}
