@@ -133,7 +133,8 @@ class Criterion(Options):
         labels: What may be said of it, from lowest to highest, or each label with what it
             means. Default: the labels of the judge.
         best: The better end of its labels, the first or the last of them; default the last.
-        scale: Whole numbers (lowest, highest) instead of labels.
+        scale: Whole numbers (lowest, highest) instead of labels; the highest is best. Where the
+            lowest is, list them as `labels`, with `best`.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
         required: Whether the text fails as a whole if it fails this criterion.
         least: The lowest label with which the criterion holds; default the first that is not
