@@ -28,7 +28,9 @@ def label_words(criterion: Criterion) -> str:
     """The labels as a prompt names them, with what they mean.
 
     >>> label_words(Criterion(name="Tone", labels=["rude", "neutral", "polite"]))
-    'rude, neutral or polite (from rude, the lowest, to polite, the highest)'
+    'rude, neutral or polite (rude scores lowest, polite highest)'
+    >>> label_words(Criterion(name="Errors", labels=[0, 1, 2], best=0))
+    '2, 1 or 0 (2 scores lowest, 0 highest)'
     """
     names = [str(label) for label in criterion.names]
     listed = " or ".join([", ".join(names[:-1]), names[-1]])
@@ -42,7 +44,7 @@ def label_words(criterion: Criterion) -> str:
         return f"{listed} ({'; '.join(meanings)}{'; the others lie between' if ends else ''})"
     if len(names) == 2 and not criterion.is_graded:
         return listed
-    return f"{listed} (from {names[0]}, the lowest, to {names[-1]}, the highest)"
+    return f"{listed} ({names[0]} scores lowest, {names[-1]} highest)"
 
 
 def criterion_words(criterion: Criterion) -> str:
