@@ -30,7 +30,7 @@ ReplyData = dict[str, Any]
 # Reads a reply in plain words; None if it does not say what was asked.
 Parse = Callable[[str], ReplyData | None]
 
-# Of ends of replies, as providers call them, and of variables of prompts.
+# Why replies end, as providers say it, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = packaged(__package__, "names.yaml")
 _FILTERED, _CUT, _WHOLE = ({*REPLY_NAMES[end]} for end in ("filtered", "cut", "whole"))
 _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)

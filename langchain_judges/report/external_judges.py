@@ -187,7 +187,8 @@ def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Labe
     """Reader of a table's answers: as sides of pairs, as numbers, or unchanged.
 
     Raises:
-        InputError: One column has sides of pairs, in words that say so, and another has not.
+        InputError: One column has sides of pairs, in words that say so, and another has not; or
+            one has numbers beside words.
     """
     said = {name: [v for v in own if v is not None] for name, own in columns.items()}
     odd = {name: [v for v in own if read_label(v) not in SIDES] for name, own in said.items()}
