@@ -80,17 +80,11 @@ def naming_slots(text: str, order: Order, noun: str = "response") -> str:
     return naming(text, by_identity(order, "1", "2"), noun)
 
 
-# A response in the words of a judge that answers in the language of the texts.
-_ABROAD = "antwort|antwoord|réponse|respuesta|resposta|rispost[ae]|[Оо]твет|回答|回复|応答|답변"
-# Before a name (nothing is only behind a script without spaces), and between two.
-_GAP, _AND = r"(?: #?|[_#-]|(?<=[^\0-~]))", "and|or|und|oder|et|ou|en|y|o|e|и|と|和|&|/"
-
-
 def naming(text: str, names: Mapping[str, str], noun: str) -> str:
     """A text with other names for what it calls by the prompt's own noun and name.
 
-    All other words stay: of 230 recorded reasons 228 name the texts in no other way. The noun
-    may be that of another language, or written as in the name of a tag.
+    All other words stay, such as a noun of another language: whoever is shown a reason is told
+    the order in which its judge saw the texts. The name may be written as in a tag.
 
     >>> naming("Table 1 repeats itself, table 2 does not.", {"1": "5", "2": "3"}, "table")
     'Table 5 repeats itself, table 3 does not.'
@@ -100,15 +94,14 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
         names: New names by those in the text.
         noun: What the prompt calls the texts.
     """
-    # Before a counter a digit is no name: 回答は1つ.
-    name = rf"[{''.join(names)}](?a:(?!\w|\.\d|[つ件個点个秒小]))"
-    nouns = f"{noun}|{_ABROAD}" if "response" in noun else noun
-    two = rf"(?:s|en)?{_GAP}{name} ?(?:{_AND}) ?{name}"
-    mention = rf"(?a:(?<!\w))(?i:{nouns})(?:{two}|{_GAP}{name})"
+    name, gap = rf"[{''.join(names)}](?a:(?!\w|\.\d))", "(?: #?|[_#-])"
+    two = rf"s?{gap}{name} ?(?:and|or|&|/) ?{name}"
+    mention = rf"(?a:(?<!\w))(?i:{noun})(?:{two}|{gap}{name})"
     return re.sub(mention, lambda said: re.sub(name, lambda old: names[old[0]], said[0]), text)
 
 
-_NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
+# What prompts and this package call the texts of a pair.
+_NOUNS = "response|passage|text"
 _NAMED_SIDE = re.compile(
     r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
 )

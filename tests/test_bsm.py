@@ -87,6 +87,18 @@ def test_the_score_says_whom_the_verdict_prefers(a, b, orders, merge):
     assert (verdict["score"] > 0.5, verdict["score"] < 0.5) == (a > b, a < b)
 
 
+def test_a_verdicts_reason_is_of_an_order_that_agrees_and_says_of_which():
+    def merged(prompt):
+        if "<findings" in prompt:
+            said = ("tie", "tasan") if "response 1 scored 3" in prompt else ("2", "vastaus 2")
+            return json.dumps({"explanation": said[1], "preference": said[0]})
+        return None
+
+    verdict = judged(replies=merged, merge="model", orders="lenient")[0]["verdict"]
+    assert verdict["preference"] == "A"
+    assert verdict["rationale"].endswith(" With B first: vastaus 2")
+
+
 def half_tied(prompt):
     """Prefer A when it stands first, and nobody when B does."""
     if not is_solve(prompt):

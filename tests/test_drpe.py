@@ -93,6 +93,12 @@ def test_the_reference_stands_first_and_roles_see_the_article_alone():
     assert not any("candidate" in prompt.split("---")[1] for prompt in model.prompts[:2])
 
 
+def test_a_vote_says_in_which_order_its_reason_was_given():
+    # The NLPCC version shows the reference, which is B, first.
+    result, _ = judged()
+    assert result["votes"][0]["reason"].startswith("With B first: ")
+
+
 PRESETS = {
     # Closed forms: 3; 2; 1; 2 + N with N = 7; 3; 1; 3.
     "drpe": (3, 7),

@@ -169,6 +169,23 @@ def test_a_cell_that_names_a_text_names_it_in_both_orders():
     assert "none | unlike response 1, warm |" in in_prompt([row], "BA")
 
 
+@for_each(
+    ("cell", "told"),
+    [
+        ("uprzejma jak odpowiedź 2", True),
+        ("답변 1보다 길다", True),
+        ("مثل الإجابة ٢", True),
+        ("उत्तर १ जैसा", True),
+        ("names 12 sources of 2026", False),
+    ],
+)
+def test_cells_that_may_number_texts_are_told_apart_where_the_order_is_turned(cell, told):
+    _, model = judged(answers={"table": lambda prompt: rows(prompt, cell)}, orders="strict")
+    first, turned = [p for p in model.prompts if step_of(p) == "preference"]
+    assert "1 is response 2 here" not in first
+    assert ("1 is response 2 here" in turned) is told
+
+
 def test_tables_and_aspects_are_sampled_with_distinct_seeds(serve):
     server = serve(lambda call: reply(respond(call.prompt)))
     judge = create_sc2_judge(chat(server), samples=4, aspect_samples=3)

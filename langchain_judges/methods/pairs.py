@@ -394,6 +394,19 @@ def order_verdict(
     }
 
 
+def first_reason(said: Iterable[Mapping[str, Any]], field: str = "explanation") -> str:
+    """The first reason that is not empty, with the order of the texts that it was given in.
+
+    It may call them first and second in words of its own.
+
+    Args:
+        said: What calls answered, each with its `order`.
+        field: Of the reason.
+    """
+    told = (f"With {ORDER_NAMES[each['order']]}: {each[field]}" for each in said if each[field])
+    return next(told, "")
+
+
 def _as_answer(said: Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
     if isinstance(said, OrderAnswer):
         return said

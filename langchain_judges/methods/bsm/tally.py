@@ -8,7 +8,7 @@ from statistics import fmean
 from langchain_judges.asking.account import Account
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.pairs import OrderAnswer, order_verdict
+from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import Order, in_slots, naming_slots, prefer
 from langchain_judges.verdict import Verdict
@@ -60,19 +60,19 @@ def decide(
         side: round(sum(result["totals"][side] for result in by_order.values()), 9)
         for side in ("A", "B")
     }
-    verdict = order_verdict(options, answers, account, _totals_reason(totals, by_order, cells))
-    if verdict["preference"] is None:
+    verdict = order_verdict(options, answers, account, _totals_reason(totals, cells))
+    if (said := verdict["preference"]) is None:
         return verdict
-    if summed and verdict["preference"] != "tie":
+    if summed and said != "tie":
         low, high = options.scale
         margin = fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
         verdict["score"] = 0.5 + margin
-    return {**verdict, "scores": totals}
+    agreeing = [{"order": o, **r} for o, r in by_order.items() if r["preference"] == said]
+    rationale = f"{verdict['rationale']} {first_reason(agreeing)}".strip()
+    return {**verdict, "scores": totals, "rationale": rationale}
 
 
-def _totals_reason(
-    totals: Mapping[str, float], by_order: Mapping[Order, OrderResult], cells: ScoreCells
-) -> str:
+def _totals_reason(totals: Mapping[str, float], cells: ScoreCells) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
     leads: dict[str, float] = {}
     for at, cell in cells.items():
@@ -84,5 +84,4 @@ def _totals_reason(
             parts.append(f"For {side}: {named}.")
     if not any(leads.values()):
         parts.append("No criterion tells them apart.")
-    reasons = [r["explanation"] for r in by_order.values() if r["explanation"]]
-    return " ".join([*parts, *reasons[:1]])
+    return " ".join(parts)

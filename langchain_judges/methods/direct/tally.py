@@ -10,7 +10,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.pairs import OrderAnswer, coin_side, order_verdict
+from langchain_judges.methods.pairs import OrderAnswer, coin_side, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -77,9 +77,8 @@ def decide(
             parts.append("The samples are even; a seeded coin decided.")
     elif totals := verdict["scores"]:
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
-    for ballot in [each for each in agreeing if each["explanation"]][:1]:
-        parts.append(f"With {ORDER_NAMES[ballot['order']]}: {ballot['explanation']}")
-    return {**verdict, "rationale": " ".join(parts)}
+    parts.append(first_reason(agreeing))
+    return {**verdict, "rationale": " ".join(filter(None, parts))}
 
 
 def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> OrderAnswer:

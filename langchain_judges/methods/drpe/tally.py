@@ -10,7 +10,7 @@ from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reading import Problem, check
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import Call, RoleBallot, RoleVote, unit_names
-from langchain_judges.methods.pairs import OrderAnswer, order_verdict
+from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict
 from langchain_judges.orders import ORDER_NAMES, Order, naming_ab, prefer, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Preference, Role, Verdict, Vote
 
@@ -107,7 +107,7 @@ def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: boo
     return {
         "role": role["type"],
         "preference": preference,
-        "reason": agreeing[0]["reason"] if agreeing else "",
+        "reason": first_reason(agreeing[:1], "reason"),
         "confidence": confidence,
         "confidence_source": "samples" if sampled else "logprobs" if confidences else "none",
         "tokens": sum(tokens) if tokens else None,

@@ -213,6 +213,8 @@ class SC2Steps(PairSteps):
         """The text that one reply prefers, shown the table where there is one."""
         rows = replies.in_prompt(table["rows"], order) if table else ""
         note = WORDS["table_notes"][self.options.wording]
+        if order == "BA" and table and replies.may_number(table["rows"]):
+            note += WORDS["turned"]
         shown = WORDS["table_material"].format(table_fence=fence(rows), table=rows, note=note)
         variables = {
             **self._material(pair, order, prefers=True),

@@ -295,16 +295,16 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     """Render rows for a prompt, by slots of the order in which the texts are shown."""
     rows_by_slot: list[dict[str, str]] = []
     for row in rows:
-        first, second = in_slots(order, row["only_a"], row["only_b"])
-        rows_by_slot.append(
-            {
-                "aspect": row["aspect"],
-                "common": naming_slots(row["common"], order),
-                "only_a": naming_slots(first, order),
-                "only_b": naming_slots(second, order),
-            }
-        )
+        texts = (row["common"], *in_slots(order, row["only_a"], row["only_b"]))
+        cells = [naming_slots(text, order) for text in texts]
+        rows_by_slot.append({"aspect": row["aspect"], **dict(zip(_CELLS, cells, strict=True))})
     return as_table(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
+
+
+def may_number(rows: Sequence[TableRow]) -> bool:
+    """Whether a cell has a 1 or a 2 of any script, which may stand for a text."""
+    cells = " ".join(f"{row['common']} {row['only_a']} {row['only_b']}" for row in rows)
+    return not {1, 2}.isdisjoint(map(int, re.findall(r"(?<!\d)\d(?!\d)", cells)))
 
 
 def _table_cell(value: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from langchain_judges.asking.account import Account
-from langchain_judges.methods.pairs import OrderAnswer, order_verdict, seeded
+from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict, seeded
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
     ComparisonTable,
@@ -75,7 +75,7 @@ def decide(
     if (score := verdict["score"]) is None:
         return verdict
     agreeing = [c for c in choices if c["preference"] == verdict["preference"]]
-    words = " ".join([*agreeing, *choices][0]["comparison"].split())
+    words = " ".join(first_reason(agreeing, "comparison").split())
     words = words if len(words) <= 300 else words[:299] + "…"
     scores = {"A": score, "B": 1 - score}
     return {**verdict, "scores": scores, "rationale": f"{verdict['rationale']} {words}".strip()}
