@@ -287,9 +287,23 @@ def test_a_field_is_read_from_several_columns_by_one_flag_each(tmp_path):
     assert "'ann,bob'; name several in a list, or repeat --column" in joint.stderr
 
 
+def test_no_column_holds_the_task_of_texts_that_answer_nothing(tmp_path):
+    path = tmp_path / "comments.csv"
+    path.write_text("comment\nGo away.\n")
+    named = ["--column", "output=comment", "--column", "input="]
+    shown = invoke("judge", path, *RUBRIC, "--show-prompt", "1", *named).stdout
+    assert "output (column comment): Go away.\n  input: (no task)\n" in shown
+    assert invoke("judge", path, *RUBRIC, "--dry-run", "--column", "output=").exit_code == 2
+
+
 @for_each("field", sorted(FIELDS | {"label.tone"}))
 def test_only_votes_requests_sources_and_two_systems_are_read_from_several_columns(field):
-    takes = {"human_votes": {1, 2, 3}, "input": {1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
+    takes = {
+        "human_votes": {1, 2, 3},
+        "input": {0, 1, 2, 3},
+        "source": {1, 2, 3},
+        "systems": {2},
+    }
     for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
         if len(columns) in takes.get(field, ()):
             assert TableForm({field: columns}).columns == {field: columns}

@@ -218,6 +218,24 @@ def test_columns_that_would_fit_a_field_too_are_named_once(row, unread, caplog):
     assert len(caplog.records) == 2 * len(unread)
 
 
+def test_texts_that_answer_nothing_are_judged_where_a_person_says_so(tmp_path):
+    (tmp_path / "comments.csv").write_text("comment\nGo away.\n")
+    model, columns = FakeChatModel(replies=labels), dict[str, Any](output="comment")
+    with pytest.raises(InputError, match=r"no column for `input` .* or \[\] .* answer nothing"):
+        list(judge_many(polite(model), tmp_path / "comments.csv", columns=columns))
+    assert not model.prompts
+
+    columns |= {"input": []}
+    [row] = judge_many(polite(model), tmp_path / "comments.csv", columns=columns)
+    assert row["verdict"]["label"] == 1
+    assert "(no task)" in model.prompts[0]
+    with pytest.raises(InputError, match=r"where texts answer nothing, '\(no task\)'"):
+        polite(model).invoke({"output": "Go away."})
+    assert polite(model).invoke({"input": "(no task)", "output": "Go away."})["verdict"][
+        "label"
+    ]
+
+
 def test_a_column_that_a_person_named_is_in_no_doubt(caplog):
     row = {"question": "q", "answer": "a", "response": "r"}
     list(judge_many(polite(), [row], columns={"output": "answer"}, progress=False))

@@ -128,7 +128,7 @@ class RowFile:
         lines = []
         for name in (name for name in row if name in fields and name in columns):
             read = ", ".join(columns_in({name: columns[name]}))
-            own = name if read == name else f"{name} (column {read})"
+            own = name if read in (name, "") else f"{name} (column {read})"
             lines.append(f"  {own}: {_shortened(row[name])}")
         used = {*columns_in({name: columns[name] for name in columns if name in fields})}
         used |= {*CONTEXTS} if row.get("source") else set()
@@ -388,11 +388,12 @@ def named_columns(
     named: dict[str, list[str]] = {}
     for each in columns or ():
         field, equals, column = (part.strip() for part in each.partition("="))
-        if not equals or not column or (fields and field not in {*fields} - {*named}):
+        is_named = column or (equals and field == "input")  # by none: there is no task
+        if not is_named or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")
-        named.setdefault(field, []).append(column)
-    found = {field: own if own[1:] else own[0] for field, own in named.items()}
+        named.setdefault(field, []).extend([column] if column else [])
+    found = {field: own[0] if len(own) == 1 else own for field, own in named.items()}
     check_columns(found)
     return found or None
 

@@ -24,7 +24,7 @@ from langchain_judges.rows import fields, lookup
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import is_nothing, plain_data
-from langchain_judges.rows.texts import Text
+from langchain_judges.rows.texts import NO_TASK, Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
     NOTES,
@@ -118,8 +118,6 @@ class EvaluatedRow(NamedTuple):
     returned: object = None
 
 
-# The task of a text that is judged without any.
-NO_TASK = "(no task)"
 # Where the criteria of one row stand beside, or in place of, its reference.
 _CRITERIA = ("assertions", "criteria", "rubric")
 

@@ -47,7 +47,7 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.fields import task_in, work_in
 from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
-from langchain_judges.rows.texts import PlainText, plain
+from langchain_judges.rows.texts import NO_TASK, PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, reason_of, score_of
 
@@ -71,7 +71,7 @@ def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainT
     try:
         return task_in(asked)
     except InputError:
-        return cases.NO_TASK
+        return NO_TASK
 
 
 def work_of(messages: Sequence[AnyMessage], files: object = None) -> PlainText:

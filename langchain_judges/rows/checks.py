@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.media import kind_of_block, media_in
-from langchain_judges.rows.texts import CONVERSATION, TALKING, is_blank, plain
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes
 
 # Two texts to compare, one text to label, or concepts that a text must use.
@@ -112,9 +112,10 @@ def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
 
 def without_field(field: str, row: Mapping[str, object]) -> InputError:
     """The error of a row without a field, which says how to name one of those it has."""
+    or_none = f"; where texts answer nothing, {NO_TASK!r}" if field == "input" else ""
     return InputError(
-        f"the field `{field}` is missing or null; {fields_of(row)}: name one of them "
-        f"`{field}`, or rows by `judge_many(columns={{{field!r}: …}})`, --column {field}=…"
+        f"the field `{field}` is missing or null; {fields_of(row)}: name one `{field}`, "
+        f"or rows by `judge_many(columns={{{field!r}: …}})`, --column {field}=…{or_none}"
     )
 
 

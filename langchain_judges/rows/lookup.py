@@ -34,7 +34,7 @@ from langchain_judges.rows.record import (
     state_values,
     trajectory_of,
 )
-from langchain_judges.rows.texts import READ, is_blank, plain
+from langchain_judges.rows.texts import NO_TASK, READ, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
@@ -120,7 +120,8 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     else:
         usual = [field, *NAMES[field]]
         alike = (repr(name) for name in names if did_you_mean(_plain_name(name), usual))
-        what = f"name it by `columns` {field}={next(alike, 'COLUMN')}"
+        none = ", or [] (--column input=) where texts answer nothing" * (field == "input")
+        what = f"name it by `columns` {field}={next(alike, f'COLUMN{none}')}"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
@@ -192,8 +193,8 @@ def mapped(
         field: record[own] if isinstance(own, str) else [record[each] for each in own]
         for field, own in columns.items()
     }
-    if isinstance(columns.get("input"), list | tuple):
-        fields["input"] = _joined(fields["input"])
+    if isinstance(own := columns.get("input"), list | tuple):
+        fields["input"] = _joined(fields["input"]) if own else NO_TASK
     is_told = NOTES in record or notes or notes.named or used or "chosen" in record
     return rest | fields | ({NOTES: notes} if is_told else {})
 
@@ -237,7 +238,7 @@ def check_columns(columns: Columns) -> None:
         OptionError: One is, or two systems are not two.
     """
     for field, own in columns.items():
-        fit = {"human_votes": own, "input": own, "source": own, "systems": len(own) == 2}
+        fit = {"human_votes": own, "input": True, "source": own, "systems": len(own) == 2}
         if not isinstance(own, str) and not fit.get(field):
             raise OptionError(
                 f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "

@@ -173,6 +173,8 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
 
 # The task of a conversation that is judged as a whole.
 CONVERSATION = "(the conversation)"
+# The task of a text that answers nothing, such as a comment.
+NO_TASK = "(no task)"
 # Roles of messages that nobody wrote: what else is known of an agent's work.
 OUTCOMES = ("structured response", "tools available", "how it ended", "file")
 # Who may have written a message. Of any other role is a `participant`, by its name.
