@@ -74,6 +74,8 @@ class LangSmithServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # A body behind its head would wait 40 ms until the client has confirmed the head.
+            disable_nagle_algorithm = True
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -18,7 +18,7 @@ from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
 from langchain_judges.cli import COMMANDS as NAMES
 from langchain_judges.cli import app
-from langchain_judges.testing import FakeModelServer, ServerCall, reply
+from langchain_judges.testing import FakeModelServer, ServerCall, fitting_reply, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call
@@ -236,6 +236,12 @@ def test_the_python_of_every_page_is_run():
 def behave_as_any(call: ServerCall):
     if call.shape in ("Extracted", "Merged"):
         return reply(learner(call.prompt))
+    if call.shape in ("Claims", "Checked"):
+        return reply(fitting_reply(call))
+    if "You collect evidence" in call.prompt:
+        wanted = {"name": "ticket", "arguments": '{"number": 7}'}
+        calls = [{"id": "1", "type": "function", "function": wanted}]
+        return reply("", tool_calls=[] if "<finding-" in call.prompt else calls)
     return answer_call(call)
 
 

@@ -106,11 +106,15 @@ def test_no_answer_that_repeats_the_key_puts_it_into_a_result_a_file_or_a_trace(
         except ModelAccessError:
             found.append(traceback.format_exc())
 
-    while answers:
-        trace = traced(judged)
-        assert trace.runs
-        found += [json.dumps([*trace.runs.values()], default=str)]
-        answers.pop(0)
+    def all_judged():
+        while answers:
+            judged()
+            answers.pop(0)
+
+    tried = len(answers)
+    trace = traced(all_judged)
+    assert len(trace.children(None)) == tried
+    found += [json.dumps([*trace.runs.values()], default=str)]
     found += [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert [each for each in found if "HIDDEN" in str(each)] == []
 
@@ -215,14 +219,19 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced):
 
 def test_no_key_and_no_address_is_sent_by_any_method(traced, serve):
     server = serve(answer_call)
-    for method in METHODS:
-        judge = of_method(method, chat(server, api_key="sk-SECRET"))
-        trace = traced(lambda judge=judge, method=method: judge.invoke(item_of(method)))
-        assert len(trace.runs) > 2
-        for run in trace.runs.values():
-            text = str([run["name"], run.get("tags"), run.get("extra")])
-            assert "sk-SECRET" not in str(run)
-            assert server.url not in text
+
+    def judged():
+        for method in METHODS:
+            of_method(method, chat(server, api_key="sk-SECRET")).invoke(item_of(method))
+
+    trace = traced(judged)
+    roots = trace.children(None)
+    assert len(roots) == len(METHODS)
+    assert all(below(trace, root)[1:] for root in roots)
+    for run in trace.runs.values():
+        text = str([run["name"], run.get("tags"), run.get("extra")])
+        assert "sk-SECRET" not in str(run)
+        assert server.url not in text
 
 
 class Held:
