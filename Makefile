@@ -51,16 +51,10 @@ help:
 demo: .venv/.package
 	@$(BIN)/python cookbook/demo.py $(if $(METHOD),--method $(METHOD)) $(if $(MODEL),--model $(MODEL))
 
-# The second part runs even where the first failed. The real model takes every core, and the
-# files that name it are read alone.
+# A worker that has nothing left takes tests from another.
 UNIT := -n $(WORKERS) -m "not (system or figures or real)"
 test: .venv/.dev
-	@most=0; real=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not real" || most=$$?; \
-	$(BIN)/python -m pytest -m real $$(grep -l mark.real tests/test_*.py) || real=$$?; \
-	if [ $$most -ne 0 ] || [ $$real -ne 0 ]; then \
-		echo "Failed: exit code $$most without, $$real with the real model." >&2; exit 1; \
-	fi
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: .venv/.dev
 	@$(BIN)/python -m pytest $(UNIT)

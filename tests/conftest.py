@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Each worker has one core: threads of numeric libraries would wait for each other on it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_THREAD_LIMIT", "1")  # llama.cpp asks for every core by itself
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

