@@ -17,7 +17,9 @@ from langchain_judges.errors import InputError, OptionError, RepeatedFailureErro
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.rubric import Criterion, criteria
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubric
+from langchain_judges.methods.rubric.prompts import label_words
 from langchain_judges.methods.rubric.replies import parse_label, subscore
+from langchain_judges.verdict import is_abstention
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced, with_logprobs
 from tests.judges import answer
@@ -250,6 +252,33 @@ def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
         assert row["verdict"]["label"] is None
         assert row["verdict"]["usage"]["calls"] == 0
         assert row["verdict"]["failures"][0]["reason"] == "lacking"
+
+
+# Ready rubrics about every text, or about what `needs` brings.
+_OF_EVERY_TEXT = {
+    *("code_injection", "conciseness", "fairness", "hallucination", "harmfulness"),
+    *("helpfulness", "perceived_error", "personal_data", "prompt_injection", "safety"),
+    *("tone", "toxicity", "user_praise"),
+    *("context_precision", "context_relevance", "correctness", "groundedness"),
+    *("image_safety", "tool_use", "transcription"),
+}
+
+
+@for_each("name", ready_names())
+def test_a_ready_rubric_gives_no_number_where_its_subject_is_missing(name):
+    criteria = ready_rubric(name).criteria
+    labels = ["cannot_assess" if each.unless else each.names[-1] for each in criteria]
+    row = {**WORK, "expected": "today", "source": ["It comes."] * 5}
+    verdict = load_judge("rubric", says(*labels), preset=name).invoke(row)["verdict"]
+    assert (verdict["score"] is None) is (name not in _OF_EVERY_TEXT)
+    assert is_abstention(verdict) is (verdict["score"] is None)
+
+
+def test_what_leaves_nothing_to_judge_is_told_with_the_labels():
+    plan = ready_rubric("plan_adherence").criteria[0]
+    assert label_words(plan).endswith(
+        "; cannot_assess: neither the task nor the agent's own words hold a plan"
+    )
 
 
 def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():

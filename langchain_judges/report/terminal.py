@@ -163,7 +163,7 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield name, f"{summary.preferences[preference]:,}", ""
     yield "not judged", *undone
     if summary.abstained:
-        why = "the judge says that it has not seen enough to decide"
+        why = "the judge says: nothing to judge, or too little to tell"
         yield "cannot assess", f"{summary.abstained:,}", why
     if not summary.labels:
         yield "flips", f"{summary.flips:,}", f"of {summary.both_orders:,} in both orders"

@@ -136,6 +136,8 @@ class Criterion(Options):
         scale: Whole numbers (lowest, highest) instead of labels; the highest is best. Where the
             lowest is, list them as `labels`, with `best`.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
+        unless: What leaves nothing to judge, such as "there is no plan": the model then answers
+            `cannot_assess`, and there is no label.
         required: Whether the text fails as a whole if it fails this criterion.
         least: The lowest label with which the criterion holds; default the first that is not
             in the lower half of its labels.
@@ -162,6 +164,7 @@ class Criterion(Options):
     anchors: Annotated[
         Mapping[int, str], Rule("what numbers of the scale mean, by number")
     ] = {}
+    unless: str = ""
     required: bool = False
     least: Label | None = None
 
@@ -230,9 +233,9 @@ class Criterion(Options):
             return self.position(label) >= 0.5
         return self.position(label) >= self.position(self.least)
 
-    def with_labels(self, labels: LabelsLike) -> Criterion:
-        """The criterion with these labels, unless it has its own."""
-        if self.labels or self.scale:
+    def with_labels(self, labels: LabelsLike | None) -> Criterion:
+        """The criterion with these labels, unless it has its own or there are none."""
+        if labels is None or self.labels or self.scale:
             return self
         return Criterion(**{**dict(self), "labels": labels, "best": [*labels][-1]})
 

@@ -215,7 +215,8 @@ class LabelSteps(replies.RubricSteps):
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
         """The answers to a criterion: its labels, and that it cannot be assessed."""
-        return (*criterion.names, *([prompts.CANNOT_ASSESS] if self.options.abstain else []))
+        may_abstain = self.options.abstain or criterion.unless
+        return (*criterion.names, *([prompts.CANNOT_ASSESS] if may_abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         """The words of a prompt on criteria: of one, the same for all items of a kind."""

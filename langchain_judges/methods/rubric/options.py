@@ -212,8 +212,6 @@ def rubric_of(value: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
 
 
 def _with_labels(rubric: rubrics.Rubric, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    if labels is None:
-        return rubric
     criteria = tuple(criterion.with_labels(labels) for criterion in rubric.criteria)
     return rubric.model_copy(update={"criteria": criteria})
 

@@ -25,13 +25,18 @@ _UNNAMED = "rubric"
 
 
 def label_words(criterion: Criterion) -> str:
-    """The labels as a prompt names them, with what they mean.
+    """The labels as a prompt names them, with what they mean, and when there is none.
 
     >>> label_words(Criterion(name="Tone", labels=["rude", "neutral", "polite"]))
     'rude, neutral or polite (rude scores lowest, polite highest)'
     >>> label_words(Criterion(name="Errors", labels=[0, 1, 2], best=0))
     '2, 1 or 0 (2 scores lowest, 0 highest)'
     """
+    nothing = f"; {CANNOT_ASSESS}: {criterion.unless}" if criterion.unless else ""
+    return f"{_told(criterion)}{nothing}"
+
+
+def _told(criterion: Criterion) -> str:
     names = [str(label) for label in criterion.names]
     listed = " or ".join([", ".join(names[:-1]), names[-1]])
     if len(names) > _LISTED:
