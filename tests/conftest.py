@@ -73,8 +73,18 @@ def commands_built_once() -> Iterator[None]:
     """Build the commands of the application once, not for each time a test calls one."""
     import typer.testing
 
+    from langchain_judges.cli import Commands
+
+    built, build = dict[str, Any](), Commands.get_command
+
+    def get_command(commands: Commands, context: Any, name: str) -> Any:
+        if name not in built:
+            built[name] = build(commands, context, name)
+        return built[name]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        patch.setattr(Commands, "get_command", get_command)
         yield
 
 

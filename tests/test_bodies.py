@@ -6,6 +6,7 @@ import threading
 import tracemalloc
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 from langchain_openai import ChatOpenAI
@@ -23,6 +24,7 @@ ITEM = {"input": "Why?", "output": "So."}
 MEGABYTE = b" " * 1_000_000
 
 
+@cache
 def packed(megabytes):
     """White space of so many megabytes, which gzip makes a thousandth of, and a verdict."""
     packer = zlib.compressobj(wbits=31)

@@ -325,9 +325,10 @@ def test_columns_are_named_by_their_fields():
     given = ["input = q", "human_votes=ann", "human_votes=bob"]
     assert row_files.named_columns(given) == {"input": "q", "human_votes": ["ann", "bob"]}
     assert row_files.named_columns(["source=a=b"], ["source"]) == {"source": "a=b"}
+    assert row_files.named_columns(["input="]) == {"input": []}
     for wrong, fields, takes in (
         ("input", (), "input=question"),
-        ("input=", (), "input=question"),
+        ("output=", (), "input=question"),
         ("label=x", ["source"], "source=question"),
     ):
         with pytest.raises(OptionError) as info:

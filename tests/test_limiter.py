@@ -187,7 +187,7 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
             return answer_call(call)
         peaks.append(server.waiting)
         if peaks[-1] == 2:  # a moment, in which a third call could come beside them
-            threading.Timer(0.3, release.set).start()
+            threading.Timer(0.1, release.set).start()
         return replace(answer_call(call), hold=release)
 
     server = serve(behave)
