@@ -4,8 +4,10 @@ import asyncio
 import json
 import logging
 import re
-from collections import deque
-from dataclasses import dataclass
+import sqlite3
+from collections import UserDict, deque, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -563,6 +565,43 @@ def test_times_of_numpy_are_shown_as_times():
     create_rubric_judge(model, rubric="Good?").invoke({"input": "q?", "output": when})
     assert "2024-01-02T00:00:00" in model.prompts[0]
     assert "3 seconds" in model.prompts[0]
+
+
+# ---- whatever has named fields is a row
+
+
+def _of_sqlite() -> Any:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    return connection.execute("SELECT ? AS input, ? AS output", (*ITEM.values(),)).fetchone()
+
+
+ROWS: dict[str, Callable[[], Any]] = {
+    "a named tuple": lambda: namedtuple("Case", ITEM)(**ITEM),
+    "a data class": lambda: make_dataclass("Case", ITEM)(**ITEM),
+    "a model": lambda: create_model("Case", **dict.fromkeys(ITEM, (str, ...)))(**ITEM),
+    "a mapping": lambda: UserDict(ITEM),
+    "a row of `iterrows`": lambda: pd.Series(ITEM),
+    "a row of `itertuples`": lambda: next(pd.DataFrame([ITEM]).itertuples(index=False)),
+    "a row of a database": _of_sqlite,
+}
+
+
+@for_each("make", ROWS.values(), ids=ROWS)
+def test_whatever_has_named_fields_is_a_row_on_every_path(make):
+    judge, model = judge_and_model()
+    judge.invoke(ITEM)
+    judge.invoke(make())
+    frame = judge_many(judge, iter([make()]), progress=False).to_pandas()
+    assert model.prompts == [model.prompts[0]] * 3
+    assert dict(frame[[*ITEM]].iloc[0]) == ITEM
+
+
+def test_values_without_names_are_no_row():
+    judge, model = judge_and_model()
+    with pytest.raises(InputError, match=r"must have named fields, such as .* got tuple"):
+        list(judge_many(judge, zip(["Where is it?"], ["In Kyiv."], strict=True)))
+    assert not model.prompts
 
 
 # ---- data of Python: the same text in every process, or a refusal

@@ -209,8 +209,7 @@ class Asking:
         """The reply with what it cost."""
         if problem is None:
             return Reply(data, [], self.usage())
-        failure = problem.failure(self.question.step, self.unit)
-        return Reply(data, [failure], self.usage())
+        return Reply(data, [problem.failure(self.question.step, self.unit)], self.usage())
 
     def usage(self) -> Usage:
         """Cost so far."""

@@ -345,8 +345,7 @@ class ReplyLog:
             key: What the value follows from.
             compute: Makes the value, which must be plain data.
         """
-        scopes = await self._scopes(None)
-        return await self._once(scopes, key, compute, lambda _: True)
+        return await self._once(await self._scopes(None), key, compute, lambda _: True)
 
     async def reply(
         self,

@@ -189,8 +189,7 @@ class ExampleSearch:
         own: Any = asked if by_vector else await embedding
         vectors = unit(await self._vectors_of([each.last for each in both]))
         scores = (vectors @ unit([own])[0]).round(6)
-        best = np.argsort(-scores, kind="stable")[:m]
-        return [both[place] for place in best]
+        return [both[place] for place in np.argsort(-scores, kind="stable")[:m]]
 
     def documents(self, asked: str | list[float], k: int, fields: Mapping[str, str]) -> Effect:
         """Documents found by a text or its embedding; by known filters, those of the memory."""

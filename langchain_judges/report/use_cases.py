@@ -342,8 +342,7 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
 
 
 def _first_of(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if names[3:] else ""
-    return ", ".join(names[:3]) + more
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def _systems_in(pair: SystemPair) -> str:

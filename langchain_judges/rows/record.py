@@ -96,6 +96,16 @@ def as_object(value: Any) -> Any:
     return SimpleNamespace(**{**fields, **value, "child_runs": children})
 
 
+def row_in(value: Any) -> object:
+    """A row as a mapping, where its fields have names; what else it is stays as it is.
+
+    A named tuple, a row of a data frame or a database, a data class and a model are rows too.
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    return opened(plain_data(dict(value) if hasattr(value, "keys") else value))
+
+
 def opened(value: object) -> object:
     """A model of the user's as its dump, a run that is JSON as a run, a result as its state.
 

@@ -20,6 +20,7 @@ from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import no_table, read_table
 from langchain_judges.rows.messages import plain_data
+from langchain_judges.rows.record import row_in
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
@@ -371,10 +372,8 @@ class Records:
         if isinstance(record, BadRecord):
             raise InputError(record.problem)
         if not isinstance(record, Mapping):
-            raise InputError(
-                f"a row must be an object, got {type(record).__name__}: pass fields such as "
-                "`{'input': …, 'output': …}`"
-            )
+            wanted = "a row must have named fields, such as {'input': …, 'output': …}"
+            raise InputError(f"{wanted}, got {type(record).__name__}")
         form, is_table = self._form or self.form_of(record), self.source.is_table
         if is_table or self._columns:
             self._form = form
@@ -511,8 +510,10 @@ class RowReader:
     def _row(self, index: int, raw: Any) -> RunRow | None:
         """A row, good or not; None: it is another shard's."""
         own = raw.own if isinstance(raw, BadRecord) else raw
-        problem, own = "", own if isinstance(own, Mapping) else {}
+        problem = ""
         try:
+            if own is raw and not isinstance(raw, Mapping):
+                raw = own = row_in(raw)
             data = self._checked(raw, index)
             content = {field: data[field] for field in self._keyed if field in data}
             if not self._holds(content):
@@ -528,7 +529,8 @@ class RowReader:
             name = raw.get("id") if isinstance(raw, Mapping) else None
             data = {"id": name if isinstance(name, str) else None}
             key = self._key({"input": problem})
-        return RunRow(index, data, key, self._kind, problem=problem, own=own)
+        known = own if isinstance(own, Mapping) else {}
+        return RunRow(index, data, key, self._kind, problem=problem, own=known)
 
     def _holds(self, content: Mapping[str, object]) -> bool:
         return self._shard is None or self._shard.holds(content)
