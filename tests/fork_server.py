@@ -14,6 +14,7 @@ import runpy
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import tests.judges
@@ -52,6 +53,7 @@ def serve(orders: socket.socket) -> dict[str, Any] | None:
             return None
         order = json.loads(message)
         if order["do"] == "start":
+            _import(order["imports"])
             pid = os.fork()
             if pid == 0:
                 orders.close()
@@ -67,6 +69,15 @@ def serve(orders: socket.socket) -> dict[str, Any] | None:
         else:
             answer = _ended(order["pid"], os.WNOHANG if order["do"] == "poll" else 0)
         orders.send(json.dumps(answer).encode())
+
+
+def _import(modules: Iterable[str]) -> None:
+    """Import what programs would, and set it aside: a fork that sweeps would copy all of it."""
+    if new := [name for name in modules if name not in sys.modules]:
+        for name in new:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
 
 
 def _ended(pid: int, flags: int) -> int | None:
@@ -98,9 +109,6 @@ def run(order: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in LATER:
-        importlib.import_module(module)
-    gc.collect()
-    gc.freeze()  # a fork that sweeps for garbage would copy all of it
+    _import(LATER)
     if program := serve(socket.socket(fileno=int(sys.argv[1]))):
         run(program)

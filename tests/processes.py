@@ -27,11 +27,12 @@ _LOCK = threading.Lock()
 class Program:
     """A program that has started: what `subprocess.Popen` says of one, read as text."""
 
-    def __init__(self, arguments: Sequence[object]) -> None:
+    def __init__(self, arguments: Sequence[object], imports: Sequence[str] = ()) -> None:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0]), open(err[0])  # noqa: SIM115 - `communicate` closes them
         order = {
             "arguments": [*map(str, arguments)],
+            "imports": [*imports],
             "directory": os.getcwd(),
             "environment": dict(os.environ),
         }
@@ -77,9 +78,14 @@ class Program:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def start(*arguments: object) -> Program:
-    """Start Python with these arguments, from a process that has imported the package."""
-    return Program(arguments)
+def start(*arguments: object, imports: Sequence[str] = ()) -> Program:
+    """Start Python with these arguments, from a process that has imported the package.
+
+    Args:
+        arguments: What follows the name of the interpreter on a command line.
+        imports: Modules that the process imports too, for this program and all after it.
+    """
+    return Program(arguments, imports)
 
 
 @cache

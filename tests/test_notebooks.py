@@ -1,6 +1,7 @@
 """The notebooks: what they print is what they replay, the same on every run and machine."""
 
 from datetime import date
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,16 @@ print("first", flush=True)
 print("progress", file=sys.stderr, flush=True)
 print(tempfile.mkdtemp(), "http://127.0.0.1:40123/v1", uuid.uuid4(), os.getcwd())
 """
+
+
+@pytest.fixture(autouse=True)
+def forked_kernels(monkeypatch):
+    from jupyter_client.provisioning.factory import KernelProvisionerFactory
+
+    kinds = KernelProvisionerFactory.instance()
+    own = EntryPoint("forked", "tests.kernels:Forked", kinds.GROUP_NAME)
+    monkeypatch.setitem(kinds.provisioners, "forked", own)
+    monkeypatch.setattr(kinds, "default_provisioner_name", "forked")
 
 
 @pytest.fixture
