@@ -23,7 +23,7 @@ help:
 	@echo "                METHOD=bsm, drpe, sc2, allure, rubric, relative or write: one of them;"
 	@echo "                MODEL=local or MODEL=openai:gpt-5-mini: everything live"
 	@echo "make test       run every test, those with the real local model too"
-	@echo "make test-fast  run the unit tests, which start no other program; under two minutes"
+	@echo "make test-fast  run the unit tests: one fact of one room each, and no other program; a minute"
 	@echo "make lint       check style and types"
 	@echo "make generated  rewrite what is made from the code: drawings, verdicts, frozen prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
@@ -52,7 +52,7 @@ demo: .venv/.package
 	@$(BIN)/python cookbook/demo.py $(if $(METHOD),--method $(METHOD)) $(if $(MODEL),--model $(MODEL))
 
 # A worker that has nothing left takes tests from another.
-UNIT := -n $(WORKERS) -m "not (system or figures or real)"
+UNIT := -n $(WORKERS) --dist worksteal -m "not (whole or system or figures or real)"
 test: .venv/.dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

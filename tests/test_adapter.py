@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import openai
+import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -98,6 +99,7 @@ def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
     assert asked_without == [[["temperature"]] * 3, [None] * 3]
 
 
+@pytest.mark.whole
 async def test_no_more_is_refused_than_was_in_flight_at_the_first_refusal(serve, caplog):
     refused: list[str] = []
 

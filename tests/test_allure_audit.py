@@ -31,6 +31,7 @@ def loop(memory, model=None, **options):
 # -- learning
 
 
+@pytest.mark.whole
 def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
     memory, model = memory_of(), fooled_model()
     result = loop(memory, model).invoke({"items": planning(3)})
@@ -151,6 +152,7 @@ def calm():
     return loop(memory_of(), **HELD_OUT).invoke({"items": planning(2)})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("when", "node"), [("before", "evaluate"), *(("after", node) for node in NODES)]
 )
@@ -200,6 +202,7 @@ def test_dev_must_share_no_group_with_the_items():
             loop(memory_of(), dev=dev).invoke({"items": items})
 
 
+@pytest.mark.whole
 def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
     rows = [
         {

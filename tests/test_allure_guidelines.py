@@ -43,6 +43,7 @@ def memory():
     return own
 
 
+@pytest.mark.whole
 @for_each(("with_rule", "admitted", "after"), [("better", True, 1.0), ("worse", False, 0.0)])
 def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(
     with_rule, admitted, after

@@ -67,6 +67,7 @@ def watched(client, server, *outputs):
     return ids
 
 
+@pytest.mark.whole
 def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, tmp_path):
     ids = watched(client, server, RUDE, POLITE, RUDE, POLITE)
     for run, label in zip(ids[:3], (0, 1, 0), strict=True):

@@ -140,6 +140,7 @@ def changed(payload, path, value):
     return ServerReply(payload=whole)
 
 
+@pytest.mark.whole
 def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serve, monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
     good = reply(scores(4, 2))
@@ -155,6 +156,7 @@ def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serv
         assert (found.data and found.data["score_1"], found.failures) == (4, []), fault
 
 
+@pytest.mark.whole
 @settings(max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck])
 @given(messages.messages())
 def test_no_message_of_any_form_is_raised_or_makes_another_verdict(drawn):

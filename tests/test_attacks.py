@@ -183,6 +183,7 @@ class Author:
         )
 
 
+@pytest.mark.whole
 @for_each("memory", [False, True], ids=["", "memory"])
 @for_each("method", METHODS)
 def test_no_text_of_a_prompt_contains_a_token_of_it(method, memory):

@@ -56,6 +56,7 @@ def sources(waiting):
     return [(each["example"]["source"], each["why"]) for each in waiting]
 
 
+@pytest.mark.whole
 def test_one_harmful_example_of_seven_waits_alone_and_the_rest_is_tried_again():
     memory = memory_of()
     items = planning(4)[:7]
@@ -76,6 +77,7 @@ def only_marked(prompt):
     return json.dumps({"label": str(int(label) ^ turned), "explanation": "so"})
 
 
+@pytest.mark.whole
 def test_an_example_does_no_harm_by_as_much_as_a_judge_that_wavers_changes():
     def wavers(prompt):
         """Judge well once warned; a harmful note spoils two houses and mends one."""
@@ -90,6 +92,7 @@ def test_an_example_does_no_harm_by_as_much_as_a_judge_that_wavers_changes():
     assert (len(result["trials"]), result["waiting"], len(memory)) == (1, [], 7)
 
 
+@pytest.mark.whole
 def test_the_limit_is_shared_by_all_trials_and_a_hopeless_dev_costs_nothing():
     memory = memory_of()
     items, harmful = planning(2), {"0r", "1r"}
@@ -106,6 +109,7 @@ def test_the_limit_is_shared_by_all_trials_and_a_hopeless_dev_costs_nothing():
     )  # fmt: skip
 
 
+@pytest.mark.whole
 def test_an_example_that_too_few_items_of_dev_were_shown_waits_families_or_not():
     memory = memory_of()
     items = [*planning(1), *planning(1, first=5, family="other")]
@@ -119,12 +123,14 @@ def test_an_example_that_too_few_items_of_dev_were_shown_waits_families_or_not()
     assert {why for _, why in sources(result["waiting"])} >= {"unmeasured"}
 
 
+@pytest.mark.whole
 @for_each(("kind", "empty"), [("disturbing", True), ("helping", False)])
 def test_a_memory_that_disturbs_at_random_is_refused_and_one_that_helps_gets_in(kind, empty):
     sizes = [len(audited_world(world, kind, 48)[0]) for world in range(2)]
     assert [not size for size in sizes] == [empty] * 2
 
 
+@pytest.mark.whole
 def test_what_an_audit_brought_is_measured_on_what_decided_nothing():
     test = planning(6, first=30)
     audit = audit_of(memory_of(), planning(3, first=10), {}, replies=fooled, test=test)
@@ -161,6 +167,7 @@ def test_without_dev_all_that_was_accepted_is_remembered():
     assert (len(memory), result["trials"], result["waiting"]) == (2, [], [])
 
 
+@pytest.mark.whole
 @for_each(
     ("before", "after", "admitted"),
     [

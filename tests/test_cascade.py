@@ -145,6 +145,7 @@ def test_a_table_is_calibrated_on_by_its_usual_columns(tmp_path):
         calibrate_cascade(cascade, table, progress=False)
 
 
+@pytest.mark.whole
 def test_what_cannot_be_calibrated_is_said():
     rows = [{**PAIR, "id": f"{n}", "label": "A"} for n in range(100)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
@@ -160,6 +161,7 @@ def test_what_cannot_be_calibrated_is_said():
         calibrate_cascade(UNASKED, rows)
 
 
+@pytest.mark.whole
 def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     server = serve(answer_call)
     data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
@@ -181,6 +183,7 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     assert len(server.calls) - calls == 4
 
 
+@pytest.mark.whole
 def test_the_best_agreement_that_can_be_promised_is_said():
     rows = [{**PAIR, "id": f"{n}", "label": "AB"[n % 4 == 0]} for n in range(120)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])

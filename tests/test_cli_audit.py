@@ -53,6 +53,7 @@ def kept(auditing):
     ]
 
 
+@pytest.mark.whole
 def test_a_person_answers_one_proposal_a_screen(auditing):
     result = auditing("aawa")
     assert result.exit_code == 0, result.output
@@ -122,6 +123,7 @@ def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
+@pytest.mark.whole
 def test_proposals_are_decided_on_a_page_before_the_audit_goes_on(auditing, monkeypatch):
     def press_enter(console, _):
         # A browser would: the page is asked by its address, which was printed.
@@ -157,6 +159,7 @@ def test_a_review_resumes_where_it_was_stopped_also_by_a_slower_run(auditing, en
     assert not list(auditing.folder.glob("memory.review-*"))
 
 
+@pytest.mark.whole
 def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
     out = auditing.folder / "result.json"
     auditing("aaaa", "-o", out)
@@ -179,6 +182,7 @@ def test_labels_by_people_need_no_review(auditing):
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
+@pytest.mark.whole
 def test_what_an_audit_brought_is_said_of_test_alone(auditing):
     rows = [json.dumps(item) for item in planning(12)]
     (auditing.folder / "items.jsonl").write_text("\n".join(rows))

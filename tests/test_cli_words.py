@@ -270,6 +270,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.whole
 @for_each(("words", "sentence"), REFUSED.items())
 def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sentence):
     result = invoke(*shlex.split(words))

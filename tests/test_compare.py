@@ -32,6 +32,7 @@ def trusting(path, server, *options):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+@pytest.mark.whole
 def test_trust_says_which_of_several_methods_agrees_and_resumes(serve, file, tmp_path):
     out, server = tmp_path / "out.html", serve(over_the_wire)
     words = ["--method", "relative,direct", "-o", out, "-o", tmp_path / "out.xlsx"]

@@ -116,6 +116,7 @@ LABEL = '{"explanation": "x", "label": "1"}'
 SPELT = [token(LABEL[:-3].encode()), token(b"1"), token(b'"}')]
 
 
+@pytest.mark.whole
 @settings(max_examples=300, deadline=None, database=None)
 @given(odd, st.sampled_from(["logprobs", "content", "token", "logprob", "top", "bytes"]))
 def test_log_probabilities_of_any_form_cost_no_verdict(value, place):

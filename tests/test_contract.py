@@ -61,6 +61,7 @@ def page(tmp_path_factory):
     del METHODS["duel"], BUILDERS["duel"]
 
 
+@pytest.mark.whole
 async def test_a_method_is_checked_where_a_loop_runs_as_in_a_notebook():
     check_method(METHODS["llm_score"], BUILDERS["llm_score"])
 
@@ -84,6 +85,7 @@ def test_it_can_be_named_compared_and_plugged_in(page):
     assert score["score"] == 1.0
 
 
+@pytest.mark.whole
 @for_each("name", ["Merits", "Duel"])
 def test_both_keep_the_contract(page, name):
     check_method(getattr(page, f"{name}Options"), getattr(page, f"{name}Steps").build)
@@ -159,6 +161,7 @@ SLIPS = {
 }
 
 
+@pytest.mark.whole
 @for_each("message", SLIPS)
 def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
     slip = changed(page, SLIPS[message])
@@ -279,6 +282,7 @@ DUEL_SLIPS = {
 }
 
 
+@pytest.mark.whole
 @for_each("message", DUEL_SLIPS)
 def test_a_method_of_two_steps_with_a_slip_breaks_it(page, message):
     slip = changed(page, DUEL_SLIPS[message])
@@ -331,6 +335,7 @@ def of_views(page, quorum=2, told=(LEFT_OUT,), views=VIEWS):
     return ViewsOptions, ViewsSteps.build
 
 
+@pytest.mark.whole
 def test_a_method_of_several_votes_needs_half_of_them_tells_the_rest_and_asks_each_once(page):
     check_method(*of_views(page))
     slips: dict[str, Any] = {
@@ -455,6 +460,7 @@ def of_label(**by_label):
     return lambda verdict: by_label.get(str(verdict["preference"]), {})
 
 
+@pytest.mark.whole
 @for_each(
     "message, change",
     [
@@ -475,6 +481,7 @@ def test_a_wrong_verdict_is_refused(page, message, change):
         refused(page, message)
 
 
+@pytest.mark.whole
 def test_a_rationale_that_names_slots_is_refused(page):
     field = {"    preference: methods": "    why: str\n    preference: methods"}
     bare = changed(page, field | {'data[f"merit_{slot}"]': 'data["why"]'})
@@ -492,6 +499,7 @@ def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
     refused(page, "makes the verdict 'A', not 'tie'; slots have to be mapped back to texts")
 
 
+@pytest.mark.whole
 def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
     only: list[str] = []
 
@@ -524,6 +532,7 @@ STATIC = BARE.replace("{response_1}", "<one>\n{response_1}\n</one>").replace(
 UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")[2]
 
 
+@pytest.mark.whole
 @for_each(
     "prompt, message",
     [
@@ -562,6 +571,7 @@ ONE_TEXT = MATERIAL.partition("\n<response-2-")[0] + "{focus}{instructions}\n\nG
 ALONE = ChatPromptTemplate.from_messages([("system", COMPARES), ("human", ONE_TEXT)])
 
 
+@pytest.mark.whole
 def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
     class Alone(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
         """Scores each text in a call of its own."""
@@ -610,6 +620,7 @@ def test_another_verdict_in_an_event_loop_is_refused(page, monkeypatch, verdicts
     refused(page, "sync and async give the same verdict")
 
 
+@pytest.mark.whole
 def test_options_that_json_or_the_builder_loses_are_refused(page):
     def forgetful(_, model):
         return page.build(page.MeritsOptions(), model)
@@ -647,6 +658,7 @@ def test_the_command_line_takes_a_method_from_a_file(page):
     assert (refusal.exit_code, "'nowhere.py' cannot be imported" in refusal.output) == (2, True)
 
 
+@pytest.mark.whole
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):
     class Critics(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
         """Names its critics.

@@ -38,6 +38,7 @@ def pairs(table: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.whole
 @for_each(("concept", "text"), pairs(FOUND))
 def test_a_concept_is_there_in_any_of_its_forms(concept, text):
     assert present(concept, text)
@@ -104,6 +105,7 @@ def test_of_many_forms_only_derivations_are_missed():
     assert missed == ["quickly", "happily", "runner"]
 
 
+@pytest.mark.whole
 @for_each(
     ("language", "concept", "text"),
     [("czech", "kniha", "Na stole jsou knihy."), ("german", "Haus", "Zwei Häuser am See.")],

@@ -103,6 +103,7 @@ def damage(
     return "" if again == answer else f"{file}: {again!r}"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("way", WAYS)
 def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
     whole = tmp_path / "whole"
@@ -136,6 +137,7 @@ def table_of(path):
     return path.read_bytes()
 
 
+@pytest.mark.whole
 @for_each("name", ["a.xlsx", "a.json", "a.jsonl", "a.csv", "a.jsonl.gz", "a.parquet"])
 def test_a_damaged_table_is_read_or_named(name, tmp_path_factory):
     path = tmp_path_factory.mktemp("tables") / name

@@ -137,6 +137,7 @@ def words_of(tree):
                     yield each
 
 
+@pytest.mark.whole
 def test_names_with_an_underscore_in_docstrings_are_in_the_code():
     package = ROOT / "langchain_judges"
     code = [word for path in package.rglob("*.py") for word in words_of(tree_of(path))]
@@ -168,6 +169,7 @@ def behave(call: ServerCall):
     return good(call)
 
 
+@pytest.mark.whole
 def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({**pair, "label": "A"}) + "\n" for pair in pairs(6)]
@@ -248,6 +250,7 @@ def behave_as_any(call: ServerCall):
 SLOW = {"allure.md", "many-rows.md", "several-judges.md"}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.figures) if n in SLOW else n for n in GIVEN]
 )

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
@@ -48,6 +49,7 @@ def tokens_of(call):
     return len((call.prompt + form).encode()) / 4
 
 
+@pytest.mark.whole
 @for_each("case", CASES)
 def test_calls_are_at_most_and_tokens_about_those_that_a_dry_run_announces(
     case, tmp_path, monkeypatch

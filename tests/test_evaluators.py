@@ -785,6 +785,7 @@ def highest(prompt):
     return reply(schema) if "label" in whole else {n: reply(p) for n, p in whole.items()}
 
 
+@pytest.mark.whole
 def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
     words = "_PROMPT|_PROMPT_WITH_REFERENCE(_OUTPUTS)?"
     names = {re.sub(f"({words})$", "", n) for n in dir(prompts) if re.search(f"({words})$", n)}

@@ -493,6 +493,7 @@ def sent_directly(names):
     return sent("invoke", with_values(ITEM, dict(names)), None)
 
 
+@pytest.mark.whole
 @for_each("path", [*PATHS, *IN_AGENTS, *FILES, *(f"command{ending}" for ending in FILES)])
 def test_each_type_in_each_field_is_sent_alike_on_every_path(path, tmp_path):
     ending = path.removeprefix("command")
@@ -505,6 +506,7 @@ def test_each_type_in_each_field_is_sent_alike_on_every_path(path, tmp_path):
         assert [prompt] == sent_directly((*names.items(),)), names
 
 
+@pytest.mark.whole
 @for_each("path", ["invoke", *PATHS, *IN_AGENTS])
 @for_each("empty", [None, float("nan"), np.nan, pd.NA, pd.NaT, [], {}])
 def test_a_missing_value_is_no_expected_answer_on_any_path(path, empty, tmp_path):
@@ -841,6 +843,7 @@ def asked_directly(names):
     return asked_of_pair("invoke", with_values(PAIR, dict(names)), None)
 
 
+@pytest.mark.whole
 @for_each("path", [*PAIR_PATHS, *BY_RUNS])
 def test_each_type_in_each_field_of_a_pair_is_sent_alike_on_every_path(path, tmp_path):
     held = IN_FILES if path == ".jsonl" else VALUES
@@ -910,6 +913,7 @@ BESIDE: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.whole
 @for_each("path", ["invoke", *PATHS, ".json", ".jsonl"])
 @for_each("shape", BESIDE)
 def test_calls_beside_an_answer_are_sent_with_it_on_every_path(path, shape, tmp_path):

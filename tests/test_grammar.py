@@ -13,6 +13,7 @@ from tests.attacks.replies import TRIES
 from tests.cases import for_each
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", TRIES)
 def test_nothing_outside_of_the_grammar_is_read_as_a_verdict(name):
     @settings(max_examples=60, deadline=None, database=None)
@@ -23,6 +24,7 @@ def test_nothing_outside_of_the_grammar_is_read_as_a_verdict(name):
     reads_none()
 
 
+@pytest.mark.whole
 @settings(max_examples=300, deadline=None, database=None)
 @given(st.text(max_size=60), st.sampled_from(["label", "scores", "choice"]))
 def test_no_text_at_all_makes_the_reader_raise(text, kind):

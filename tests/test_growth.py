@@ -25,6 +25,8 @@ from tests.memories import example, memory_of
 from tests.planners import fooled_model, planning
 from tests.test_grammar import MANY
 
+pytestmark = pytest.mark.whole
+
 # A square whose part of the work is 4 % at the smallest size is more.
 MOST = 2.2
 SIZED = frozenset({str, list, tuple, dict})

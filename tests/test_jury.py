@@ -78,6 +78,7 @@ def decided(members, **options):
     return [verdict[key] for key in ("label", "score", "confidence", "rationale")]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     # A rule that minds the order in one of 60 juries escapes 250 of them once in 65 times.
     ("juries", "orders"),

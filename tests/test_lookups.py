@@ -193,6 +193,7 @@ def judged_with_a_result_of(size, blocks):
     return verdict, model.prompts, calls[0], most
 
 
+@pytest.mark.whole
 @for_each("blocks", [False, True])
 def test_a_result_of_10_mb_is_shown_cut_named_and_costs_no_more_than_a_short_one(blocks):
     judged_with_a_result_of(10_000, blocks)  # loads what is loaded on use
@@ -210,6 +211,7 @@ def test_a_result_of_10_mb_is_shown_cut_named_and_costs_no_more_than_a_short_one
     assert calls < 1.2 * few
 
 
+@pytest.mark.whole
 def test_no_result_of_a_tool_makes_a_call_a_verdict_or_leaves_its_fence():
     texts = [each.text for each in forgeries()]
     texts += [
@@ -275,6 +277,7 @@ def test_a_killed_run_asks_neither_a_model_nor_a_tool_again(tmp_path, calls):
     assert found == {"number 1", "number 2"}
 
 
+@pytest.mark.whole
 @for_each("place", PLACES)
 @for_each("size", [4_000, 40_000])
 def test_an_ideal_judge_finds_the_line_that_decides_wherever_it_stands(size, place):

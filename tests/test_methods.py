@@ -19,6 +19,7 @@ from tests.fakes import FakeChatModel
 PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "It is."}
 
 
+@pytest.mark.whole
 @for_each("method", METHODS)
 def test_every_method_keeps_the_contract(method):
     check_method(METHODS[method], BUILDERS[method])

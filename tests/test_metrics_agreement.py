@@ -249,6 +249,7 @@ RATED = [
 ]
 
 
+@pytest.mark.whole
 def test_alpha_kappa_and_ac1_are_those_of_their_papers():
     found = metrics.people_beyond_chance(RATED)
     table = np.asarray([[row.count(each) for each in "abc"] for row in RATED])

@@ -166,6 +166,7 @@ def most_alike(rng, rows, groups):
 
 
 # Means of 400,000 such ratings: 3.729, and 0.667 of the texts rated apart in people's order.
+@pytest.mark.whole
 @for_each(
     ("rows", "groups", "printed"), [(20, 20, 0), (200, 5, 0), (200, 20, 50), (100, 100, 90)]
 )

@@ -837,6 +837,7 @@ def test_an_option_of_the_best_of_n_is_refused_by_its_name(options):
 # ---- in an application
 
 
+@pytest.mark.whole
 async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
     serve, monkeypatch
 ):

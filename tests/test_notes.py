@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pytest
 from pydantic import create_model
 
 from langchain_judges import (
@@ -199,6 +200,7 @@ def notes(found):
     return [(each["unit"], each["detail"]) for each in found]
 
 
+@pytest.mark.whole
 @for_each("path", [*PATHS, "command.jsonl"])
 @for_each("case", ROWS)
 def test_a_verdict_says_which_keys_were_read_on_every_path(path, case, tmp_path, monkeypatch):
@@ -206,6 +208,7 @@ def test_a_verdict_says_which_keys_were_read_on_every_path(path, case, tmp_path,
     assert notes(failures(path, row, tmp_path, monkeypatch)) == expected
 
 
+@pytest.mark.whole
 @for_each("path", [*PATHS, "command.jsonl"])
 @for_each("case", COLUMNS)
 def test_a_verdict_says_which_columns_were_read_on_every_path(
@@ -268,6 +271,7 @@ def test_a_run_of_pairs_notes_once_what_is_not_shown_and_nothing_where_columns_a
     assert notes(result["verdict"]["failures"]) == expected
 
 
+@pytest.mark.whole
 def test_a_note_names_the_first_of_many_keys():
     many = {f"key {number} {'x' * 300}": number for number in range(2000)}
     lists = {"question": "Where?", **{name: ["a"] for name in many}}
@@ -303,6 +307,7 @@ def test_a_run_says_once_what_its_verdicts_note(caplog):
 FORGED = {"step": "input", "unit": "output", "reason": "read_as_json", "detail": "\x1b[31mRED"}
 
 
+@pytest.mark.whole
 @for_each("path", [*PATHS, "command.jsonl"])
 @for_each("own", [[FORGED], [{**FORGED, "unit": None, "detail": {"a": 1}}], [], "x", [7]])
 def test_a_field_of_that_name_in_a_row_is_no_note_and_silences_none(

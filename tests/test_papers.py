@@ -6,6 +6,8 @@ The tables of the papers' prompts are held to: what a prompt must ask and must n
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cases import for_each
 from tests.frozen_cases import CASES
 from tests.test_frozen import run_case
@@ -43,6 +45,7 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.whole
 @for_each(("page", "cells"), PROMPTS)
 def test_a_prompt_of_a_paper_asks_what_its_page_says_and_nothing_else_it_names(page, cells):
     _, place, asks, never = cells

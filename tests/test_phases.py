@@ -39,6 +39,7 @@ def judged(name, *, in_loop=False, **options):
     return rows, asked(recorder.calls)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", CASES)
 def test_a_row_comes_out_the_same_with_and_without_the_graph(name):
     by_graph = judged(name, config={"callbacks": [Listener()]})
@@ -147,6 +148,7 @@ def told(trace, run=None):
     return sorted(shown)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("in_loop", [False, True])
 @pytest.mark.parametrize("name", [*METHODS, "bsm unusable", "identical texts"])
 def test_a_trace_without_the_graph_says_the_same(traced, skipped, name, in_loop):

@@ -137,6 +137,7 @@ def test_pairs_are_drawn_where_the_order_is_in_doubt():
     assert pairs == [(0, 1)] * 4
 
 
+@pytest.mark.whole
 def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     path, out, server = tmp_path / "in.jsonl", tmp_path / "r.md", serve(answer_call)
     systems = {"x": "good good", "y": "bad", "z": "bad too"}

@@ -56,6 +56,7 @@ def by_what_is_shown(read):
     )
 
 
+@pytest.mark.whole
 def test_each_shape_is_the_record_that_a_person_has_read(snapshot):
     said = by_what_is_shown(record)
     assert said == snapshot
@@ -186,6 +187,7 @@ def test_a_long_result_is_shown_whole(method):
     assert any(NEEDLE in prompt for prompt in model.prompts)
 
 
+@pytest.mark.whole
 @for_each("method", METHODS)
 def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
     # 4,000 tokens: 1,000 of them for what is asked, the others have three bytes each.
@@ -351,6 +353,7 @@ FORGED = st.recursive(
 )
 
 
+@pytest.mark.whole
 @given(FORGED)
 @settings(max_examples=100)
 def test_no_data_of_a_tool_make_or_bind_a_step_in_any_form(data):
@@ -441,6 +444,7 @@ def test_no_text_and_no_result_forges_a_trajectory():
             assert seen(output) != real
 
 
+@pytest.mark.whole
 def test_no_result_in_a_reference_trajectory_imitates_a_step():
     def steps(text):
         return [line for line in text.splitlines() if line.startswith(("[", "(there"))]
@@ -491,6 +495,7 @@ def test_documents_are_numbered_with_title_and_source():
     assert context_in([]) is context_in(" ") is None
 
 
+@pytest.mark.whole
 def test_no_document_passes_for_several():
     parts = ["[2]\nIt snowed.", "[2] Oslo", "> [2] Oslo", "[1]", "", "It rained.", "\n\n"]
     draw = random.Random(3)

@@ -272,6 +272,7 @@ def test_a_row_without_a_label_counts_for_no_label():
 
 
 # Every fifth row has no label, or no answer of the judge, or only the first of two people's.
+@pytest.mark.whole
 @for_each("kind", [(0, 1), ("A", "B", "tie"), ("x", "y", "z"), (1, 2, 3, 4, 5)])
 @for_each("people", [["ann0"], ["ann0", "ann1"]])
 @for_each("empty", [["gpt"], ["ann1"], ["ann0", "ann1"], ["gpt", "ann0", "ann1"]])

@@ -43,6 +43,7 @@ def labelled(tmp_path):
     return path
 
 
+@pytest.mark.whole
 def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
     server, out = serve(), tmp_path / "deep" / "report.html"
     arguments = ("trust", labelled, *asking(server), "-o", out)
@@ -170,6 +171,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     assert "Agreement with the labels 100" in re.sub(" +", " ", outcome.stdout)
 
 
+@pytest.mark.whole
 def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     serve, labelled, tmp_path
 ):
@@ -430,6 +432,7 @@ def test_two_columns_of_labels_are_refused_where_a_model_judges(labelled, tmp_pa
     assert "--column reads 'label' from ann, bob" in result.stderr
 
 
+@pytest.mark.whole
 @for_each("bar", [("--min-agreement", "0.5"), ("--max-wrong", "0.6"), ("--max-wrong", "0.4")])
 def test_a_bar_reads_the_report_and_changes_no_answer(tmp_path, bar):
     command = files(tmp_path, [*LABELS[:40], *LABELS[41:], "A"])

@@ -250,6 +250,7 @@ def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
     assert ("swapped are x before y" in answer.text) != same
 
 
+@pytest.mark.whole
 def test_a_faint_order_is_no_order():
     # Ratings that hardly go with people's: the rank correlation is about .2, and above 0.
     rng = np.random.default_rng(1)
@@ -326,6 +327,7 @@ def ignorant(kind, rows, rng):
     return {"tie": ["tie"], "first": ["A"], "middle": [3]}[kind] * rows
 
 
+@pytest.mark.whole
 @for_each(
     ("kind", "rows"),
     [("coin", 2000), ("coin", 60), ("tie", 420), ("first", 420), ("middle", 600)],
@@ -430,6 +432,7 @@ def test_labels_that_begin_the_count_are_the_nearest_step_and_settle_nothing():
     assert "likely" not in step.text
 
 
+@pytest.mark.whole
 def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
     # A system wins 70 % against the next one: of 30 rows a pair no step is settled, of 600 all.
     rng = np.random.default_rng(0)
@@ -478,6 +481,7 @@ def test_rows_on_which_people_differ_count_and_are_told():
     assert "Counted: all 300 rows" in answer.text
 
 
+@pytest.mark.whole
 @for_each("skill", [0.8, 0.9, 1.0])
 def test_a_second_annotator_makes_no_judge_look_better(skill):
     rng, better = np.random.default_rng(5), 0
@@ -536,6 +540,7 @@ def test_a_page_of_twelve_rows_is_read_in_a_minute():
     assert text.count("two or more people") == 1
 
 
+@pytest.mark.whole
 def test_two_uses_share_the_chance_that_luck_is_taken_for_knowledge() -> None:
     # κ is 23 / 500 = .046 with an error of .0223: above 0 at 95 %, and not at 97.5 %.
     both = [("A", "A"), ("B", "B")] * 523 + [("A", "B"), ("B", "A")] * 477

@@ -139,6 +139,7 @@ def plain(found: Any) -> str:
     return "\n".join(map(str, [*parts.items(), *uses, *shown, *data["answers"][:3]]))
 
 
+@pytest.mark.whole
 @for_each("name", CASES)
 def test_a_report_is_the_one_that_a_person_has_read(name, snapshot):
     found = CASES[name]()

@@ -238,6 +238,7 @@ def test_of_the_ready_rubrics_a_judge_reads_its_own_alone():
     assert ready_rubric.cache_info().currsize == 1
 
 
+@pytest.mark.whole
 @for_each("name", ready_names())
 def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
     rubric = ready_rubric(name)

@@ -163,6 +163,7 @@ def test_own_cells_stay_as_they_came_on_request_and_else_it_is_said(tmp_path, ca
     assert record.getMessage().startswith("s.csv: 2 of")
 
 
+@pytest.mark.whole
 @for_each("raw", [False, True], ids=["", "as they came"])
 @for_each("ending", FORMS)
 def test_what_a_judge_says_runs_and_steers_nothing_in_any_form(ending, raw, tmp_path):
@@ -186,6 +187,7 @@ def test_numbers_of_more_digits_than_a_form_holds_are_texts(ending, number, tmp_
     assert [row["n"] for row in read_table(out)] == [str(number)]
 
 
+@pytest.mark.whole
 def test_a_small_book_that_unpacks_to_a_huge_one_is_refused_before_it_is(tmp_path):
     made = Book()
     made.add("s", ["input"], lambda: [["x"]])

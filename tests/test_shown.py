@@ -321,6 +321,7 @@ OF_SOURCE = {
 READERS = [invoke, many, called, rows, best, command_line, assistant]
 
 
+@pytest.mark.whole
 @for_each("path", READERS, ids=lambda path: path.__name__)
 @for_each("name", VALUES)
 def test_each_type_is_the_same_text_in_each_field_on_each_path(path, name):
@@ -344,6 +345,7 @@ def test_a_model_of_one_value_is_that_value():
     assert work_in(RootModel[list[str]](["Red.", "Blue."])) == "Red.\nBlue."
 
 
+@pytest.mark.whole
 @for_each("path", READERS, ids=lambda path: path.__name__)
 @for_each("value", NOTHING)
 @for_each("field", ["output", "reference"])
@@ -382,6 +384,7 @@ NAMES_OF_OTHERS = [
 ]
 
 
+@pytest.mark.whole
 @for_each("row", NAMES_OF_OTHERS)
 @for_each("path", ["invoke", "many", "frame", "file", "command"])
 def test_fields_are_known_by_their_usual_names_on_each_path(row, path, tmp_path):
@@ -452,6 +455,7 @@ def responses(path, every):
     return told
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.figures)])
 @for_each("path", [p for p in PATHS if p not in (invoke, tool)], ids=lambda path: path.__name__)
 def test_each_shape_on_each_path_is_the_same_record(path, every):

@@ -117,6 +117,7 @@ def shown_of(run):
     return [f"{run.run_type} {run.inputs} {run.outputs} {run.error}", *below]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_no_way_out_of_a_run_steers_who_reads_it_or_shows_a_secret(saying, tmp_path, caplog):
     outputs = judged(SAYINGS[saying], tmp_path)
@@ -141,6 +142,7 @@ def test_a_refused_key_steers_no_traceback_and_is_not_in_it():
     assert not STEERING.search(text)
 
 
+@pytest.mark.whole
 def test_no_character_that_steers_is_printable():
     characters = "".join(map(chr, range(sys.maxunicode + 1)))
     assert not any(map(str.isprintable, STEERING.findall(characters)))

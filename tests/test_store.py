@@ -203,6 +203,7 @@ def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
     assert len(dict(store.entries("row"))) == 8
 
 
+@pytest.mark.whole
 @KINDS
 def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(
     tmp_path, monkeypatch, kind

@@ -415,6 +415,7 @@ def test_an_item_that_was_not_judged_is_not_right_in_the_share_of_its_system():
     assert [(cell.value, cell.n) for cell in (a, b)] == [(0.5, 2), (1.0, 1)]
 
 
+@pytest.mark.whole
 def test_cases_judged_right_are_shown_of_any_map_and_without_modes_none_is_left_out(tmp_path):
     rows = file_of(items(), tmp_path)
     bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, rows=rows)
@@ -464,6 +465,7 @@ def test_a_folder_takes_further_tables_but_no_other_rows():
         runner.joined(old, {**new, "rows_sha256": {"1: writing: BSM": "z"}})
 
 
+@pytest.mark.whole
 def test_a_figure_is_drawn_from_the_cells_of_its_arms(tmp_path):
     blank = {"table": "e1", "model": "m", "part": "e1", "low": None, "high": None}
     arms = ("all", "without keywords", "without 3 at random", "none")

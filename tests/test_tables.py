@@ -518,6 +518,7 @@ def lines_of(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return path
 
 
+@pytest.mark.whole
 def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_request(
     serve, tmp_path
 ):
@@ -555,6 +556,7 @@ def test_a_system_without_an_answer_costs_its_row_and_no_other(serve, tmp_path):
     assert [bool(row["preference"]) for row in read(out)] == [True, False, False, True]
 
 
+@pytest.mark.whole
 def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(serve, tmp_path):
     mixed = [n * 7 % 40 for n in range(40)]
     first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(40)))
@@ -575,6 +577,7 @@ def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(se
     assert book.sheetnames == ["rows", "summary"]
 
 
+@pytest.mark.whole
 def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve, tmp_path):
     rows = [
         {"question": f"Why {n}?", "v1": f"bad {n}", "v2": "good", "v3": f"bad too {n}"}
@@ -594,6 +597,7 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
 
 
 # Replies that are refused, flags, and the code of three systems of which each pair is asked.
+@pytest.mark.whole
 @for_each(
     "refused, strict, code",
     [("good", (), 1), ("bad too", (), 0), ("bad too", ("--strict",), 1)],

@@ -88,6 +88,7 @@ def repeating():
         yield ServerReply(status, body=KEY.encode())
 
 
+@pytest.mark.whole
 def test_no_answer_that_repeats_the_key_puts_it_into_a_result_a_file_or_a_trace(
     traced, serve, tmp_path, monkeypatch
 ):
@@ -163,6 +164,7 @@ def step_and_unit(name):
     return (whole, name) if whole else (step, unit)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", ["invoke", "abatch"])
 @for_each("method", sorted(METHODS))
 def test_the_runs_of_every_method(traced, method, how):
@@ -217,6 +219,7 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced):
     assert names_asked == {"evaluate:0r", "evaluate:0w"}
 
 
+@pytest.mark.whole
 def test_no_key_and_no_address_is_sent_by_any_method(traced, serve):
     server = serve(answer_call)
 

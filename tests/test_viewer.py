@@ -442,6 +442,7 @@ def test_the_next_command_asks_for_the_rubric_of_single_texts(tmp_path):
         assert desk.standing()[1].endswith("l.jsonl --model MODEL --set rubric=RUBRIC")
 
 
+@pytest.mark.whole
 def test_labels_made_on_the_page_change_what_trust_answers(tmp_path):
     run, data = run_of(["A"] * 44), data_of(["A"] * 4 + [None] * 40)
     with closing(LabelFile(tmp_path / "l.jsonl")) as file:
