@@ -581,7 +581,7 @@ def _of_sqlite() -> Any:
 ROWS: dict[str, Callable[[], Any]] = {
     "a named tuple": lambda: namedtuple("Case", ITEM)(**ITEM),
     "a data class": lambda: make_dataclass("Case", ITEM)(**ITEM),
-    "a model": lambda: create_model("Case", **dict.fromkeys(ITEM, (str, ...)))(**ITEM),
+    "a model": lambda: create_model("Case", input=(str, ...), output=(str, ...))(**ITEM),
     "a mapping": lambda: UserDict(ITEM),
     "a row of `iterrows`": lambda: pd.Series(ITEM),
     "a row of `itertuples`": lambda: next(pd.DataFrame([ITEM]).itertuples(index=False)),

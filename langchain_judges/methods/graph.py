@@ -48,7 +48,7 @@ from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import kind_in, without_field
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row, with_variables
-from langchain_judges.rows.record import row_in
+from langchain_judges.rows.record import record_row
 from langchain_judges.verdict import NOTES, decision, noted
 
 # The graph of any method.
@@ -522,7 +522,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _read(self, source: object, *, is_read: bool = False) -> object:
         schema, most = self.builder.input_schema, self.bounds.calls
         if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
-            source = row_in(source)
+            source = record_row(source)
         if isinstance(source, Mapping):
             source = with_variables(source, self.fields_named)
             source = source if is_read else named_row(source, kind_in(schema.__annotations__))

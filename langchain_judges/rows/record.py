@@ -96,7 +96,7 @@ def as_object(value: Any) -> Any:
     return SimpleNamespace(**{**fields, **value, "child_runs": children})
 
 
-def row_in(value: Any) -> object:
+def record_row(value: Any) -> object:
     """A row as a mapping, where its fields have names; what else it is stays as it is.
 
     A named tuple, a row of a data frame or a database, a data class and a model are rows too.

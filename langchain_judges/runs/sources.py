@@ -20,7 +20,7 @@ from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import no_table, read_table
 from langchain_judges.rows.messages import plain_data
-from langchain_judges.rows.record import row_in
+from langchain_judges.rows.record import record_row
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
@@ -513,7 +513,7 @@ class RowReader:
         problem = ""
         try:
             if own is raw and not isinstance(raw, Mapping):
-                raw = own = row_in(raw)
+                raw = own = record_row(raw)
             data = self._checked(raw, index)
             content = {field: data[field] for field in self._keyed if field in data}
             if not self._holds(content):
