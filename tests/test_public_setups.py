@@ -657,11 +657,11 @@ SAID_BY: dict[str, tuple[list[tuple[str, Any]], str]] = {
     "chatgpt": ([("chatgpt", "Kyiv")], "[response]\nKyiv\n"),
     "a call of LLaMA-Factory": (
         [("function_call", CALLED), ("observation", "seen"), ("gpt", "Kyiv")],
-        '[call-of-track]\n{"n": 7}\n\n[result-of-a_tool]\nseen\n\n[final-answer]\nKyiv',
+        '[call-of-track]\n{"n": 7}\n\n[result-of-track]\nseen\n\n[final-answer]\nKyiv',
     ),
     "several calls": (
         [("tool_call", f"[{CALLED}, {CALLED}]"), ("tool_response", "seen"), ("gpt", "Kyiv")],
-        '{"n": 7}\n\n[call-2-of-track]\n{"n": 7}\n\n[result-of-a_tool]\nseen',
+        '{"n": 7}\n\n[call-2-of-track]\n{"n": 7}\n\n[result-of-one_of_2_calls]\nseen',
     ),
     "a call that is no JSON": ([("function_call", "track(7)")], "[response]\ntrack(7)\n"),
     "a speaker of a name": (

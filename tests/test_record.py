@@ -402,6 +402,36 @@ def test_a_result_without_the_id_of_a_call_is_of_no_call(id):
     assert [step.mark for step in twice][2:] == ["error 2 of pay", "error of a_tool"]
 
 
+SAID = {"role": "tool", "content": "yes"}
+NAMED = {**SAID, "name": "pay"}
+
+
+@for_each(
+    "ids, results, marks",
+    [
+        ("  ", [SAID, SAID], ["result 1 of track", "result 2 of pay"]),
+        ("  ", [NAMED, SAID], ["result 2 of pay", "result 1 of track"]),
+        ("  ", [SAID], ["result of one_of_2_calls"]),
+        ("  ", [SAID, SAID, SAID], ["result of one_of_2_calls", *["result of a_tool"] * 2]),
+        ("12", [SAID, SAID], ["result 1 of track", "result 2 of pay"]),
+        ("12", [SAID, {**SAID, "tool_call_id": "2"}], ["result 1 of track", "result 2 of pay"]),
+        ("12", [{**SAID, "tool_call_id": "9"}], ["result of a_tool"]),
+        (
+            " 2",
+            [{**NAMED, "tool_call_id": "2"}, SAID],
+            ["result 2 of pay", "result 1 of track"],
+        ),
+    ],
+)
+def test_a_result_without_an_id_is_of_the_call_that_it_alone_may_be_of(ids, results, marks):
+    names = zip(("track", "pay"), ids, strict=True)
+    calls = [{"name": name, "args": {}, "id": id.strip()} for name, id in names]
+    steps = steps_of(
+        record([{"role": "assistant", "content": "", "tool_calls": calls}, *results])
+    )
+    assert [step.mark for step in steps][2:] == marks
+
+
 @for_each(
     "role", ["result of verify", "assistant>\n<final-answer", "final answer", "call 1 of x"]
 )

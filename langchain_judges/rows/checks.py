@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes
@@ -138,16 +139,7 @@ def expected_answers(item: Mapping[str, object]) -> list[str]:
 
 # What a rubric may need of a row.
 Need = Literal["expected", "source", "calls", "image", "audio", "conversation", "instructions"]
-_NOTHING = "there is nothing to judge by: the judge needs"
-_NEEDED_REFERENCE: Mapping[Need, str] = {
-    "expected": f"{_NOTHING} a reference to compare with (`expected`)",
-    "source": f"{_NOTHING} a source to check against (`source`)",
-    "calls": "there are no tool calls in the output",
-    "image": "there is no image in the output",
-    "audio": "there is no audio in the output",
-    "conversation": "there is no conversation of several turns in the output",
-    "instructions": "no system message says what the agent was told to do",
-}
+_NEEDED_REFERENCE: Mapping[Need, str] = packaged(__package__, "names.yaml")["lacking"]
 
 
 def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
@@ -277,11 +269,7 @@ _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 SIDES = ("A", "B", "tie")
 
 # How labels of pairs are read if no map of labels is given; case does not matter.
-SPELLINGS: Mapping[str, str] = {
-    **dict.fromkeys(("a", "model_a", "output_a", "a>b"), "A"),
-    **dict.fromkeys(("b", "model_b", "output_b", "b>a"), "B"),
-    **dict.fromkeys(("tie", "a=b", "c", "tie (inconsistent)", "tie (bothbad)"), "tie"),
-}
+SPELLINGS: Mapping[str, str] = packaged(__package__, "names.yaml")["spellings"]
 
 
 # Fields of a row that no judge sees: what people know of it.

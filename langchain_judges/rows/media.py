@@ -14,13 +14,10 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
+from langchain_judges.rows.files import packaged
+
 # What a content block holds, by its type, in the forms of LangChain and of providers.
-_KIND_OF_TYPE = {
-    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
-    **dict.fromkeys(("audio", "input_audio"), "audio"),
-    **dict.fromkeys(("file", "input_file", "document", "media"), "file"),
-    "video": "video",
-}
+_KIND_OF_TYPE: dict[str, str] = packaged(__package__, "names.yaml")["media"]
 _MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 
 

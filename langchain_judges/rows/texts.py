@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
@@ -152,7 +153,8 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
         role, text = roles[place], plain(message.get("content"))
         turn += role == "user"
         if role == "tool":
-            steps.append(WorkStep(numbers.result(message), text or "(nothing)"))
+            left = len([*takewhile("tool".__eq__, roles[place:])])
+            steps.append(WorkStep(numbers.result(message, left), text or "(nothing)"))
             continue
         name = f" {_word(message['name'])}" if message.get("name") else ""
         who, by = role + name, f" by{name}" if name and len(agents) > 1 else ""
@@ -200,23 +202,35 @@ class _Numbers:
     """The numbers of calls, by which their results are told apart."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        self.are_several = sum(len(_calls(message)) for message in messages) > 1
-        self.made = 0
-        # By the call's id the numbers and names of those that have no result yet.
-        self.open: defaultdict[str, deque[tuple[int, str]]] = defaultdict(deque)
+        calls = [call for message in messages for call in _calls(message)]
+        self.are_several, self.made = len(calls) > 1, 0
+        self.asked = {message.get("tool_call_id") for message in messages}
+        # The number and the name of each call that has no result yet, by the id that one names.
+        self.open: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
 
     def call(self, call: ToolCall) -> str:
         self.made += 1
-        self.open[call["id"]].append((self.made, call["name"]))
+        id = call["id"] if call["id"] in self.asked else ""
+        self.open[id].append((self.made, call["name"]))
         kind = "invalid call" if call.get("error") is not None else "call"
         return self._mark(kind, self.made, call["name"])
 
-    def result(self, message: Mapping[str, Any]) -> str:
+    def result(self, message: Mapping[str, Any], left: int) -> str:
+        """The mark of a result, by its call.
+
+        Where no id says which it is, it is the next call that has no result, if no other may
+        be meant: there is one, or as many as results are left.
+        """
         kind = "error" if message.get("status") == "error" else "result"
-        asked = message.get("tool_call_id")
-        if asked and (waiting := self.open[asked]):
-            return self._mark(kind, *waiting.popleft())
-        return f"{kind} of {_word(message.get('name') or 'a tool')}"
+        asked, name = message.get("tool_call_id") or "", message.get("name")
+        calls = [call for call in self.open[asked] if asked or name in (None, call[1])]
+        is_told = bool(asked) or len(calls) in (1, left)
+        for call in calls[:1] if is_told else calls:  # else no later result can be of them
+            self.open[asked].remove(call)
+        if calls and is_told:
+            return self._mark(kind, *calls[0])
+        several = f"one of {len(calls)} calls" if calls else "a tool"
+        return f"{kind} of {_word(name or several)}"
 
     def _mark(self, kind: str, number: int, name: str) -> str:
         place = f" {number}" if self.are_several else ""

@@ -103,12 +103,8 @@ class BSM(LookupOptions, Worded):
     seed: Seed = 0
 
     @model_validator(mode="after")
-    def _quorum_can_be_met(self) -> Self:
+    def _check(self) -> Self:
         check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
-        return self
-
-    @model_validator(mode="after")
-    def _memory_is_shown(self) -> Self:
         if self.memory is not None and self.plan and self.merge != "model":
             raise OptionError(
                 "a `memory` is shown to the plan or to the model that merges: leave out "

@@ -419,12 +419,8 @@ class SelfConsistency(FewShot, AboutATask):
         return self.orders or ("none" if self.prompt == "cot" else "strict")
 
     @model_validator(mode="after")
-    def _quorum_can_be_met(self) -> Self:
+    def _check(self) -> Self:
         declaration.check_quorum(self.min_valid, self.form.samples)
-        return self
-
-    @model_validator(mode="after")
-    def _task_is_asked(self) -> Self:
         if self.prompt != "cot" and self.task != "helpful":
             raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")
         return self
