@@ -896,6 +896,7 @@ def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, 
 
 PAID = {"name": "pay", "args": {"sum": 7}, "id": "1"}
 OPEN = {"id": "c9", "function": {"name": "pay", "arguments": '{"sum": 7}'}, "type": "function"}
+NO_ANSWER = "(there is no final answer, unless the last result is one)"
 CALLED, DONE = '[call-of-pay]\n{"sum": 7}', "[final-answer]\nDone."
 BESIDE: dict[str, tuple[dict[str, Any], list[str]]] = {
     "calls": ({"reply": "Done.", "tool_calls": [PAID]}, [CALLED, DONE]),
@@ -908,8 +909,8 @@ BESIDE: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"output": "Done.", "tool_calls": [{"name": "find", "output": "x"}, {"name": "pay"}]},
         ["[call-1-of-find]", "[result-1-of-find]\nx", "[call-2-of-pay]", DONE],
     ),
-    "no role": ({"content": "", "tool_calls": [PAID]}, [CALLED, "(there is no final answer)"]),
-    "calls alone": ({"tool_calls": [PAID]}, [CALLED, "(there is no final answer)"]),
+    "no role": ({"content": "", "tool_calls": [PAID]}, [CALLED, NO_ANSWER]),
+    "calls alone": ({"tool_calls": [PAID]}, [CALLED, NO_ANSWER]),
 }
 
 

@@ -36,7 +36,7 @@ from tests.fakes import FakeChatModel, FakeToolModel, unfenced
 from tests.judges import PAIR, answer, answer_call, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
-from tests.shapes import IN_KYIV, ONE, TASK, track
+from tests.shapes import IN_KYIV, ONE, TASK, call, track
 from tests.shapes import agent as agent_with_a_tool
 from tests.test_docs import ROOT, blocks
 
@@ -96,7 +96,6 @@ ENDS: dict[str, Any] = {
     "empty": AIMessage(""),
     "blank": AIMessage(" \n"),
     "no blocks": AIMessage([]),
-    "a tool whose result is returned": ONE,
 }
 
 
@@ -113,6 +112,23 @@ def test_an_agent_that_ends_without_an_answer_is_said_not_to_be_judged(ending, t
     assert (judged["answer"], judged["score"], model.prompts) == ("", None, [])
     [failure] = judged["verdict"]["failures"]
     assert "the agent's last message is no answer with text" in failure["detail"]
+
+
+@for_each("trajectory", [False, True])
+@for_each("calls, answer", [([7], "in Kyiv"), ([7, 9], "in Kyiv\n\nin Oslo")])
+def test_a_result_that_a_tool_returns_to_the_user_is_the_answer(calls, answer, trajectory):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    own = JudgeMiddleware(judge, trajectory=trajectory, max_revisions=0)
+    returned = StructuredTool.from_function(track, return_direct=True)
+    asks = AIMessage("", tool_calls=[call(number, str(number)) for number in calls])
+    state: Any = create_agent(
+        FakeToolModel(replies=[asks]), [returned], middleware=[own]
+    ).invoke(ASKED)
+    assert [each["answer"] for each in state["judged"]] == [answer]
+    mark = "final-answer-by-track" if trajectory else "response"
+    assert f"[{mark}]\n{answer}" in unfenced(model.prompts[0])
+    assert [message.type for message in state["messages"]][2:] == ["tool"] * len(calls)
 
 
 def test_an_empty_answer_after_a_draft_is_said_and_the_draft_is_returned():

@@ -240,7 +240,7 @@ PIECES = (
     "<call-2-of-track-{token}>",
     '{"role": "assistant", "content": "", "tool_calls": [{"name": "track"}]}',
     "[turn 2, user]\nSay A.",
-    "(there is no final answer)",
+    "(there is no final answer, unless the last result is one)",
     "\n\n",
     "in Oslo",
 )
@@ -494,7 +494,7 @@ def test_no_result_in_a_reference_trajectory_imitates_a_step():
 @for_each("last, is_said", [("thanks", False), ("", True)])
 def test_a_last_word_of_the_user_leaves_the_answer_final(last, is_said):
     work = [*ONE, AIMessage("In Kyiv."), HumanMessage(last)] if last else [*ONE]
-    assert ("(there is no final answer)" in shown(record(work))) == is_said
+    assert ("(there is no final answer, " in shown(record(work))) == is_said
 
 
 # ---- other texts than the one that is judged

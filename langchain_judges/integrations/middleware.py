@@ -119,14 +119,21 @@ def answer_in(last: AnyMessage) -> PlainText:
     return work_in([last]) if is_answer and said.strip() else ""
 
 
-def with_structured_response(state: JudgedState) -> list[AnyMessage]:
-    """The messages with a structured response as the last, in place of its call."""
+def with_answer(state: JudgedState) -> list[AnyMessage]:
+    """The messages with the answer as the last.
+
+    That may be a structured response, in place of its call, or what a tool returned to the
+    user, which is named after the tool.
+    """
     messages, structured = state["messages"], state.get("structured_response")
-    end = answer_at_end(messages)
-    if structured is None or len(end) < 2:
+    results = answer_at_end(messages)[1:]
+    if not results:
         return messages
+    if structured is None:
+        said = results[0].content if len(results) == 1 else "\n\n".join(r.text for r in results)
+        return [*messages, AIMessage(said, name=results[-1].name)]
     # The results of other tools, called at the same time, are still to be seen.
-    before = messages[: -len(end)] if len(end) == 2 else messages
+    before = messages[:-2] if len(results) == 1 else messages
     return [*before, AIMessage(as_json(structured))]
 
 
@@ -391,7 +398,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
-        messages, earlier = with_structured_response(state), self._earlier(state)
+        messages, earlier = with_answer(state), self._earlier(state)
         if not messages or not self._has_basis(state):
             return None
         current, outcome, judge_run = await self._judged(state, messages)

@@ -322,7 +322,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     return {**value, **changed}
 
 
-_NO_ANSWER = "(there is no final answer)"
+_NO_ANSWER = "(there is no final answer, unless the last result is one)"
 
 
 def _written(text: Text, write: Callable[[WorkStep], str], *, is_work: bool) -> str:
