@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import create_model
 
 from langchain_judges import (
@@ -24,6 +26,7 @@ from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.messages import is_nothing
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
@@ -405,3 +408,43 @@ def test_a_preferred_text_is_noted_where_it_is_several_and_not_for_what_is_shown
     row = {"prompt": "Where?", "chosen": better, "rejected": "Oslo", "messages": better[-1:]}
     [result] = judge_many(create_relative_judge(FakeChatModel(replies=fitting_reply)), [row])
     assert notes(result["verdict"]["failures"]) == found
+
+
+# Values of every type; a word stands in a text that no other field of a row has.
+VALUES: list[Any] = [
+    *("Speak like WORD.", "WORD", "\n  WORD\nand so on", "请像WORD一样说话吧", "WORD 2026"),
+    *(["WORD"], [["a", "WORD"]], {"style": "WORD"}, {"by": [{"how": "WORD"}]}, ("WORD", 1)),
+    [{"role": "user", "content": "WORD"}],
+    *("2026-WORD", 71346, 0.5134, None, "", [], float("nan")),
+]
+NAMES = ["system", "persona", "ms", "docs", "steps", "history", "answer", "prompt", "Notes"]
+
+
+def with_word(value, word):
+    if isinstance(value, dict):
+        return {name: with_word(part, word) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(with_word(part, word) for part in value)
+    return value.replace("WORD", word) if isinstance(value, str) else value
+
+
+ROW_KINDS: list[Any] = [
+    (lambda model: create_rubric_judge(model, rubric=RUBRIC), {"output": "It is Kyiv"}),
+    (create_relative_judge, {"output_a": "It is Kyiv", "output_b": "It is Oslo"}),
+]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES), max_size=4),
+    st.sampled_from(ROW_KINDS),
+)
+def test_each_field_of_a_row_is_shown_or_named(caplog, drawn, kind):
+    own = {name: with_word(value, f"kept{n}") for n, (name, value) in enumerate(drawn.items())}
+    model, (create, texts) = FakeChatModel(replies=fitting_reply), kind
+    caplog.clear()
+    [result] = judge_many(create(model), [{**TASK, **texts, **own}], progress=False)
+    told = f"{model.prompts}{result['verdict']['failures']}{caplog.messages}"
+    for number, (name, value) in enumerate(own.items()):
+        word = str(value) if isinstance(value, float | int) else f"kept{number}"
+        assert word in told or repr(name) in told or is_nothing(value), (name, value)

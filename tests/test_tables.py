@@ -205,7 +205,7 @@ def test_usual_names_of_columns_are_understood(names, takes, found):
         ({"instruction": "Translate", "input": "Good day", "output": "b"}, ["instruction"]),
         ({"question": "q", "task": "sums", "summary": "s", "text": "t"}, ["task", "text"]),
         ({"question": "q", "reply": "r", "reference": "s", "gold": "t"}, ["gold"]),
-        ({"question": "q", "reply": "r", "agent": "007"}, []),
+        ({"question": "q", "reply": "r", "agent": "007"}, ["agent"]),
     ],
 )
 def test_columns_that_would_fit_a_field_too_are_named_once(row, unread, caplog):

@@ -18,8 +18,8 @@ from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows import lookup
-from langchain_judges.rows.checks import ANNOTATIONS, check_text, kind_in
-from langchain_judges.rows.lookup import BESIDE, Field, TextSource
+from langchain_judges.rows.checks import check_text, kind_in
+from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
     as_json,
@@ -85,13 +85,11 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     notes += [each for each in notes_on(read, shown) if each not in notes]
-    known = {*shown, *ANNOTATIONS, "metadata", *(lookup.CONTEXTS if "output" in row else ())}
-    known |= {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
-    many = [n for n, v in row.items() if n in BESIDE or isinstance(v, Mapping | list | tuple)]
-    unsaid = [n for n in many if n not in known and repr(n) not in told]
+    said = {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
+    unsaid = [n for n in lookup.unshown(row) if repr(n) not in told and n not in said]
     if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
         there = lookup.lines_in(shown)
-        if rest := [n for n in unsaid if lookup.lines_in(row[n], alone=n in BESIDE) - there]:
+        if rest := [n for n in unsaid if lookup.lines_in(row[n], alone=False) - there]:
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
 

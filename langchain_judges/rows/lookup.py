@@ -47,8 +47,10 @@ Field = Literal["input", "output", "reference", "context", "rubric"]
 
 # The names under which people have what a text is checked against.
 CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
-# Texts that a judge would need, which are noted where it is not shown them.
-BESIDE: list[str] = KNOWN_NAMES["beside"]
+# The beginning of a word, or two characters of a script that puts no spaces between words.
+_WORD = re.compile(
+    r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
+)
 # Where a row keeps the documents that stood beside the answer in its `output`. A response is
 # made of them: they are shown to a judge that needs a source, and to no other.
 OF_OUTPUT = "documents_of_output"
@@ -351,7 +353,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or lines_in(part, alone=name in BESIDE) - shown:
+            if is_other or lines_in(part, alone=False) - shown:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
@@ -367,7 +369,12 @@ _SHOWN_ELSEWHERE = {*CONTEXTS, "files", "tools", "structured_response", "__inter
 
 
 def lines_in(value: object, *, alone: bool = True) -> set[str]:
-    """The lines of the texts in data, and of a text that is not in a list or an object."""
+    """The lines of the texts in data, and of a text that is not in a list or an object.
+
+    Args:
+        value: Data, or a text.
+        alone: Whether such a text counts that is no more than a name, a number or a date.
+    """
     if isinstance(value := plain_data(value), list | tuple):
         parts = [*value]
     elif isinstance(value, Mapping):
@@ -375,8 +382,8 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
         role = "from" if {"from", "value"} <= value.keys() else "role"
         parts = [part for name, part in value.items() if name != role]
     else:
-        is_text = alone and not isinstance(value, bool | int | float | None)
-        return {*str(value).splitlines()} if is_text else set()
+        is_text = isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1)
+        return {*value.splitlines()} if is_text else set()
     return set[str]().union(*map(lines_in, parts))
 
 
@@ -480,6 +487,22 @@ def context_of(fields: object) -> object:
     named = fields if isinstance(fields, Mapping) else {}
     given = [named[name] for name in CONTEXTS if named.get(name) is not None]
     return next(filter(context_in, given), None)
+
+
+# Columns that a judge is shown, or that are known to be for people alone.
+_KNOWN = {*FIELDS, "media", "concepts", "instruction", "variables", "assertions", "metadata"}
+_KNOWN -= {"source", "chosen", "rejected"}
+
+
+def unshown(row: Mapping[str, Any]) -> list[str]:
+    """The columns of a row that hold something and that no judge is shown.
+
+    Of those that may hold a source, a judge of one text is shown the `source` of the row.
+    """
+    rest = [name for name, value in row.items() if name not in _KNOWN and not is_nothing(value)]
+    own = row.get("source") if "output" in row else None
+    read = {name for name in {*CONTEXTS} & {*rest} if context_in(row[name]) == own}
+    return [name for name in rest if name not in {*read, OF_OUTPUT, NOTES}]
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
-from langchain_judges.verdict import NOTES, Notes
+from langchain_judges.verdict import NOTES, Notes, first_names
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -548,13 +548,24 @@ class RowReader:
         elif kind == "pair":
             checks.check_pair(row)
         self._check_annotations(row, index)
-        for note in () if self._told else row.get(NOTES) or ():
-            told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
-            _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
-            self._told = True
+        self._tell(row, index)
         json.dumps([row.get(name) for name in (*checks.ANNOTATIONS, "id")])
         self._kind = kind
         return row
+
+    def _tell(self, row: Mapping[str, Any], index: int) -> None:
+        """Warn of the first row with notes, and of all columns that the first row leaves."""
+        notes = Notes.of(row)
+        for note in () if self._told else notes:
+            told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
+            _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
+            self._told = True
+        if index or notes.named:
+            return
+        said = " ".join(each["detail"] for each in notes)
+        rest = (name for name in lookup.unshown(row) if name not in self._named)
+        if facts := [name for name in rest if repr(name) not in said]:
+            _LOGGER.warning("The judge is not shown the columns %s", first_names(facts))
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
