@@ -23,21 +23,12 @@ from langchain_core.prompts import (
 
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.messages import as_json
 from langchain_judges.verdict import Item, Row
 
 # Under a name that prompts of other packages, or of the other methods, have: our variables.
-OUR_NAMES: Mapping[str, tuple[str, ...]] = {
-    "inputs": ("task", "request"),
-    "task": ("task", "request"),
-    "request": ("request", "task"),
-    "outputs": ("response", "response_1", "response_2"),
-    "output_a": ("response_1",),
-    "output_b": ("response_2",),
-    "reference_outputs": ("expected", "reference"),
-    "context": ("source",),
-    **dict.fromkeys(("examples", "few_shot_examples"), ("examples", "shared")),
-}
+OUR_NAMES: Mapping[str, Sequence[str]] = packaged(__package__, "names.yaml")["variables"]
 # Variables that have no fence yet.
 _BARE = {"task", "request", "response", "response_1", "response_2"}
 # Stands for the prompt that judges, where a caller's one prompt names no step.
