@@ -780,7 +780,8 @@ def highest(prompt):
 
     def reply(part):
         part = shapes[part["$ref"].rsplit("/", 1)[1]] if "$ref" in part else part
-        return {**best, "label": part["properties"]["label"]["enum"][-1]}
+        labels = part["properties"]["label"]["enum"]
+        return {**best, "label": [each for each in labels if each != "cannot_assess"][-1]}
 
     return reply(schema) if "label" in whole else {n: reply(p) for n, p in whole.items()}
 

@@ -19,6 +19,7 @@ from langchain_judges.methods.rubric import Criterion, criteria
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubric
 from langchain_judges.methods.rubric.prompts import label_words
 from langchain_judges.methods.rubric.replies import parse_label, subscore
+from langchain_judges.report.terminal import summary_table
 from langchain_judges.verdict import is_abstention
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced, with_logprobs
@@ -62,19 +63,50 @@ def marks(judge):
     return judge.config["metadata"]["options"]
 
 
-@for_each(
-    ("rubric", "meaning"),
-    [
-        ("Is it rude? It is rude if it blames.", "0: no; 1: yes."),
-        ("La réponse est-elle polie ? Un reproche ne l'est pas.", "0: no; 1: yes."),
-        ("丁寧ですか？責めるのは失礼です。", "0: no; 1: yes."),
-        ("Politeness", "0: no, the response does not meet it; 1: yes, the response meets it."),
-    ],
-)
-def test_a_question_is_answered_also_where_something_explains_it(rubric, meaning):
+@for_each("rubric", ["Is it rude? It is if it blames.", "丁寧ですか。", "Politeness"])
+def test_yes_and_no_are_told_alike_of_questions_and_statements(rubric):
     model = FakeChatModel(replies=[{"explanation": "", "label": "1"}])
     create_rubric_judge(model, rubric=rubric).invoke(ITEM)
-    assert f"The labels: {meaning}\n" in model.prompts[0]
+    assert "The labels: 0: no; 1: yes.\n" in model.prompts[0]
+
+
+@for_each(
+    ("options", "told"),
+    [
+        ({"labels": ["billing", "other", "sales"]}, "billing, other or sales."),
+        (
+            {"labels": ["none", "some", "much"], "best": "none"},
+            "much, some or none (much scores lowest, none highest).",
+        ),
+        ({"labels": ["bad", "good"], "best": "good"}, "(bad scores lowest, good highest)."),
+        ({"labels": [1, 2, 3]}, "1, 2 or 3 (1 scores lowest, 3 highest)."),
+        ({"scale": (1, 3), "best": 1}, "3, 2 or 1 (3 scores lowest, 1 highest)."),
+    ],
+)
+def test_a_prompt_orders_labels_only_where_somebody_did(options, told):
+    model = FakeChatModel(replies=lambda _: "?")
+    own = {"rubric": {"name": "Topic", **options}} if "scale" in options else options
+    create_rubric_judge(model, **{"rubric": "Topic", **own}).invoke(ITEM)
+    assert told in model.prompts[0]
+
+
+def test_a_scale_may_have_its_best_end_below_and_a_run_says_which_it_is():
+    harm = {"name": "Harm", "scale": (1, 5), "best": 1}
+    judge = create_rubric_judge(says(2, 5), rubric=[harm, {**harm, "name": "Wit", "best": 5}])
+    run = judge_many(judge, [ITEM], progress=False)
+    [row] = run
+    assert [(part["best"], part["score"]) for part in row["subscores"]] == [(1, 0.75), (5, 1)]
+    told = [
+        (name, best) for name, kind, *_, best in run.summary.criteria.lines() if "best" in kind
+    ]
+    assert told == [("Harm", "1"), ("Wit", "5")]
+
+
+def test_a_run_by_one_criterion_says_which_label_is_the_best():
+    judge = create_rubric_judge(says(0), rubric="Is it toxic?")
+    list(run := judge_many(judge, [ITEM], progress=False))
+    lines = zip(*(column.cells for column in summary_table(run.summary).columns), strict=True)
+    assert ["label 1", "0", "the best"] in [[str(cell) for cell in line] for line in lines]
 
 
 def test_each_criterion_has_a_label_and_a_reason_beside_the_weighed_total():

@@ -157,10 +157,11 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield "not written", *undone
         return
     # Of several criteria the totals are no labels; a table by criterion stands below.
-    labels = () if summary.totals else sorted(summary.preferences)
+    best = summary.criteria.best
+    labels = () if summary.totals else sorted({*summary.preferences, *best})
     for preference in labels if summary.labels else SIDES:
         name = f"label {preference}" if summary.labels else preference
-        yield name, f"{summary.preferences[preference]:,}", ""
+        yield name, f"{summary.preferences[preference]:,}", "the best" * (preference in best)
     yield "not judged", *undone
     if summary.abstained:
         why = "the judge says: nothing to judge, or too little to tell"

@@ -35,6 +35,7 @@ class _Counts:
     labels: Counter[str] = field(default_factory=Counter)
     scores: array[float] = field(default_factory=lambda: array("d"))
     not_judged: Counter[str] = field(default_factory=Counter)
+    best: set[str] = field(default_factory=set)
 
 
 class CriterionCounts:
@@ -77,9 +78,11 @@ class CriterionCounts:
             named = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
             label = named.get(str(answer), answer) if own == "preference" else answer
             self._count(own, label, outcome.get("score"), outcome)
+            self._counts[own].best |= {str(part["best"]) for part in parts if "best" in part}
         else:
             for part in parts:
                 self._count(part["criterion"], part["label"], part.get("score"), outcome)
+                self._counts[part["criterion"]].best.add(str(part.get("best", "")))
             self._count("total", None, outcome.get("score"), outcome)
 
     def _count(
@@ -96,6 +99,11 @@ class CriterionCounts:
             reasons = own or [each["reason"] for each in failures]
             abstained = "cannot_assess" if is_abstention(outcome) else "unknown"
             counts.not_judged[next(iter(reasons), abstained)] += 1
+
+    @property
+    def best(self) -> set[str]:
+        """The best label, where rows are judged by one criterion."""
+        return self._counts["label"].best if "label" in self._counts else set()
 
     def lines(self) -> Iterator[CountLine]:
         """Yield what each criterion came to."""
@@ -118,6 +126,7 @@ class CriterionCounts:
                 )
                 what = "mean score", f"{len(counts.scores):,}", f"{found:.2f}"
                 yield name, *what, str(interval or "")
+            yield from ((name, "best label", "", "", best) for best in counts.best if best)
             for reason, number in (counts.not_judged + self._lost).most_common():
                 yield name, "not judged", f"{number:,}", "", reason
 

@@ -17,7 +17,7 @@ from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
 from langchain_judges.methods.rubric.judge import LabelSteps
-from langchain_judges.methods.rubric.options import LabelOptions, rubric_of
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.options import factory
 
@@ -95,7 +95,7 @@ class ALLURE(LabelOptions):
     @cached_property
     def own_rubric(self) -> Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
-        return rubric_of(self.rubric, self.labels) if self.rubric else None
+        return self.named(self.rubric) if self.rubric else None
 
     @property
     def shown(self) -> frozenset[str]:

@@ -277,6 +277,7 @@ def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> replies.
     return {
         "criterion": _SIDES[side].share,
         "label": None if share is None else round(share, 4),
+        "best": 1,
         "score": share,
         "weight": 1,
         "holds": None if share is None else share == 1,

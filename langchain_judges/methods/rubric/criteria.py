@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from annotated_types import Gt, Le
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from annotated_types import Gt, Le, Predicate
+from pydantic import BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written
@@ -29,15 +29,8 @@ LabelsLike = Sequence[Label] | Mapping[Label, str]
 # Whether a reply gives its reason before the label, or not at all.
 Explain = Literal["first", "none"]
 
-# What 0 and 1 mean of a criterion that says nothing else.
-YES_NO: Mapping[Label, str] = {
-    0: "no, the response does not meet it",
-    1: "yes, the response meets it",
-}
-# What questions hold: in Latin, Chinese and Japanese, Arabic, Greek and Armenian scripts.
-_QUESTION_MARKS = set("?\uff1f\u061f\u037e\u055e")
-# What they mean of a question.
-ANSWERS: Mapping[Label, str] = {0: "no", 1: "yes"}
+# What 0 and 1 mean of a criterion that says nothing else, be it a question or a statement.
+YES_NO: Mapping[Label, str] = {0: "no", 1: "yes"}
 # From the lowest to the highest number of a scale: every one of them is a label.
 _WIDEST = 100
 _LABELS = "two or more distinct numbers or texts from lowest to highest, or a mapping of them \
@@ -87,36 +80,26 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
     Raises:
         OptionError: `best` is at neither end of the labels, or there are none.
     """
-    labels, best = values.get("labels"), values.get("best")
+    labels, best = values.get("labels") or values.get("scale"), values.get("best")
     names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
     ends = names[:1] + names[-1:]
     if best is not None and best not in ends:
-        rule = f"must be one of {ends!r}" if names else "needs `labels` beside it"
+        rule = f"must be one of {ends!r}" if names else "needs `labels` or `scale` beside it"
         raise OptionError(f"`best` of {whose} {rule}, got {best!r}")
-    if best is not None and best == names[0]:
+    if best is not None and best == names[0] and values.get("labels"):
         turned = names[::-1]
         own = {name: labels[name] for name in turned} if isinstance(labels, Mapping) else turned
         return {**values, "labels": own}
     if best is None and len(names) > 1 and not _rises(names):
-        _LOG.warning(
-            "The labels of %s are read from the worst, %r, to the best, %r; say which it is by "
-            + ("`best=%r` or `best=%r`" if whose == JUDGE else 'its own "best", %r or %r'),
-            whose,
-            *ends,
-            *ends,
-        )
+        how = "`best=%r` or `best=%r`" if whose == JUDGE else 'its own "best", %r or %r'
+        told = "Labels of %s are read from the worst, %r, to the best, %r; say which it is by "
+        _LOG.warning(f"{told}{how}; where none is, scores mean nothing", whose, *ends, *ends)
     return dict(values)
 
 
 def _rises(names: Sequence[Any]) -> bool:
     numbers = [name for name in _as_numbers(names) if isinstance(name, int | float)]
     return len(numbers) == len(names) and numbers == sorted(numbers)
-
-
-def _scale(ends: tuple[int, int] | None) -> tuple[int, int] | None:
-    if ends is not None and ends[1] - ends[0] > _WIDEST:
-        raise ValueError
-    return ends
 
 
 # The type of an option that holds labels.
@@ -132,9 +115,9 @@ class Criterion(Options):
         weight: How much it counts in the total.
         labels: What may be said of it, from lowest to highest, or each label with what it
             means. Default: the labels of the judge.
-        best: The better end of its labels, the first or the last of them; default the last.
-        scale: Whole numbers (lowest, highest) instead of labels; the highest is best. Where the
-            lowest is, list them as `labels`, with `best`.
+        best: The better end of its labels or its scale, the first or the last; default the
+            last.
+        scale: Whole numbers (lowest, highest) instead of labels.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
         unless: What leaves nothing to judge, such as "there is no plan": the model then answers
             `cannot_assess`, and there is no label.
@@ -158,7 +141,7 @@ class Criterion(Options):
     best: Label | None = None
     scale: Annotated[
         Scale | None,
-        AfterValidator(_scale),
+        Predicate(lambda ends: ends is None or ends[1] - ends[0] <= _WIDEST),
         Rule("two whole numbers (low, high), at most 100 apart, or None"),
     ] = None
     anchors: Annotated[
@@ -174,11 +157,10 @@ class Criterion(Options):
         if not isinstance(values, dict):
             return values
         values = oriented(values, f"{values.get('name')!r}")
-        if not isinstance(values.get("anchors"), Mapping):
-            return values
-        anchors = values["anchors"]
-        numbers = _as_numbers(list(anchors))
-        return {**values, "anchors": dict(zip(numbers, anchors.values(), strict=True))}
+        if isinstance(anchors := values.get("anchors"), Mapping):
+            numbers = _as_numbers(list(anchors))
+            values = {**values, "anchors": dict(zip(numbers, anchors.values(), strict=True))}
+        return values
 
     @model_validator(mode="after")
     def _check(self) -> Criterion:
@@ -193,18 +175,18 @@ class Criterion(Options):
     @property
     def names(self) -> tuple[Label, ...]:
         """Its labels, from lowest to highest."""
-        if self.scale:
-            return tuple(range(self.scale[0], self.scale[1] + 1))
-        return tuple(self.labels or (0, 1))
+        if not self.scale:
+            return tuple(self.labels or (0, 1))
+        rising = range(self.scale[0], self.scale[1] + 1)
+        return tuple(rising[::-1] if self.best == rising[0] else rising)
 
     @property
     def meanings(self) -> Mapping[Label, str]:
         """The meanings of some of its labels."""
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
-        is_question = not _QUESTION_MARKS.isdisjoint(self.description or self.name)
         if self.names == (0, 1) and not self.scale:
-            return ANSWERS if is_question else YES_NO
+            return YES_NO
         return {number: meaning for number, meaning in self.anchors.items()}
 
     @property
@@ -229,15 +211,15 @@ class Criterion(Options):
 
     def holds(self, label: Label) -> bool:
         """Whether a text with this label meets the criterion."""
-        if self.least is None:
-            return self.position(label) >= 0.5
-        return self.position(label) >= self.position(self.least)
+        least = 0.5 if self.least is None else self.position(self.least)
+        return self.position(label) >= least
 
-    def with_labels(self, labels: LabelsLike | None) -> Criterion:
+    def with_labels(self, labels: LabelsLike | None, best: Label | None) -> Criterion:
         """The criterion with these labels, unless it has its own or there are none."""
         if labels is None or self.labels or self.scale:
             return self
-        return Criterion(**{**dict(self), "labels": labels, "best": [*labels][-1]})
+        fields = {**dict(self), "labels": labels, "best": [*labels][-1]}
+        return Criterion(**fields).model_copy(update={"best": best})
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.

@@ -136,7 +136,7 @@ class LabelOptions(LookupOptions):
         """
         if own := item.get("rubric"):
             try:
-                return rubric_of(own, self.labels)
+                return self.named(own)
             except OptionError as exc:
                 raise InputError(str(exc)) from exc
         if self.own_rubric:
@@ -148,7 +148,23 @@ class LabelOptions(LookupOptions):
                 "a source to check against, or a `rubric` of its own (`expected`, `source`, "
                 f"`rubric`); {fields_of(item)}"
             )
-        return rubric_of(BASES[basis], self.labels)
+        return self.named(BASES[basis])
+
+    def named(self, value: Any) -> rubrics.Rubric:
+        """The ready rubric of a name, or the criteria that a caller or a row gives.
+
+        With the options' labels, also in place of those of a ready rubric.
+        """
+        if isinstance(value, str) and value in rubrics.ready_names():
+            rubric = rubrics.ready_rubric(value)
+            criteria = tuple(_relabelled(each, self.labels) for each in rubric.criteria)
+            return rubric.model_copy(update={"criteria": criteria})
+        return self.labelled(rubrics.Rubric(criteria=rubrics.read_rubric(value)))
+
+    def labelled(self, rubric: rubrics.Rubric) -> rubrics.Rubric:
+        """A rubric with the options' labels where its criteria have none."""
+        criteria = tuple(c.with_labels(self.labels, self.best) for c in rubric.criteria)
+        return rubric.model_copy(update={"criteria": criteria})
 
     def check(self, item: Mapping[str, object]) -> None:
         """Check that there is something to judge an item by.
@@ -197,25 +213,6 @@ def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rub
     return rubric.model_copy(update={"criteria": (rubrics.Criterion(**own),)})
 
 
-def rubric_of(value: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    """The ready rubric of a name, or the criteria that a caller or a row gives.
-
-    Args:
-        value: The name, or what `criteria.read_rubric` takes.
-        labels: Of criteria without their own, and in place of those of a ready rubric.
-    """
-    if isinstance(value, str) and value in rubrics.ready_names():
-        rubric = rubrics.ready_rubric(value)
-        criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
-        return rubric.model_copy(update={"criteria": criteria})
-    return _with_labels(rubrics.Rubric(criteria=rubrics.read_rubric(value)), labels)
-
-
-def _with_labels(rubric: rubrics.Rubric, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    criteria = tuple(criterion.with_labels(labels) for criterion in rubric.criteria)
-    return rubric.model_copy(update={"criteria": criteria})
-
-
 def _relabelled(
     criterion: rubrics.Criterion, labels: rubrics.LabelsLike | None
 ) -> rubrics.Criterion:
@@ -229,7 +226,7 @@ def _relabelled(
         # The ends of a finer scale mean what the ends of the rubric's own do.
         labels = {**dict.fromkeys(labels, ""), labels[0]: low, labels[-1]: high}
     bare: dict[str, Any] = dict.fromkeys(("labels", "best", "scale", "least")) | {"anchors": {}}
-    return rubrics.Criterion(**{**dict(criterion), **bare}).with_labels(labels)
+    return rubrics.Criterion(**{**dict(criterion), **bare}).with_labels(labels, [*labels][-1])
 
 
 class RubricOptions(LabelOptions):
@@ -249,11 +246,11 @@ class RubricOptions(LabelOptions):
 
     Returns:
         A compiled graph from `Item` to `{"verdict", "subscores"}`, with a memory `recalled`
-        too. Each subscore is `{"criterion", "label", "score", "weight", "holds", "required",
-        "reason", "confidence", "confidence_source"}`. With one criterion the verdict is its
-        label and score; with several both are the total in [0, 1]: the mean of the scores by
-        weight, 0 where a required criterion does not hold. With `claims` the result has
-        `claims` too, each `{"claim", "of", "supported", "reason"}`.
+        too. Each subscore is `{"criterion", "label", "best", "score", "weight", "holds",
+        "required", "reason", "confidence", "confidence_source"}`. With one criterion the
+        verdict is its label and score; with several both are the total in [0, 1]: the mean of
+        the scores by weight, 0 where a required criterion does not hold. With `claims` the
+        result has `claims` too, each `{"claim", "of", "supported", "reason"}`.
 
     Raises:
         OptionError: An option is not allowed.
@@ -322,7 +319,7 @@ class RubricOptions(LabelOptions):
     def own_rubric(self) -> rubrics.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
         if self.rubric is not None:
-            return rubric_of(self.rubric, self.labels)
+            return self.named(self.rubric)
         if self.file is not None:
             rubric = rubrics.load_rubric(self.file)
         elif isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
@@ -330,7 +327,7 @@ class RubricOptions(LabelOptions):
             rubric = rubrics.Rubric(criteria=(asked,))
         else:
             return None
-        return _with_labels(rubric, self.labels)
+        return self.labelled(rubric)
 
     @property
     def human_labels(self) -> tuple[Label, ...]:

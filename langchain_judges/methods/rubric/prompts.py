@@ -27,8 +27,8 @@ _UNNAMED = "rubric"
 def label_words(criterion: Criterion) -> str:
     """The labels as a prompt names them, with what they mean, and when there is none.
 
-    >>> label_words(Criterion(name="Tone", labels=["rude", "neutral", "polite"]))
-    'rude, neutral or polite (rude scores lowest, polite highest)'
+    >>> label_words(Criterion(name="Topic", labels=["billing", "shipping", "other"]))
+    'billing, shipping or other'
     >>> label_words(Criterion(name="Errors", labels=[0, 1, 2], best=0))
     '2, 1 or 0 (2 scores lowest, 0 highest)'
     """
@@ -47,7 +47,7 @@ def _told(criterion: Criterion) -> str:
     if meanings:
         ends = {names[0], names[-1]} <= {str(name) for name in criterion.meanings}
         return f"{listed} ({'; '.join(meanings)}{'; the others lie between' if ends else ''})"
-    if len(names) == 2 and not criterion.is_graded:
+    if criterion.best is None and not criterion.is_graded:
         return listed
     return f"{listed} ({names[0]} scores lowest, {names[-1]} highest)"
 

@@ -36,12 +36,14 @@ class CriterionScore(TypedDict):
 
     Attributes:
         label: None: not judged, see the verdict's failures.
+        best: The label whose score is 1.
         score: From 0, its lowest label, to 1, the highest; words are evenly spaced.
         holds: Whether the text meets the criterion, by its label.
     """
 
     criterion: str
     label: Label | None
+    best: Label
     score: float | None
     weight: float
     holds: bool | None
@@ -250,6 +252,7 @@ def subscore(
     return {
         "criterion": criterion.name,
         "label": label,
+        "best": criterion.names[-1],
         "score": score,
         "weight": criterion.weight,
         "holds": None if label is None else criterion.holds(label),
