@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,7 +100,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def marked_where_programs_start(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let a test start a program only where its marker says so: unit tests stay quick."""
+    """Let a test start a program or a model only where its marker says so."""
     if any(map(request.node.get_closest_marker, ("system", "figures", "real"))):
         return
 
@@ -113,6 +114,9 @@ def marked_where_programs_start(
         begin(process, command, *args, **more)
 
     monkeypatch.setattr(subprocess.Popen, "__init__", guard)
+    # Nor is the local model loaded, for a second, where a test only names it.
+    served = SimpleNamespace(address="http://127.0.0.1:9", key="none")
+    monkeypatch.setattr("langchain_judges.asking.local._serve", lambda file: served)
 
 
 @pytest.fixture

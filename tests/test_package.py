@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import langchain_judges
-from langchain_judges.asking.local import local_model
+from langchain_judges.asking import local
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report import trust
 from langchain_judges.rows.files import read_table
@@ -56,7 +56,7 @@ def block(monkeypatch, package):
 
 USES = [
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
-    ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
+    ("local", "xllamacpp", "A model in this process", lambda: local._start(Path(__file__))),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("trust", "pandas", "A data frame", lambda: trust(run_of(["A"])).to_dataframe()),
     ("viewer", "starlette", "The page", lambda: view([])),

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,13 @@ def test_nothing_of_a_file_is_run(option, tmp_path, monkeypatch):
 
 
 def test_no_module_can_run_what_it_reads():
-    for path in Path(langchain_judges.__file__).parent.rglob("*.py"):
+    able = {"eval", "exec", "pickle", "marshal", "shelve"}
+    paths = [*Path(langchain_judges.__file__).parent.rglob("*.py")]
+    for path in [each for each in paths if re.search("|".join(able), each.read_text())]:
         for node in ast.walk(tree_of(path)):
             named = [getattr(node, "id", ""), getattr(node, "module", "")]
             named += [each.name for each in getattr(node, "names", []) if hasattr(each, "name")]
-            assert not {"eval", "exec", "pickle", "marshal", "shelve"} & {*named}, path
+            assert not able & {*named}, path
 
 
 @for_each("ending", FORMS)
