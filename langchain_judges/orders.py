@@ -102,8 +102,10 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
 
 # What prompts and this package call the texts of a pair.
 _NOUNS = "response|passage|text"
+# A and B where this package says them, and not a reason: "option (B)" is no text.
 _NAMED_SIDE = re.compile(
-    r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
+    r"(?:^|(?<=[:.] ))[AB](?= is better\.)|\b[AB](?= \([AB] first\))|(?<=\d \()[AB](?=\))"
+    r"|(?:^|(?<=\()|(?<=\bWith ))[AB](?= first(?:[:)]|$))|(?<=\. For )[AB](?=:)"
 )
 
 

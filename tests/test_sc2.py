@@ -339,6 +339,13 @@ def test_a_row_that_is_missing_is_filled_up_and_most_must_have_come(came, valid)
         assert reasons(result) == [("table", "missing")]
 
 
+def test_a_cell_that_holds_a_word_for_nothing_may_be_about_it():
+    (row,) = read_rows(
+        {"aspect_1": {"common": "null", "only_1": "Na", "only_2": "None."}}, ["x"]
+    )
+    assert (row["common"], row["only_a"], row["only_b"]) == ("null", "Na", "none")
+
+
 def test_a_table_that_says_nothing_is_not_valid():
     def table(prompt):
         return rows(prompt, "none", "-", "N/A")

@@ -242,7 +242,16 @@ def test_differences_are_marked_by_word_in_both_texts():
             "With B first: Response B rhymes, text A not.",
             "With 1 first: Response 1 rhymes, text 2 not.",
         ),
+        (
+            "Votes 2.00 (A) to 1.00 (B). For A: Critic.",
+            "Votes 2.00 (2) to 1.00 (1). For 2: Critic.",
+        ),
+        ("B first", "1 first"),
         ("A good answer gets an A.", "A good answer gets an A."),
+        (
+            "Option (B); plan A is better. Puts A first.",
+            "Option (B); plan A is better. Puts A first.",
+        ),
     ],
 )
 def test_a_rationale_names_texts_by_their_places_on_the_page(said, here):

@@ -38,7 +38,7 @@ CELL_SIZE = 800
 # The cells of a row, by slot and by identity.
 _SLOTS = ("common", "only_1", "only_2")
 _CELLS = ("common", "only_a", "only_b")
-_EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
+_EMPTY = {"", "none", "n/a", "-", "–", "—"}
 _ARTICLES = {"the", "a", "an"}
 
 
