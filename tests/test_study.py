@@ -151,7 +151,7 @@ MAP = {
 def items():
     """Items of two maps, two planning problems and two systems, each task twice."""
     own: list[dict[str, Any]] = [
-        {"id": f"i{n}", "group": f"g{n // 2}", "family": f"map {n % 2}"} for n in range(60)
+        {"id": f"i{n}", "group": f"g{n // 2}", "family": f"map {n % 2}"} for n in range(40)
     ]
     texts = {"input": "Which room?", "expected": "A", "source": "A room.", "output": "A."}
     for n, row in enumerate(own):
