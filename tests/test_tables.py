@@ -29,6 +29,7 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import mapped, understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
+from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
@@ -798,3 +799,37 @@ def test_a_task_of_two_columns_has_each_cell_as_a_task_by_itself(cell, task):
     row = mapped({"task": cell, "context": "doc", "output": "a"}, columns, "item", columns)
     assert row["input"] == task
     assert plain_row(row)["input"] == task
+
+
+NESTED = {"item": {"question": "Where?", "right": ["Kyiv"]}, "choices": [{"text": "Oslo"}]}
+PLACES = {"input": "item.question", "output": "choices.0.text", "expected": "item.right"}
+
+
+@for_each("suffix", ["jsonl", "json", "parquet"])
+def test_a_field_is_read_from_a_path_in_a_column(suffix, pd, tmp_path):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="correctness")
+    path = tmp_path / f"nested.{suffix}"
+    if suffix == "parquet":
+        pd.DataFrame([NESTED]).to_parquet(path)
+    else:
+        path.write_text(json.dumps([NESTED] if suffix == "json" else NESTED))
+    [result] = judge_many(judge, path, columns=PLACES, progress=False)
+    assert result["verdict"]["failures"] == []
+    assert all(each in model.prompts[0] for each in ("Where?", "Oslo", "Kyiv"))
+
+
+def test_a_path_that_is_in_no_row_is_told_by_what_is_there():
+    for path, told in [
+        ("item.q", "got the keys 'question', 'right'"),
+        ("choices.1", "list of 1"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            list(judge_many(polite(), [NESTED], columns={**PLACES, "output": path}))
+
+
+def test_a_file_whose_records_are_within_an_object_says_what_it_holds(tmp_path):
+    path = tmp_path / "evals.json"
+    path.write_text(json.dumps({"evalId": 1, "results": [NESTED]}))
+    with pytest.raises(InputError, match="got an object with evalId, results: put the list"):
+        list(judge_many(polite(), path, columns=PLACES, progress=False))

@@ -14,6 +14,7 @@ from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, compare, trust
 from langchain_judges.rows.checks import SIDES, read_label
+from langchain_judges.rows.messages import KNOWN_NAMES
 from langchain_judges.verdict import POINTS, Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
@@ -140,13 +141,7 @@ def trust_evaluator(
 
 
 # What evaluators call the fields of a row.
-_FIELDS = {
-    "inputs": "input",
-    "outputs": "output",
-    "reference_outputs": "expected",
-    "reference": "expected",
-    "prediction": "output",
-}
+_FIELDS: Mapping[str, str] = KNOWN_NAMES["parameters"]
 
 
 def _parameters(

@@ -202,7 +202,9 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
         yield from lines_of_file(path)
         return
     if not isinstance(records, list):
-        raise InputError(f"{path} must hold a list of objects")
+        got = f"an object with {', '.join(records)}" if isinstance(records, dict) else "none"
+        rule = f"{path} must hold a list of objects, and no data around it"
+        raise InputError(f"{rule}, got {got}: put the list into a file of its own")
     yield from records
 
 

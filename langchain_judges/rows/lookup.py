@@ -171,7 +171,7 @@ def mapped(
 
     Args:
         record: The record.
-        columns: Columns by field, as they are understood.
+        columns: Columns by field, as they are understood, or paths such as `item.question`.
         takes: `"pair"` or `"item"`, if known.
         named: Those that a person named, who has looked: they are in no doubt.
 
@@ -179,6 +179,8 @@ def mapped(
         InputError: A column is missing.
     """
     used = {*columns_in(columns)}
+    if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
+        record = {**record, **{path: follow(record, "columns", path) for path in paths}}
     if missing := next((each for each in sorted(used) if each not in record), None):
         several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
         several_hint = "name several in a list, or repeat --column; "
@@ -420,7 +422,7 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
     return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
 
 
-def follow(value: object, field: Field, path: str) -> object:
+def follow(value: object, field: str, path: str) -> object:
     """Value under a key or a path.
 
     Raises:
