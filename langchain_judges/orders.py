@@ -104,7 +104,8 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
 _NOUNS = "response|passage|text"
 # A and B where this package says them, and not a reason: "option (B)" is no text.
 _NAMED_SIDE = re.compile(
-    r"(?:^|(?<=[:.] ))[AB](?= is better\.)|\b[AB](?= \([AB] first\))|(?<=\d \()[AB](?=\))"
+    r"^[AB](?= is better\b)|(?<=\. )[AB](?= is better\.)|\b[AB](?= \([AB] first\))"
+    r"|(?<=\d \()[AB](?=\))"
     r"|(?:^|(?<=\()|(?<=\bWith ))[AB](?= first(?:[:)]|$))|(?<=\. For )[AB](?=:)"
 )
 
