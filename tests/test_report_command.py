@@ -415,6 +415,17 @@ def files(folder, answers):
     return [*words, "-o", folder / "r.html"]
 
 
+def test_every_report_says_how_many_rows_were_unusable(tmp_path):
+    command = files(tmp_path, ["A"] * 120)
+    with (tmp_path / "data.jsonl").open("a") as file:
+        file.writelines('{"output_a": "a", "output_b": "b", "label": "maybe"}\n' for _ in "abc")
+    outs = [tmp_path / f"r.{ending}" for ending in ("md", "json", "html")]
+    result = invoke(*command, *(word for out in outs for word in ("-o", out)))
+    assert result.exit_code == 0, result.output
+    for said in ("left out, as they are unusable: 3.", "120 of 123 rows; left out: 3 unusable"):
+        assert [said in out.read_text() for out in outs] == [True] * 3, said
+
+
 def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     command = files(tmp_path, ["A"] * 60)
     summary = tmp_path / "step_summary_0f3"  # as GitHub calls it

@@ -89,16 +89,11 @@ class ReportFlags:
         """
         from langchain_judges.report.report import written
 
-        forms: dict[str, Callable[[Path], object]] = {
-            ".html": report.to_html,
-            ".json": report.to_json,
-            ".csv": report.to_csv,
-            ".xlsx": report.to_xlsx,
-        }
         for path in self.paths:
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                forms.get(path.suffix, partial(written, summary))(path)
+                # `to_html`, `to_json` …; a summary has other endings, or none.
+                getattr(report, f"to_{path.suffix[1:]}", partial(written, summary))(path)
 
 
 # The summary of a step on GitHub has no ending.
@@ -173,12 +168,12 @@ def trust(
         answer = reports.trust_columns(cells, columns, people, **options)
     else:
         if path and results:
-            rows = _read_rows(
+            rows, options["unread"] = _read_rows(
                 paths, table, lambda p, t: known_rows(p, check_known_of, t, runs.values())
             )
         elif path:
             specs = _specs(row_files.with_method(judge, path, table))
-            rows = _labelled(paths, specs, table, run)
+            rows, options["unread"] = _labelled(paths, specs, table, run)
             if run.dry_run:
                 return
             records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
@@ -186,7 +181,9 @@ def trust(
                 own, is_spent = _judged(spec, rows, records, run)
                 runs, spent = runs | own, spent or is_spent
         with busy("Computing the report"):
-            answer = _report_on(runs, rows, options)
+            from langchain_judges.report.report import report_on
+
+            answer = report_on(runs, rows, **options)
     records = results[0] if results else report.records or report.paths[0]
     for each in answer.shown()[0]:
         each.files = _named(paths, judge, table, records)
@@ -233,11 +230,15 @@ def _named(
 
 def _read_rows(
     paths: Sequence[Path], flags: RowFlags, reader: Callable[[Path, RowFlags], RowFile]
-) -> list[dict[str, Any]]:
-    """The rows of a table, and those that `label` wrote, whose fields have their own names."""
+) -> tuple[_Rows, int]:
+    """The rows of a table, and those that `label` wrote, whose fields have their own names.
+
+    Returns:
+        The rows, and how many of the table are bad.
+    """
     files = _row_files(paths, flags, reader)
     rows, *labels = (list(row_files.checked_rows(file, "row")) for file in files)
-    return _with_labels(rows, list(chain(*labels)))
+    return _with_labels(rows, list(chain(*labels))), len(files[0].bad)
 
 
 def _row_files(
@@ -316,12 +317,14 @@ def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
 
 def _labelled(
     paths: Sequence[Path], specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: RunFlags
-) -> list[dict[str, Any]]:
-    """The rows to judge, of which some have labels; what that will ask is said."""
+) -> tuple[_Rows, int]:
+    """The rows to judge, of which some have labels, and how many are bad; the plan is said."""
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.rows.texts import bytes_of, texts_read
 
-    rows = _read_rows(paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own))
+    rows, bad = _read_rows(
+        paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own)
+    )
     if not any(map(is_labelled, rows)):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
@@ -331,7 +334,7 @@ def _labelled(
     for spec in specs:
         size = sum(bytes_of(texts_read(row)) for row in rows)
         tell_plan(estimate_calls(spec), len(rows), size, run, spec, rows[0])
-    return rows
+    return rows, bad
 
 
 def _judged(
@@ -377,15 +380,6 @@ def _read_runs(paths: Sequence[Path]) -> Runs:
                 raise OptionError(f"the verdicts of {own} are named twice")
             runs[own] = rows
     return runs
-
-
-def _report_on(
-    runs: Runs, rows: Sequence[Mapping[str, object]] | None, options: dict[str, Any]
-) -> TrustReport | ComparisonReport:
-    if len(runs) > 1:
-        return reports.compare(runs, rows, **options)
-    ((name, verdicts),) = runs.items()
-    return reports.trust(verdicts, rows, name=name, **options)
 
 
 def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:

@@ -91,7 +91,7 @@ def _score(row: JudgedRow) -> float | None:
 
 def _cost(row: JudgedRow) -> float:
     """Distance of the score from people's label, weighted by their agreement."""
-    agreed = _majority(row) / len(row.votes) if row.votes else 1.0
+    agreed = row.votes.count(row.choices[0]) / len(row.votes) if row.votes else 1.0
     score = _score(row)
     target = (
         row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
@@ -101,16 +101,12 @@ def _cost(row: JudgedRow) -> float:
     return min(1.0, abs(score - target)) * agreed
 
 
-def _majority(row: JudgedRow) -> int:
-    return row.votes.count(row.choices[0])
-
-
 def _disagreement(row: JudgedRow) -> Disagreement:
     labels, verdict = row.data_row, row.verdict
     people = " or ".join(map(str, row.choices))
     if row.votes:
         each = " each" if row.is_divided else ""
-        people += f" ({_majority(row)} of {len(row.votes)} votes{each})"
+        people += f" ({row.votes.count(row.choices[0])} of {len(row.votes)} votes{each})"
     return Disagreement(
         id=row.name,
         category=row.category,

@@ -12,7 +12,7 @@ from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import one_of
 from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
-from langchain_judges.report.report import ComparisonReport, TrustReport, compare, trust
+from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.rows.messages import KNOWN_NAMES
 from langchain_judges.verdict import POINTS, Label, no_usage
@@ -92,10 +92,7 @@ def trust_columns(
         ]
         for name, spec in judges.items()
     }
-    if len(runs) == 1:
-        ((name, run),) = runs.items()
-        return trust(run, data, **{"name": name, **options})
-    return compare(runs, data, **options)
+    return report_on(runs, data, **options)
 
 
 def trust_evaluator(

@@ -330,6 +330,7 @@ def trust(  # noqa: PLR0913 - options
     policy: TrustPolicy = POLICY,
     baseline: Mapping[str, Any] | None = None,
     confidence: float = 0.95,
+    unread: int = 0,
 ) -> TrustReport:
     """Report how far a judge can be trusted, from its verdicts on rows that people labelled.
 
@@ -351,6 +352,7 @@ def trust(  # noqa: PLR0913 - options
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
         confidence: The level of the intervals.
+        unread: How many other rows are unusable, such as by their label; the report says so.
 
     Raises:
         InputError: There are no verdicts, those of several judges, or labels of pairs other
@@ -366,7 +368,7 @@ def trust(  # noqa: PLR0913 - options
     table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
     label = next(iter(judges)) if name is None else name
-    sample = Sample(joined.rows, confidence)
+    sample = Sample(joined.rows, confidence, unread)
     _check_shared(sample)
     report = TrustReport(sample, label, policy)
     report.data_name = data_name
@@ -392,7 +394,7 @@ def compare(
     Args:
         runs: The rows of each judge, by its name; see `trust`.
         data: The rows that were judged.
-        options: `data_name`, `policy` and `confidence`, as for `trust`.
+        options: `data_name`, `policy`, `confidence` and `unread`, as for `trust`.
 
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
@@ -404,3 +406,15 @@ def compare(
     if len({report.sample.pairs for report in reports}) > 1:
         raise InputError("judges of pairs and of single texts cannot be compared")
     return ComparisonReport(reports)
+
+
+def report_on(
+    runs: Mapping[str, Iterable[Mapping[str, Any]]],
+    data: Iterable[Mapping[str, Any]] | None,
+    **options: Any,
+) -> TrustReport | ComparisonReport:
+    """Report on the judge of the only run, or on several side by side."""
+    if len(runs) > 1:
+        return compare(runs, data, **options)
+    ((name, verdicts),) = runs.items()
+    return trust(verdicts, data, **{"name": name, **options})

@@ -22,6 +22,7 @@ class Sample:
     Attributes:
         rows: Each row once.
         confidence: The level of the intervals.
+        unread: How many rows of the table are unusable, and in no number.
         pairs: Whether the judge compares two texts.
         answers: What the judge said.
         verdicts: The answers; for a failed judgment its row, which has the reason.
@@ -35,9 +36,9 @@ class Sample:
         InputError: A label of a pair is other than A, B and tie.
     """
 
-    def __init__(self, rows: Sequence[JudgedRow], confidence: float) -> None:
+    def __init__(self, rows: Sequence[JudgedRow], confidence: float, unread: int = 0) -> None:
         """Read the columns."""
-        self.rows, self.confidence = rows, confidence
+        self.rows, self.confidence, self.unread = rows, confidence, unread
         self.pairs = kind_of_verdict(rows[0].verdict) == "pair"
         self.answers = [row.answer for row in rows]
         self.verdicts = [row.row if row.answer is None else row.answer for row in rows]
@@ -200,7 +201,7 @@ class Sample:
             facts = {**row.data_row, "label": row.labels.get(name), "labels": None}
             judged = {**row.row, "verdict": verdict, "subscores": None}
             rows.append(JudgedRow(judged, facts, row.place))
-        return Sample(rows, self.confidence)
+        return Sample(rows, self.confidence, self.unread)
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -268,12 +269,13 @@ class Sample:
 
     def basis(self, used: Sequence[bool]) -> str:
         """Count of the rows that count, and why others do not."""
-        both = list(zip(self.answers, used, strict=True))
-        lost = sum(answer is None and there for answer, there in both)
+        lost = sum(a is None and there for a, there in zip(self.answers, used, strict=True))
         wrong = f"; {lost:,} not judged, counted as wrong" if lost else ""
-        if all(used):
-            return f"{'all ' if len(used) > 1 else ''}{counted(len(used), 'row')}{wrong}"
-        reasons = Counter(
+        rows = counted(len(used) + self.unread, "row")
+        if all(used) and not self.unread:
+            return f"{'all ' if len(used) > 1 else ''}{rows}{wrong}"
+        reasons = Counter({"unusable": self.unread} if self.unread else {})
+        reasons.update(
             "without a label"
             if not own
             else "not judged"
@@ -283,7 +285,7 @@ class Sample:
             if not there
         )
         out = ", ".join(f"{count:,} {why}" for why, count in reasons.items())
-        return f"{sum(used):,} of {counted(len(used), 'row')}{wrong}; left out: {out}"
+        return f"{sum(used):,} of {rows}{wrong}; left out: {out}"
 
     @property
     def in_groups(self) -> str:
@@ -295,10 +297,13 @@ class Sample:
 
     @property
     def note(self) -> str:
-        """Sentence about rows without a group, where groups are counted."""
-        alone = sum(row.data_row.get("group") is None for row in self.rows)
-        known = self.groups and alone
-        return f"Rows without a group, each a group of its own: {alone:,}." if known else ""
+        """Sentences about unusable rows, and about those without a group."""
+        alone = sum(row.data_row.get("group") is None for row in self.rows if self.groups)
+        counts = {
+            "Rows of the table that are left out, as they are unusable": self.unread,
+            "Rows without a group, each a group of its own": alone,
+        }
+        return " ".join(f"{what}: {count:,}." for what, count in counts.items() if count)
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:
