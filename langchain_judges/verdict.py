@@ -213,7 +213,8 @@ class Verdict(TypedDict):
         preference: None: not judged, see `failures`.
         score: How far A is preferred, in [0, 1]: 1 = A, 0.5 = even, 0 = B.
         scores: `{"A": …, "B": …}` in the method's own units, as its paper defines them.
-        flipped: Whether the two orders disagreed; None where only one order was asked.
+        flipped: Whether the two orders disagreed; None where only one order was asked. Of a
+            jury: of any member that agrees with it.
         rationale: A short account of what decided, for people.
         lookups: Lookups of a judge with tools; see `LabelVerdict`.
     """

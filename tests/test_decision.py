@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_judges import create_rubric_judge, judge_many
+from langchain_judges import create_rubric_judge, judge_many, load_judge
 from langchain_judges.errors import JudgeError
+from langchain_judges.methods import create_jury
 from langchain_judges.report.compared_systems import Duel
 from langchain_judges.runs.summary import Summary, conclusion, is_unsettled
 from langchain_judges.testing import FakeChatModel
@@ -83,6 +84,26 @@ def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_syste
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it(counts, parts):
     (sentence,) = conclusion(pairs(*counts), ["v1", "v2"])
     assert [part for part in parts if part not in sentence] == []
+
+
+def test_a_position_that_one_order_leaves_open_settles_nothing():
+    first = FakeChatModel(replies=lambda _: '{"preference": "1", "explanation": "x"}')
+    rows = [{"input": f"q{n}", "output_a": "x", "output_b": "y"} for n in range(36)]
+    for kinds in (["direct"], ["cot", "cot", "relative"]):
+        members = [load_judge(kind, first) for kind in kinds]
+        run = judge_many(create_jury(members) if members[1:] else members[0], rows)
+        assert {row["verdict"]["preference"] for row in run} == {"A"}
+        assert is_unsettled(run.summary)
+        (sentence,) = run.decision()
+        assert "not settled" in sentence
+        assert "--set orders=strict" in sentence
+
+
+def test_pairs_in_both_orders_settle_beside_some_in_one():
+    # Were all of 4 won by position, 26 of 30 remain: Wilson's interval begins at 70 %.
+    for alone, settled in ((4, True), (15, False)):
+        summary = Summary(preferences=Counter(A=30), one_order=alone)
+        assert is_unsettled(summary) != settled
 
 
 @for_each(

@@ -58,9 +58,7 @@ def in_fence(name: str, text: str) -> str:
 
 def as_text(value: Any) -> str:
     """A value of a row as a text, messages as OpenAI's."""
-    if isinstance(value, str):
-        return value
-    return as_json(_as_openai(value))
+    return value if isinstance(value, str) else as_json(_as_openai(value))
 
 
 def _as_openai(value: Any) -> Any:

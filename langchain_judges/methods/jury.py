@@ -185,8 +185,11 @@ def verdict_of(
         account.fail([ballots.undecided])
         why = f"Not judged: {ballots.undecided['detail']}."
         return ensemble.unjudged(kind, account, why)
+    flips = {each.get("flipped") for each in ballots.saying(answer)}
+    both = {"flipped": None if None in flips else True in flips} if kind == "pair" else {}
     return {
         **ensemble.unjudged(kind, account, ballots.rationale(answer)),
+        **both,
         "preference" if kind == "pair" else "label": answer,
         "score": score,
         "confidence": ballots.agreement(answer),

@@ -93,9 +93,7 @@ PSEUDO_LABELS = 2.0
 def _best_lambda(y: inputs.Floats, f: inputs.Floats, unlabelled: inputs.Floats) -> float:
     """The λ* = cov(Y, F) / (var(F) + (n / N) var(F^u)), within [0, 1]."""
     below = np.var(f, ddof=1) + len(y) / len(unlabelled) * np.var(unlabelled, ddof=1)
-    if below <= 0:
-        return 0.0
-    return float(np.clip(np.cov(y, f)[0, 1] / below, 0.0, 1.0))
+    return float(np.clip(np.cov(y, f)[0, 1] / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
 MOST_LABELS = 1_000_000

@@ -58,8 +58,7 @@ class Sample:
     @cached_property
     def systems(self) -> list[tuple[str | None, ...]]:
         """Who wrote A and who wrote B, or the one text; None where it is not known."""
-        size = 2 if self.pairs else 1
-        return [_systems(row.data_row, size) for row in self.rows]
+        return [_systems(row.data_row, 2 if self.pairs else 1) for row in self.rows]
 
     @cached_property
     def by_system(self) -> dict[str, list[int]]:

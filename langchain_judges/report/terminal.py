@@ -15,11 +15,10 @@ from rich.text import Text
 from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.runs.summary import HEAD, counted
+from langchain_judges.runs.summary import HEAD, Summary, counted
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Ranking
-    from langchain_judges.runs.summary import Summary
 
 
 def verdict_panel(row: Mapping[str, Any]) -> RenderableType:

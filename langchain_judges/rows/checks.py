@@ -61,9 +61,7 @@ def kind_of_result(result: Mapping[str, Any]) -> RowKind:
     kind: RowKind | None = result.get("kind")
     if kind is not None:
         return kind
-    if "text" in result:
-        return "task"
-    return kind_of_verdict(result.get("verdict") or {})
+    return "task" if "text" in result else kind_of_verdict(result.get("verdict") or {})
 
 
 def kind_of_verdict(verdict: Mapping[str, object]) -> Literal["pair", "item"]:

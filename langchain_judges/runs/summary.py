@@ -171,6 +171,7 @@ class Summary:
         failures: Every failure by reason, also those of rows that were judged; no note on how
             a row was read.
         both_orders: Rows judged in both orders; `flips` is out of these.
+        one_order: Pairs that one order decided, so that position alone may have.
         labelled: Judged rows with a label (for pairs A, B or tie); `agreed` is out of
             these.
         agreed: Rows whose verdict equals their label.
@@ -205,6 +206,7 @@ class Summary:
     failures: Counter[str] = field(default_factory=Counter)
     flips: int = 0
     both_orders: int = 0
+    one_order: int = 0
     labelled: int = 0
     agreed: int = 0
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -264,6 +266,8 @@ class Summary:
         if (flipped := verdict.get("flipped")) is not None:
             self.both_orders += 1
             self.flips += flipped
+        else:
+            self.one_order += verdict.get("preference") in {"A", "B"}
 
 
 def cause_of(verdict: AnyVerdict) -> str:
@@ -324,7 +328,9 @@ def is_unsettled(summary: Summary) -> bool:
     if summary.wrote or summary.labels or not summary.preferences.total():
         return False
     wins = [summary.preferences[side] for side in "AB"]
-    return not any(wins) or interval_of(max(wins), sum(wins))[0] <= 0.5
+    # Position may have decided every pair that was asked in one order.
+    sure = max(0, max(wins) - summary.one_order)
+    return not any(wins) or interval_of(sure, sum(wins))[0] <= 0.5
 
 
 def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
@@ -338,8 +344,14 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     found = f"{best} is better in {rate_text(wins, decided)}"
     if a == b:
         return f"{systems[0]} and {systems[1]} are even, {a:,} to {b:,}{tied}: not settled."
-    if interval_of(wins, decided)[0] > 0.5:
+    if not is_unsettled(summary):
         return f"{found}{tied}: settled."
+    if summary.one_order:
+        return (
+            f"{best} is preferred in {rate_text(wins, decided)}{tied}: not settled. In "
+            f"{counted(summary.one_order, 'pair')} one order was asked, and position alone may "
+            'explain it: ask both by `orders="strict"` (`--set orders=strict`).'
+        )
     lead = 2 * wins / decided - 1
     if lead < _LEAST_LEAD:
         return f"{found}{tied}: not settled, and too even for more pairs to settle it soon."

@@ -154,9 +154,8 @@ def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
 
 def order_of(row: Cells, *, blind: bool) -> str:
     """Order of a pair's texts; empty for a single text."""
-    if kind_of_row(row) != "pair":
-        return ""
-    return sides(row) if blind else "AB"
+    is_pair = kind_of_row(row) == "pair"
+    return (sides(row) if blind else "AB") if is_pair else ""
 
 
 def _named(row: Cells, order: str, between: str) -> list[str]:

@@ -150,8 +150,7 @@ class Admission:
         batch, *queue = state["queue"]
         update: Update = {"queue": queue}
         if not state["dev"]:
-            remembered = await self._remembered(batch, state)
-            return {**update, **remembered}
+            return {**update, **await self._remembered(batch, state)}
         if not self._may_rise(state):
             return {**update, **self._waiting(state, batch, "untried")}
         trial = await self._tried(batch, state)
