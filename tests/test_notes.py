@@ -37,6 +37,7 @@ RUBRIC = "Is it right?"
 TASK = {"input": "Where?"}
 Note = tuple[str, str]
 WHOLE = "is shown whole, as JSON, as none of its keys is a usual one"
+LISTED = "is a list of no known messages, shown as JSON"
 SPELT = "is the text of messages and shown as it stands; pass them as data"
 # A row, and what is to be said of it: the field, and which key.
 ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
@@ -48,6 +49,14 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     "data": (
         {**TASK, "output": {"city": "Kyiv", "days": 2}},
         [("output", f"{WHOLE}: 'city', 'days'")],
+    ),
+    "objects": (
+        {**TASK, "output": [{"author": "agent", "content": {"parts": [{"text": "Kyiv"}]}}]},
+        [("output", LISTED)],
+    ),
+    "objects under a key": (
+        {**TASK, "output": {"messages": [{"source": "user", "content": "Where?"}]}},
+        [("output", LISTED)],
     ),
     "a history": (
         {"input": {"question": "Where?", "chat_history": ["Hi."]}, "output": "Kyiv"},

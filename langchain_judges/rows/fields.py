@@ -117,6 +117,8 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             notes.add(unit, f"is a list of {len(listed):,} texts, shown as one")
         if isinstance(text, str) and _SPELT.match(text):
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
+        elif type(text) is str and not isinstance(value, str) and text.startswith("[{"):
+            notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
         if text is None or not isinstance(value, Mapping):
             continue
         if text == as_json(value):
