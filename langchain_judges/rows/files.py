@@ -203,8 +203,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
         return
     if not isinstance(records, list):
         got = f"an object with {', '.join(records)}" if isinstance(records, dict) else "none"
-        rule = f"{path} must hold a list of objects, and no data around it"
-        raise InputError(f"{rule}, got {got}: put the list into a file of its own")
+        raise InputError(f"{path} must hold a list of objects, got {got}: put the list in a file")
     yield from records
 
 
