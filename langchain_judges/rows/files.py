@@ -203,7 +203,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
         return
     if not isinstance(records, list):
         got = f"an object with {', '.join(records)}" if isinstance(records, dict) else "none"
-        raise InputError(f"{path} must hold a list of objects, got {got}: put the list in a file")
+        raise InputError(f"{path} must hold a list of objects, got {got}: put the list alone")
     yield from records
 
 
