@@ -214,6 +214,22 @@ def test_words_among_numbers_are_refused_with_what_to_do(odd):
 
 
 @for_each(
+    ("texts", "kind"),
+    [
+        (("output",), "item"),
+        (("response",), "item"),
+        ((), "item"),
+        (("output_a", "output_b"), "pair"),
+    ],
+)
+def test_grades_are_labels_of_single_texts_and_c_is_a_tie_of_two_alone(texts, kind):
+    rows = table(list("ABC") * 8, list("ABA") * 8, **dict.fromkeys(texts, "text"))
+    report: Any = trust_columns(rows, "gpt", "ann0")
+    assert report.sample.pairs == (kind == "pair")
+    assert ("win rate" in report.sentence) == (kind == "pair")
+
+
+@for_each(
     ("judge", "people"),
     [([0, 1] * 5, ["rude", "polite"] * 5), (["good", "bad"] * 5, ["rude", "polite"] * 5)],
 )

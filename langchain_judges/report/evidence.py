@@ -93,9 +93,8 @@ def _cost(row: JudgedRow) -> float:
     """Distance of the score from people's label, weighted by their agreement."""
     agreed = row.votes.count(row.choices[0]) / len(row.votes) if row.votes else 1.0
     score = _score(row)
-    target = (
-        row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
-    )
+    is_pair = kind_of_verdict(row.verdict) == "pair"
+    target = preference_points([row.label]) if is_pair else row.label
     if score is None or not isinstance(target, int | float):
         return agreed
     return min(1.0, abs(score - target)) * agreed

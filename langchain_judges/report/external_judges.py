@@ -15,6 +15,7 @@ from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.rows.messages import KNOWN_NAMES
+from langchain_judges.runs.sources import kind_of_columns
 from langchain_judges.verdict import POINTS, Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
@@ -52,15 +53,17 @@ def trust_columns(
     """
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
-    specs = list(judge) if isinstance(judge, list) else [cast("JudgeColumn", judge)]
+    given = judge if isinstance(judge, list) else [cast("JudgeColumn", judge)]
+    specs = [(each,) if isinstance(each, str) else each for each in given]
     judges = {
-        spec
-        if isinstance(spec, str)
-        else f"the judge of {spec[0]} (A first) and {spec[1]} (B first)": spec
+        "the judge of {} (A first) and {} (B first)".format(*spec)
+        if spec[1:]
+        else spec[0]: spec
         for spec in specs
     }
     people = [label] if isinstance(label, str) else list(label)
-    sources = [s for spec in specs for s in ([spec] if isinstance(spec, str) else spec)]
+    sources = [name for spec in specs for name in spec]
+    in_orders = len(sources) > len(specs)
     for name in [*sources, *people]:
         if not any(name in row for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
@@ -69,26 +72,23 @@ def trust_columns(
                 hint += "; `label=` names people's answers, or --column label=COLUMN"
             raise InputError(f"no row has a column {name!r}; {hint}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
-    read = _reading(columns)
-    answers: dict[str, list[Label | None]] = {
-        name: [read(value) for value in own] for name, own in columns.items()
-    }
+    texts = {name: "" for row in table[:1] for name in row if name not in columns}
+    read = _reading(columns, "pair" if in_orders else kind_of_columns([texts]))
+    answers = {name: [*map(read, own)] for name, own in columns.items()}
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
     names = _names(table)
     data = [_facts(*each) for each in zip(table, names, votes, strict=True)]
     pairs = read is read_label
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
-    if not pairs and sources != specs:
+    if not pairs and in_orders:
         got = sorted({repr(v) for own in answers.values() for v in {*own} - {None, *SIDES}})
         allowed = "answers in two orders, and people's labels, are A, B or tie (or model_a …)"
         raise InputError(f"{allowed}; got {shortened(', '.join(got) or 'tie alone', 80)}")
     runs = {
-        name: [_verdict(*each, pairs=pairs) for each in zip(names, answers[spec], strict=True)]
-        if isinstance(spec, str)
-        else [
-            _in_orders(row, both, order_rule)
-            for row, *both in zip(names, *(answers[s] for s in spec), strict=True)
+        name: [
+            _in_orders(row, own, order_rule) if own[1:] else _verdict(row, *own, pairs=pairs)
+            for row, *own in zip(names, *(answers[s] for s in spec), strict=True)
         ]
         for name, spec in judges.items()
     }
@@ -175,8 +175,14 @@ def _cell(value: object) -> object:
     return None if value is None or value != value else value
 
 
-def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Label | None]:
+def _reading(
+    columns: Mapping[str, Sequence[object]], kind: str | None
+) -> Callable[[object], Label | None]:
     """Reader of a table's answers: as sides of pairs, as numbers, or unchanged.
+
+    Args:
+        columns: The answers of each column.
+        kind: What the texts of the table are; None: not known.
 
     Raises:
         InputError: One column has sides of pairs, in words that say so, and another has not; or
@@ -185,13 +191,16 @@ def _reading(columns: Mapping[str, Sequence[object]]) -> Callable[[object], Labe
     said = {name: [v for v in own if v is not None] for name, own in columns.items()}
     odd = {name: [v for v in own if read_label(v) not in SIDES] for name, own in said.items()}
     pairs = [n for n in said if not odd[n] and {"A", "B"} & {*map(read_label, said[n])}]
+    found = [value for own in said.values() for value in own]
+    # A letter alone may be the name of a class, as of a grade; C is a tie of two texts alone.
+    grades = kind == "item" or (kind is None and {"C", "c"} & {*map(str, found)})
+    if grades and all(len(str(value)) == 1 for value in found):
+        pairs = []
     if pairs and not any(odd.values()):
         return read_label
-    # A letter alone may be the name of a class.
     if worded := [n for n in pairs if any(len(str(v)) > 1 for v in said[n])]:
         other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
         raise InputError(f"{worded[0]!r} says A, B or tie, and {other}; use the same names")
-    found = [value for own in said.values() for value in own]
     words = {n: next((v for v in own if _number(v) is None), None) for n, own in said.items()}
     if found and not any(words.values()):
         return _number
@@ -230,9 +239,8 @@ def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> 
     """The row of the data, under the names of this package."""
     known = [vote for vote in votes if vote is not None]
     facts = {key: value for key, value in row.items() if value not in (None, "")}
-    label = known[0] if known and len(votes) == 1 else None
-    several = {"human_votes": known} if len(votes) > 1 else {}
-    return {**facts, "id": name, "label": label, **several}
+    several = {"label": None, "human_votes": known}
+    return {**facts, "id": name, **(several if len(votes) > 1 else {"label": votes[0]})}
 
 
 def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:

@@ -126,7 +126,10 @@ class TrustReport(Measured, WrittenReport):
         """Measure a sample of judged rows."""
         super().__init__(sample, name, policy)
         self.data_name, self.absent = "", 0
-        self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
+        # Of pairs a tie stands in it only if there is one.
+        ties = "tie" in [*sample.labels, *sample.answers]
+        sides = SIDES[: 2 + ties] if sample.pairs else None
+        self.confusion = metrics.confusion(sample.verdicts, sample.labels, sides)
         self.disagreements = costliest(sample)
         self.provenance: dict[str, str] = {}
         # Verdicts of other runnables may lack parts of it.
@@ -188,13 +191,6 @@ class TrustReport(Measured, WrittenReport):
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
         """This report alone."""
         return [self], ()
-
-
-def _classes(sample: Sample) -> Sequence[str] | None:
-    """The answers of pairs, a tie only if there is one; None: whatever there is."""
-    if not sample.pairs:
-        return None
-    return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
@@ -279,9 +275,8 @@ def gates(
     if min_agreement is not None:
         headline = report.headline
         rated = headline.unit == "number"
-        title = "rank correlation" if rated else "agreement"
-        if report.sample.by_criteria:
-            title = headline.title
+        plain = "rank correlation" if rated else "agreement"
+        title = headline.title if report.sample.by_criteria else plain
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
         # NaN, an unknown number, passes no limit.
         passed = headline.result >= min_agreement
