@@ -153,6 +153,17 @@ def test_a_damaged_table_is_read_or_named(name, tmp_path_factory):
     read()
 
 
+def test_a_quote_that_is_not_closed_in_its_row_is_told_by_its_line(tmp_path, caplog):
+    path, rows = tmp_path / "r.csv", [f"{n},q,An answer\n" for n in range(9)]
+    rows[1], table = '1,q,"An answer\n', "id,input,output\n"
+    path.write_text(table + "".join(rows))
+    with pytest.raises(InputError, match=r"r.csv, line 3: .* never closed"):
+        list(read_table(path))
+    path.write_text(table + "".join(rows[:6]) + '7,q,"Fine"\n')
+    assert len(list(read_table(path))) == 2
+    assert "r.csv, line 3: the lines of a cell read as rows" in caplog.text
+
+
 THEIRS = {
     "a row without its end": b'{"index": 0, "text": "my own data"}',
     "rows": b'{"index": 0, "text": "my own data"}\n{"index": 1, "text": "more"}\n',

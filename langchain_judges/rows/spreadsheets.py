@@ -23,6 +23,8 @@ _LOG = logging.getLogger(__name__)
 LARGEST_CELL = 2**31 - 1
 # Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
 _MOST_PACKED = 100
+# Stands after the last line of a file.
+_END = "\0end\0"
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
@@ -83,18 +85,62 @@ def delimited(path: Path, separator: str) -> Iterator[dict[str, Any]]:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         head = text.read(_HEAD)
         text.seek(0)
-        if head.startswith("sep="):  # a line of Excel's
-            separator = head[4]
-            text.readline()
-        else:
-            separator = _separator(head, separator)
-        yield from _records(path, _csv_records(text, separator))
+        is_told = head.startswith("sep=")  # in a line of Excel's
+        separator = head[4] if is_told else _separator(head, separator)
+        lines = itertools.islice(text, int(is_told), None)
+        yield from _records(path, _closed(path, lines, separator, 1 + is_told))
 
 
 def _csv_records(text: Iterable[str], separator: str) -> Iterator[list[str]]:
     # The limit is the whole process's: it is set wherever a reader begins to read.
     csv.field_size_limit(LARGEST_CELL)
     return csv.reader(text, delimiter=separator)
+
+
+def _closed(path: Path, lines: Iterator[str], separator: str, line: int) -> Iterator[list[str]]:
+    """Yield the cells of each row; a quote that is not closed in its row is told by its line.
+
+    Args:
+        path: The file.
+        lines: Its lines.
+        separator: What stands between cells.
+        line: Number of the first line.
+
+    Raises:
+        InputError: A quote is still open at the end.
+    """
+    # Only a reader within a quote takes what follows the last line for more of a cell.
+    reader = _csv_records(itertools.chain(lines, [_END]), separator)
+    width = 0
+    for cells in itertools.takewhile([_END].__ne__, reader):
+        width = width or len(cells)
+        for cell in cells:
+            if cell.endswith(_END):
+                problem = 'a cell begins with a quote (") that is never closed'
+                raise InputError(f"{path}, line {line}: {problem}")
+            if "\n" in cell and _holds_rows(cell, separator, width):
+                _tell_rows(path, line)
+            line += cell.count("\n")
+        line += 1
+        yield cells
+
+
+def _holds_rows(cell: str, separator: str, width: int) -> bool:
+    """Whether the lines of a cell below its first are all rows.
+
+    The last may be cut by a quote that opens a cell of its row; one quote alone within the
+    cell says that it is not.
+    """
+    is_odd = cell.count('"') % 2
+    lines = cell.splitlines()[1 : None if is_odd else -1]
+    is_long = width > 1 and len(lines) > 1 - is_odd
+    return is_long and all(line.count(separator) == width - 1 for line in lines)
+
+
+@functools.lru_cache(256)
+def _tell_rows(path: Path, line: int) -> None:
+    told = '%s, line %d: the lines of a cell read as rows; is the quote (") before it closed?'
+    _LOG.warning(told, path, line)
 
 
 def _separator(head: str, usual: str) -> str:
