@@ -121,14 +121,12 @@ def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
         message, info = vars(generation.message), generation.generation_info or {}
         if "logprobs" in info:  # LangChain copies them into the message: a trace has them twice
             generation.message.response_metadata["logprobs"] = info.pop("logprobs")
-        changed = {
-            n: new for n, old in message.items() if (new := _masked(old, secrets)) != old
-        }
+        edits = {n: new for n, old in message.items() if (new := _masked(old, secrets)) != old}
         generation.generation_info = _masked(generation.generation_info, secrets)
-        if changed:  # tokens of the log-probabilities spell what is masked
-            metadata = changed.get("response_metadata", message["response_metadata"])
-            changed["response_metadata"] = {**metadata, "logprobs": None}
-            generation.message = generation.message.model_copy(update=changed)
+        if edits:  # tokens of the log-probabilities spell what is masked
+            metadata = edits.get("response_metadata", message["response_metadata"])
+            edits["response_metadata"] = {**metadata, "logprobs": None}
+            generation.message = generation.message.model_copy(update=edits)
             generation.text = _masked(generation.text, secrets)
             generation.generation_info = None
     return result

@@ -119,9 +119,8 @@ def read_prompts(value: Any) -> Any:
     Raises:
         OptionError: The file cannot be read.
     """
-    if isinstance(value, BasePromptTemplate) or (
-        isinstance(value, str) and _TEXT.search(value)
-    ):
+    is_text = isinstance(value, str) and _TEXT.search(value)
+    if is_text or isinstance(value, BasePromptTemplate):
         value = {ONLY: value}
     if isinstance(value, str | PathLike):
         try:

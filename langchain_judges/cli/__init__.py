@@ -86,11 +86,9 @@ class Commands(TyperGroup):
             ctx.fail(f"There is no command {name!r}; {hint}there are {', '.join(COMMANDS)}.")
         from langchain_judges.options import docstring
 
-        function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
-        text, _, examples = docstring(function).partition("\n\nExamples:\n")
-        info = CommandInfo(
-            name=name, cls=Command, callback=function, help=text, epilog=examples
-        )
+        command = getattr(import_module(f"langchain_judges.cli.{name}"), name)
+        text, _, examples = docstring(command).partition("\n\nExamples:\n")
+        info = CommandInfo(name=name, cls=Command, callback=command, help=text, epilog=examples)
         return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

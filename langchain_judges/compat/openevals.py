@@ -280,9 +280,7 @@ def _messages_of(value: Any, field: str) -> list[Message]:
     inner = value.get("messages") if is_holder else value
     messages = messages_in(inner) if inner else []
     if inner is None or (inner and not messages):
-        raise InputError(
-            f"`{field}` must be messages, or hold them as 'messages', got {value!r}"
-        )
+        raise InputError(f"`{field}` must be messages, or have 'messages', got {value!r}")
     return messages
 
 

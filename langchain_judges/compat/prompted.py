@@ -117,9 +117,8 @@ class OwnPromptJudge:
             raise NotJudgedError(f"not judged ({failure['reason']}): {failure['detail']}")
         asked = self.shape.model_fields
         data = {k: v for k, v in reply.data.items() if v is not None or asked[k].is_required()}
-        return (
-            self.output_schema.model_validate(data) if _is_model(self.output_schema) else data
-        )
+        schema = self.output_schema
+        return schema.model_validate(data) if _is_model(schema) else data
 
     def _shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The messages to send, and the texts in them that others wrote."""

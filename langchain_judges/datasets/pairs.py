@@ -43,9 +43,8 @@ class PublicSet:
         for file in files:
             if self.has(file):
                 return read_table(self.path / file)
-        raise OptionError(
-            f"{self.name!r} is read from {' or '.join(files)}; {self.path} has none"
-        )
+        names = " or ".join(files)
+        raise OptionError(f"{self.name!r} is read from {names}; {self.path} has none")
 
 
 def group_name(text: str) -> str:

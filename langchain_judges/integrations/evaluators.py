@@ -115,9 +115,8 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     """
     check_words(key=key)
     check_value("prepare", prepare, Prepare)
-    reader = cases.CaseReader(
-        judge, cases.TextSources(input, output, reference, context, rubric)
-    )
+    sources = cases.TextSources(input, output, reference, context, rubric)
+    reader = cases.CaseReader(judge, sources)
     name = key or cases.feedback_key(judge)
     return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 

@@ -85,11 +85,9 @@ class _Index:
                     raise OutputError(f"{file.path} is damaged: a vector has another width")
                 self._append(rows)
         if len(self.keys) != facts.rows:
-            found = len(self.keys)
+            found = f"{len(self.keys)} of {facts.rows} rows"
             self._clear()
-            raise OutputError(
-                f"{file.path} is damaged: {found} of {facts.rows} rows can be read"
-            )
+            raise OutputError(f"{file.path} is damaged: {found} can be read")
         self.changes = facts.changes
         self._last_removal = removals[-1][0] if removals else self._last_removal
 

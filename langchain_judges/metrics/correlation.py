@@ -110,9 +110,8 @@ def _global(
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
     groups = np.arange(len(x)) if clusters is None else clusters
-    few = (
-        f"fewer than {intervals.LEAST_APART} items" if len(x) < intervals.LEAST_APART else None
-    )
+    least = intervals.LEAST_APART
+    few = f"fewer than {least} items" if len(x) < least else None
     why = few or intervals.too_alike(x, groups) or intervals.too_alike(y, groups)
     if abs(value) > 1 - 1e-12:  # sums of floats miss 1 by a little
         why = "a perfect correlation tells nothing of its error"
@@ -150,10 +149,8 @@ def _within_groups(
     if not defined:
         return Result.undefined("no group in which both sides vary", n_failed=failures)
     averaged = intervals.mean(defined, confidence=level)
-    interval = averaged.interval and averaged.interval.within(-1.0, 1.0)
-    return Result(
-        averaged, n=len(defined), n_failed=failures, interval=interval, se=averaged.se
-    )
+    reach = averaged.interval and averaged.interval.within(-1.0, 1.0)
+    return Result(averaged, n=len(defined), n_failed=failures, interval=reach, se=averaged.se)
 
 
 class Williams(NamedTuple):

@@ -341,18 +341,16 @@ def paired_difference(
     if groups is not None and spread and (a != b).any():
         # Groups on which both are alike tell little of how leads vary.
         freedom = max(2.0, min(freedom, float(len(np.unique(clusters[a != b])))))
-    change = mean_result(
-        a - b, clusters, confidence, cases.failed, added=added, freedom=freedom
-    )
-    if change.interval is None:
-        return Difference(change, **vars(change), p=1.0)
-    half = change.interval.high - change
-    statistic = abs(change) / half * student_quantile(confidence, freedom)
+    lead = mean_result(a - b, clusters, confidence, cases.failed, added=added, freedom=freedom)
+    if lead.interval is None:
+        return Difference(lead, **vars(lead), p=1.0)
+    half = lead.interval.high - lead
+    statistic = abs(lead) / half * student_quantile(confidence, freedom)
     p = 2 * float(scipy.special.stdtr(freedom, -statistic))
-    parts = vars(change)
+    parts = vars(lead)
     if spread:
-        parts = {**parts, "interval": change.interval.within(-spread, spread)}
-    return Difference(change, **parts, p=p)
+        parts = {**parts, "interval": lead.interval.within(-spread, spread)}
+    return Difference(lead, **parts, p=p)
 
 
 # Most parts that a jackknife leaves out in turn.

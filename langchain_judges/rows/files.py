@@ -42,10 +42,9 @@ def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
 
 def no_table(path: Path) -> str:
     """Sentence that says why there is no table at a path."""
-    is_folder = path.is_dir()
-    return (
-        f"{path} is a folder" if is_folder else f"there is no file {path}{nearest_file(path)}"
-    )
+    if path.is_dir():
+        return f"{path} is a folder"
+    return f"there is no file {path}{nearest_file(path)}"
 
 
 def read_table(

@@ -121,11 +121,9 @@ class CriterionCounts:
                 reach = found.interval
                 if reach and all(0 <= score <= 1 for score in counts.scores):
                     reach = reach.within(0, 1)
-                interval = (
-                    f"{reach.low:.2f} to {reach.high:.2f}" if reach else found.no_interval
-                )
+                limits = f"{reach.low:.2f} to {reach.high:.2f}" if reach else found.no_interval
                 what = "mean score", f"{len(counts.scores):,}", f"{found:.2f}"
-                yield name, *what, str(interval or "")
+                yield name, *what, limits or ""
             yield from ((name, "best label", "", "", best) for best in counts.best if best)
             for reason, number in (counts.not_judged + self._lost).most_common():
                 yield name, "not judged", f"{number:,}", "", reason

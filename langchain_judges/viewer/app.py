@@ -97,13 +97,12 @@ class Page:
         """A row as the page shows it; verdicts and people's answers only after an answer."""
         desk = self.desk
         is_done = desk is not None and desk.is_done(place, by)
-        text = render.texts(self.found.rows[place], blind=desk is not None, marked=marked)
+        blind = desk is not None
+        text = render.texts(self.found.rows[place], blind=blind, marked=marked)
         shown = {"place": place, "text": text, **self.listed(place), "verdict": None}
         people = desk.people(place) if desk else ()
         if desk is None or is_done or opened:
-            shown["verdict"] = render.verdicts(
-                self.found, place, people, blind=desk is not None
-            )
+            shown["verdict"] = render.verdicts(self.found, place, people, blind=blind)
         if desk is not None:
             shown |= {"questions": desk.questions(place), "said": desk.answered(place, by)}
             shown |= {

@@ -140,9 +140,7 @@ def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Co
         for name, run in runs.items():
             kept = {each.place: each for each in join(run, None).rows}
             found.rows += [_kept(each) for each in kept.values()] if not found.rows else []
-            found.problems.append(
-                f"The texts are not in the results of {name}: name the rows too."
-            )
+            found.problems.append(f"Texts are not in the results of {name}: name the rows too.")
     for name, run in runs.items():
         try:
             joined = join(run, found.rows)

@@ -161,9 +161,7 @@ def _pairs(
         )
     others = _measurable_rows(against, " of `against`")
     if len(others) != len(rows):
-        raise InputError(
-            f"`against` must have a row for each of {len(rows)}, got {len(others)}"
-        )
+        raise InputError(f"`against` needs a row for each of {len(rows)}, got {len(others)}")
     pairs: list[Pair] = []
     for number, (row, other) in enumerate(zip(rows, others, strict=True), 1):
         concepts = distinct(row["concepts"])
