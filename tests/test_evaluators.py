@@ -508,9 +508,12 @@ def test_what_cannot_judge_is_refused(judge, options):
 
 def test_three_runs_are_compared_each_with_each():
     runs = [a_run({"answer": "good " * n + "x"}) for n in (2, 1, 0)]
-    scores = as_comparative_evaluator(fixed("A", 1.0))(runs, an_example())["scores"]
+    found: Any = as_comparative_evaluator(fixed("A", 1.0))(runs, an_example())
+    scores = found["scores"]
     # The fixed judge prefers whatever is A: two wins, one, none, in an order by coins.
     assert sorted(scores.values()) == [0.0, 0.5, 1.0]
+    own, one, two = (str(run.id) for run in runs)
+    assert {*re.findall(r"compared with (\S+)\. ", found["comment"][own])} == {one, two}
 
 
 def test_no_run_of_a_comparison_gains_by_its_place():

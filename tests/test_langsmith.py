@@ -188,7 +188,7 @@ def test_experiments_are_compared_and_every_run_has_its_comment(client, server, 
             good = run["outputs"]["answer"] == "good good"
             assert feedback["score"] == (0.75 if good else 0.25)
         assert "better" in feedback["comment"] or "tie" in feedback["comment"]
-        names = r"This run is [AB], the other is [AB]\. "
+        names = r"This run is [AB], compared with [0-9a-f-]+\. "
         assert re.match(names, feedback["comment"])
         assert feedback["comparative_experiment_id"]
 

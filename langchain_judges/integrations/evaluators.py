@@ -371,8 +371,8 @@ def as_comparative_evaluator(
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
             read = partial(reader.sides, row, variables, sides)
             verdict = run(cases.outcome_or_refusal(judge, read, metadata=names))["verdict"]
-            for side, own, other in zip(sides, "AB", "BA", strict=True):
-                who = f"This run is {own}, the other is {other}. "
+            for side, own, other in zip(sides, "AB", sides[::-1], strict=True):
+                who = f"This run is {own}, compared with {other.id}. "
                 comments[str(side.id)].append(who + comment_of(verdict))
                 if (score := score_of(verdict)) is not None:
                     scores[side.id].append(score if own == "A" else 1 - score)
