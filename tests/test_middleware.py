@@ -469,8 +469,33 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve,
     assert state["judged"][0]["score"] is None
     [failure] = state["judged"][0]["verdict"]["failures"]
     assert failure["reason"] == "provider_error"
-    why = f"The model 'fake' refuses every call: {failure['detail']}"
-    assert f"The answer was not judged: {why}" in caplog.messages
+    assert "An answer passes unjudged" in caplog.messages[-1]
+    assert failure["detail"] in caplog.messages[-1]
+
+
+@for_each(
+    "rubric, options, said",
+    [
+        ("groundedness", {}, "needs a source"),
+        ("tool_use", {"trajectory": False}, "no tool calls"),
+        ("Is it good?", {}, "unparsable"),
+    ],
+)
+def test_an_answer_that_passes_unjudged_is_logged_with_what_to_give(
+    rubric, options, said, caplog
+):
+    caplog.clear()
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "prose"), rubric=rubric)
+    agent(judge, "an answer", **options)[0].invoke(ASKED)
+    (message,) = caplog.messages
+    assert said in message
+    assert "`context=` and `trajectory=`" in message
+
+
+def test_a_choice_that_nothing_decided_is_logged(caplog):
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "prose"), rubric="Is it good?")
+    best_of(2, judge).invoke({"input": "Why?", "answers": ["a", "b"]})
+    assert "No answer was judged" in caplog.text
 
 
 def test_an_answer_that_a_judge_of_one_text_failed_on_has_no_label(serve):

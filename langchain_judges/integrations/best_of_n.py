@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
@@ -75,7 +76,8 @@ def best_of(
 
     Answers are compared in rounds until one is left: n - 1 judgments. A tie, or a match that
     could not be judged or was over a budget, goes to the answer that comes first in the draw.
-    A judge of one text needs no matches: the answer with the highest label wins.
+    A judge of one text needs no matches: the answer with the highest label wins. Where nothing
+    was judged the first answer is given, and a warning logged.
 
     Args:
         n: How many answers.
@@ -145,6 +147,8 @@ class _Contest:
         is_judged = any(decision(each) is not None for each in verdicts)
         if not is_judged and {failure["reason"] for failure in lost} == {"over_budget"}:
             raise OverBudget("the budget is spent: no answer was judged")
+        if lost and not is_judged:
+            logging.getLogger(__name__).warning("No answer was judged: %s", lost[0]["detail"])
         return Best(
             output=texts[winner],
             index=winner,

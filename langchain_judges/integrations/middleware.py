@@ -49,9 +49,10 @@ from langchain_judges.rows.fields import task_in, work_in
 from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
 from langchain_judges.rows.texts import NO_TASK, PlainText, plain
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import comment_of, reason_of, score_of
+from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
+_UNJUDGED = "An answer passes unjudged (`context=` and `trajectory=` say what is shown): %s"
 # Name of the messages that request a revision of the agent's model.
 REVISER = "judge"
 
@@ -327,7 +328,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     the best answer, even if it is an earlier one; other drafts and the comments on them are
     removed from its messages. The scores are stored in the state under `judged`, and in
     LangSmith as feedback on the agent's trace. An answer that could not be judged is returned
-    unchanged, even if the judge raises an error, and the feedback says why.
+    unchanged, even if the judge raises an error; the feedback and a logged warning say why.
 
     A run of the agent may bring its own `rubric`, as with deepagents' `RubricMiddleware`, and a
     judge of one text then uses it. A judge that has no rubric, reference or context judges only
@@ -464,7 +465,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return
         verdict = outcome["verdict"]
         if answers[-1]["score"] is None:
-            is_bad = bool({"lacking", "invalid_input"} & {reason_of(verdict)})
+            is_bad = reason_of(verdict) in ("lacking", "invalid_input")
             result = "failed" if is_bad else "grader_error"
         criteria: list[dict[str, Any]] = [
             {"name": part["criterion"], "passed": bool(part["holds"])}
@@ -520,10 +521,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             if (case := self._case(state, task, work)) is None:
                 return None
             names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
-            return await cases.judge_case(self.judge, case, **names)
+            outcome = await cases.judge_case(self.judge, case, **names)
         except JudgeError as exc:
-            _LOGGER.warning("The answer was not judged: %s", exc)
-            return {"verdict": cases.error_verdict(self.judge, exc)}
+            outcome = {"verdict": cases.error_verdict(self.judge, exc)}
+        if decision(outcome["verdict"]) is None:
+            _LOGGER.warning(_UNJUDGED, comment_of(outcome["verdict"]))
+        return outcome
 
     def _case(
         self, state: JudgedState, task: PlainText, work: PlainText

@@ -27,9 +27,7 @@ def kind_in(fields: Container[str]) -> RowKind | None:
     """
     if "concepts" in fields:
         return "task"
-    if "output_a" in fields:
-        return "pair"
-    return "item" if "output" in fields else None
+    return "pair" if "output_a" in fields else "item" if "output" in fields else None
 
 
 def kind_of_row(row: Mapping[str, object]) -> RowKind:

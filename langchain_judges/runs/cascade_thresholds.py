@@ -93,8 +93,7 @@ def calibrate_cascade(
         **_dollars(runs, sure, gates),
     }
     changes = {"thresholds": gates, "calibration": calibration}
-    options_with_gates = cascade_options.model_copy(update=changes)
-    return cascade_of(options_with_gates, graph.members)
+    return cascade_of(cascade_options.model_copy(update=changes), graph.members)
 
 
 def _results(

@@ -61,8 +61,7 @@ def joined(
         fields = {field: value for field, value in first.items() if field != "output"}
         outputs = {name: own.get(key, {}).get("output") for name, own in rows.items()}
         table.append(fields | outputs)
-    alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
-    return table, alone
+    return table, {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
@@ -269,8 +268,7 @@ class _Contest:
         drawn = zip(pairs, orders, strict=True)
         own = {"records": self.options.records, "max_calls": None, "max_dollars": None}
         rows = [self._row(self.pools[pair].pop(), *order) for pair, order in drawn]
-        run = judge_many(self.judge, rows, **self.options.of_run(**own))
-        with run:
+        with judge_many(self.judge, rows, **self.options.of_run(**own)) as run:
             answers = [row["verdict"]["preference"] for row in run]
         self.dollars += run.summary.cost
         self.comparisons += len(pairs)

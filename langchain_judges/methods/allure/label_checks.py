@@ -182,9 +182,7 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
     answers = expected_answers(item)
     response = readable(item.get("output") or "")
     results = [match(response, answer) for answer in answers]
-    if any(results):
-        return True
-    return False if False in results else None
+    return any(results) or (False if False in results else None)
 
 
 def label_doubt(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
