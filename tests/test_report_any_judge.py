@@ -224,7 +224,11 @@ def test_words_among_numbers_are_refused_with_what_to_do(odd):
 )
 def test_grades_are_labels_of_single_texts_and_c_is_a_tie_of_two_alone(texts, kind):
     rows = table(list("ABC") * 8, list("ABA") * 8, **dict.fromkeys(texts, "text"))
-    report: Any = trust_columns(rows, "gpt", "ann0")
+    report: Any = trust_columns([{**rows[0], "input": ""}, *rows], "gpt", "ann0")
+    assert report.sample.pairs == (kind == "pair")
+    for row in rows:
+        del row["input"]
+    report = trust_columns(rows, "gpt", "ann0")
     assert report.sample.pairs == (kind == "pair")
     assert ("win rate" in report.sentence) == (kind == "pair")
 

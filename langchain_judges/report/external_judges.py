@@ -72,7 +72,7 @@ def trust_columns(
                 hint += "; `label=` names people's answers, or --column label=COLUMN"
             raise InputError(f"no row has a column {name!r}; {hint}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
-    texts = {name: "" for row in table[:1] for name in row if name not in columns}
+    texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     read = _reading(columns, "pair" if in_orders else kind_of_columns([texts]))
     answers = {name: [*map(read, own)] for name, own in columns.items()}
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
