@@ -309,6 +309,11 @@ def test_a_look_ends_with_its_code_and_is_asked_for_as_flags_say(monkeypatch, lo
             {"input": "?", "output": "x", "label": "meh"},
             "`label` must be one of 0, 1, got 'meh'",
         ),
+        ({"input": "?", "output": "x", "human_votes": ["1", 0, ""]}, ""),
+        (
+            {"input": "?", "output": "x", "human_votes": ["1", "Yes "]},
+            "`human_votes` must be one of 0, 1, got 'Yes '",
+        ),
     ],
 )
 def test_a_row_is_checked_by_what_its_judge_needs(row, said):

@@ -166,9 +166,9 @@ class RowFile:
         named = re.match(r"(?:the field )?`([\w.]+)`", problem)
         if not named or not isinstance(record, SheetRecord):
             return ""
-        [column, *_] = columns_in({"": self._columns_of(record).get(named[1], named[1])})
+        [column, *others] = columns_in({"": self._columns_of(record).get(named[1], named[1])})
         names = list(record)
-        if column not in names:
+        if others or column not in names:
             return ""
         return f" (cell {cell_name(names.index(column), record.row)})"
 

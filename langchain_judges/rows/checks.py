@@ -326,27 +326,27 @@ def check_annotations(row: Mapping[str, Any], labels: Sequence[object] = ()) -> 
 
     Args:
         row: A pair or an item.
-        labels: Those of the judge, which a word about an item must be one of.
+        labels: Those of the judge, which a word or vote about an item must be one of.
 
     Raises:
         InputError: One of them cannot be counted, or a label is none of the judge's.
     """
     check_countable(row)
-    if kind_in(row) != "pair":
-        label = typed_like(labels, row.get("label"))
-        if isinstance(label, str) and label and labels and label not in labels:
-            told = ", ".join(map(str, labels))
-            raise InputError(f"`label` must be one of {told}, got {label!r}")
-        return
     votes, systems = row.get("human_votes") or [], row.get("systems")
-    if systems is not None and not (isinstance(systems, list | tuple) and len(systems) == 2):
+    is_pair = kind_in(row) == "pair"
+    if (
+        is_pair
+        and systems is not None
+        and not (isinstance(systems, list | tuple) and len(systems) == 2)
+    ):
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
+    rule = "A, B or tie, or a usual spelling of them such as model_a or A>B"
+    known = SIDES if is_pair else labels
+    rule = rule if is_pair else f"one of {', '.join(map(str, known))}"
     for field, label in (("label", row.get("label")), *(("human_votes", v) for v in votes)):
-        if label not in (None, "", *SIDES):
-            raise InputError(
-                f"`{field}` must be A, B or tie, or a usual spelling of them such as model_a "
-                f"or A>B, got {label!r}"
-            )
+        said = label if is_pair else typed_like(labels, label)
+        if (is_pair or (known and isinstance(said, str))) and said not in (None, "", *known):
+            raise InputError(f"`{field}` must be {rule}, got {label!r}")
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
