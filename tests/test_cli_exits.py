@@ -144,6 +144,7 @@ def test_an_output_without_room_ends_a_command_in_one_sentence(monkeypatch, caps
         ("`criteria` must be a list, got 'x'", "--set criteria must be a list, got 'x'" + (
             "; VALUE is JSON, a list such as criteria='[\"Accuracy\", \"Tone\"]'"
         )),
+        ("`criteria` must be a text, got 'x'", "--set criteria must be a text, got 'x'"),
         ("`low=1` is wrong", "--set judges.low=1 is wrong"),
         ("`other=1` is wrong", "--set other=1 is wrong"),
         ("`kind` is wrong", "--set check.kind is wrong"),

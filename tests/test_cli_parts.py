@@ -182,6 +182,12 @@ def test_a_setting_is_json_or_a_text(text, option):
     assert judge_flags.setting(text) == option
 
 
+@for_each("value", ['["Tone: x", "Help"', '{"a": 1', '"Is it polite?'])
+def test_a_setting_that_begins_as_json_and_is_none_is_refused(value):
+    with pytest.raises(OptionError, match=r"--set rubric: .* must be JSON \(.* column \d+"):
+        judge_flags.setting(f"rubric={value}")
+
+
 def test_options_of_a_part_are_left_to_it():
     given = ["model.timeout=9", "models=2", "check.k=1", "audit.k=2", "k=3"]
     assert judge_flags.set_options(given[1:2] + given[4:]) == {"models": 2, "k": 3}

@@ -55,13 +55,20 @@ def options_of_part(part: str, settings: Sequence[str] | None) -> dict[str, Any]
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """The name and value of an option given as NAME=VALUE, the value as JSON."""
+    """The name and value of an option given as NAME=VALUE, the value as JSON or a text.
+
+    Raises:
+        OptionError: It begins as JSON does and is none.
+    """
     name, equals, value = text.partition("=")
     if not equals:
         raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
     try:
         return name.strip(), json.loads(value)
-    except ValueError:
+    except ValueError as exc:
+        if value.strip().startswith(("[", "{", '"')):
+            begun = "a value that begins with [, { or a quote must be JSON"
+            raise OptionError(f"--set {name}: {begun} ({exc}), got {value}") from exc
         return name.strip(), value
 
 

@@ -76,8 +76,9 @@ def _in_flags(said: JudgeError | str, context: typer.Context | None) -> str:
     for setting in context.params.get("option") or ():
         name, _, value = setting.partition("=")
         names[name.rpartition(".")[2]] = f"--set {name}"
-        if repr(value) in text:
-            hint = f'; VALUE is JSON, a list such as {name}=\'["Accuracy", "Tone"]\''
+        if repr(value) in text and ("a list" in text or name == "labels"):
+            listed = "[0, 1]" if name == "labels" else '["Accuracy", "Tone"]'
+            hint = f"; VALUE is JSON, a list such as {name}='{listed}'"
 
     def flag(found: re.Match[str]) -> str:
         name, value = found.groups()
