@@ -82,9 +82,8 @@ def one_of(name: str, value: object, allowed: Any) -> None:
     """
     choices = get_args(allowed) or tuple(allowed)
     if value not in choices:
-        raise OptionError(
-            f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}"
-        )
+        names = ", ".join(map(repr, choices))
+        raise OptionError(f"`{name}` must be one of {names}, got {value!r}")
 
 
 def same_length(**columns: Sized | None) -> None:

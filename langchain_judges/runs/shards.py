@@ -153,9 +153,8 @@ def _run_parts(folder: Path) -> tuple[list[Path], str]:
     receipts = {shard: Receipt.read(part) for part, shard in parts.items()}
     unfinished = [str(shard) for shard, receipt in receipts.items() if not receipt]
     if unfinished:
-        raise OutputError(
-            f"Shards that have not finished: {', '.join(unfinished)}; run them again."
-        )
+        names = ", ".join(unfinished)
+        raise OutputError(f"Shards that have not finished: {names}; run them again.")
     found = [receipt for receipt in receipts.values() if receipt]
     runs = {(receipt.mark, receipt.rows) for receipt in found}
     if len(runs) > 1 or sum(each.own for each in found) != found[0].rows:
@@ -192,9 +191,8 @@ def _row_places(
                     judged += judged_row(row)
                 offset += len(line)
     if len(marks) > 1 or not (places or wanted):
-        raise OutputError(
-            f"{parts[0]} holds results of {len(marks)} judges, and a table is of one"
-        )
+        found = f"results of {len(marks)} judges"
+        raise OutputError(f"{parts[0]} holds {found}, and a table is of one")
     return sorted(places), judged
 
 

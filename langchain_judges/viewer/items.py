@@ -71,9 +71,8 @@ class Collection:
             confidence = each.verdict.get("confidence")
             unsure = confidence is not None and confidence < UNSURE
             facts = {"failed": failures_in(each.verdict), "low confidence": unsure}
-            tags |= dict.fromkeys(
-                [doubt_of(each.verdict), *(n for n, so in facts.items() if so)]
-            )
+            own_tags = [name for name, so in facts.items() if so]
+            tags |= dict.fromkeys([doubt_of(each.verdict), *own_tags])
             by_name = {"judge": each.answer, **each.by_criterion}
             tags |= {f"{n}: {v}": None for n, v in by_name.items() if v is not None}
         given = [row.get("label"), *(row.get("human_votes") or ())]
