@@ -11,7 +11,7 @@ from openevals.exact import exact_match
 
 from langchain_judges.errors import InputError
 from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
-from langchain_judges.report.overview import next_step
+from langchain_judges.report.overview import markdown, next_step
 from tests.cases import for_each
 
 
@@ -197,6 +197,22 @@ def test_numbers_with_the_same_scale_on_both_sides_are_ratings(write):
     report: Any = trust_columns(table(answers, answers), "gpt", "ann0")
     assert report.sample.rated
     assert report.sample.labels[:2] == ([10, 20] if "0" in write else [1, 2])
+
+
+@for_each(
+    ("judge", "people", "said"),
+    [
+        (["yes", "no"] * 10, ["yes", "n/a"] * 5 + ["yes", "no"] * 5, "the labels alone: n/a."),
+        ([0.91, 0.12, 0.77, 0.3] * 10, [1, 0] * 20, "alone: 0, 1. Hardly any label is shared"),
+        ([1, 2, 3, 4, 5] * 5, [2, 4, 6, 8, 10] * 5, "alone: 10, 6, 8. Hardly any label is"),
+        ([1, 2, 3, 4, 5] * 5, [1, 2, 3, 4, 4] * 5, ""),
+    ],
+)
+def test_labels_that_one_side_alone_gives_are_named(judge, people, said):
+    report: Any = trust_columns(table(judge, people), "gpt", "ann0")
+    assert said in report.left_out
+    assert bool(said) == bool(report.left_out)
+    assert report.left_out in markdown(report, ()).partition("Agreement")[0]
 
 
 @for_each("odd", ["4/5", "80%", "n/a", "4 stars"])

@@ -283,8 +283,7 @@ def _check_use(judge: VerdictFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
-            "name either --model, to judge, or --verdicts of a finished run, or a column by "
-            "--judge"
+            "name either --model, --verdicts of a finished run, or --judge COLUMN"
         )
     if not judge.verdicts and not has_rows:
         raise OptionError("name the rows to judge: a table, or a known set")
@@ -396,11 +395,11 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     console.print(overview.head_text(shown[0]))
     for report in shown:
         name = f"{report.name}: " if len(shown) > 1 else ""
+        if report.left_out:
+            messages.warn(f"{name}{report.left_out}")
         console.print(overview.table_text(report))
         if report.drift is not None:
             console.print(report.drift.sentence)
-        if report.left_out:
-            messages.warn(f"{name}{report.left_out}")
         checks = reports.gates(report, flags.min_agreement, flags.max_wrong)
         parts.append(overview.markdown(report, checks))
         for check in checks:

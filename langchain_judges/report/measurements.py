@@ -58,10 +58,9 @@ def _agreement(sample: Sample) -> list[Number]:
     elif sample.asked_twice:
         for rule, title in _ORDER_RULES.items():
             ways[rule] = (title, _agrees_in_orders(sample, rule))
+    note = "not judged is wrong"
     numbers = [
-        Number(
-            f"agreement.{key}.wrong", title, count(errors="wrong"), note="not judged is wrong"
-        )
+        Number(f"agreement.{key}.wrong", title, count(errors="wrong"), note=note)
         for key, (title, count) in ways.items()
     ]
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
@@ -107,24 +106,18 @@ def _people(sample: Sample) -> list[Number]:
     ]
     first = second = sample.answers
     if sample.asked_twice:
+        rows = sample.rows
         first, second = (
-            [
-                own if row.has_orders else row.answer
-                for row, own in zip(sample.rows, side, strict=True)
-            ]
+            [own if row.has_orders else row.answer for row, own in zip(rows, side, strict=True)]
             for side in sample.in_orders()
         )
     beside = metrics.beside_people(first, sample.votes, second, **sample.settings)
     alike = "every row weighted equally"
+    over = f"Over people among themselves, {alike}"
     return [
         *numbers,
         Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
-        Number(
-            "agreement.over_people",
-            f"Over people among themselves, {alike}",
-            beside.lead,
-            "points",
-        ),
+        Number("agreement.over_people", over, beside.lead, "points"),
         Number(
             "agreement.winning_rate",
             "Annotators that it could replace (winning rate ω of the alt-test)",
@@ -199,12 +192,8 @@ def _position(sample: Sample) -> list[Number]:
     title = "Flips when the texts swap places"
     if sample.asked_twice:
         bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
-        first = Number(
-            "bias.first_slot_rate",
-            "Winners that were shown first",
-            bias.first_slot_rate,
-            note="no bias: 50 %",
-        )
+        won, note = "Winners that were shown first", "no bias: 50 %"
+        first = Number("bias.first_slot_rate", won, bias.first_slot_rate, note=note)
         return [Number("bias.flips", title, bias.flip_rate), first]
     flips = [row.verdict.get("flipped") for row in sample.rows]
     ours = any(row.row.get("judge") for row in sample.rows)

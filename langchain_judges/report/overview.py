@@ -65,7 +65,8 @@ class Measured:
         numbers: Every number by its key, such as `agreement.label.wrong`.
         uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
         files: What commands call the rows and the verdicts.
-        left_out: Which rows or verdicts count nowhere, or in part, in sentences.
+        left_out: Which rows or verdicts count nowhere, or in part, in sentences; and which
+            labels one side alone gives.
         drift: What changed since an earlier report.
     """
 
@@ -96,9 +97,8 @@ class Measured:
     @property
     def limits(self) -> dict[str, str]:
         """Limits by the title of each use that was measured."""
-        limits = self.policy.limits(
-            rated=self.sample.rated, systems=len(self.sample.by_system) > 1
-        )
+        several = len(self.sample.by_system) > 1
+        limits = self.policy.limits(rated=self.sample.rated, systems=several)
         return {
             answer.title: limits[use]
             for use, answer in self.uses.items()
@@ -365,8 +365,8 @@ def _mend_mistakes(report: Measured) -> NextStep:
     if not kinds:
         return _label_counts(report, 0)
     (label, answer), count = kinds.most_common(1)[0]
-    shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)][:3]
-    names = [f"row {each.name}" for each in shown]
+    shown = [r for r in mistakes if (r.label, r.answer) == (label, answer)]
+    names = [f"row {each.name}" for each in shown[:3]]
     total = len(mistakes)
     of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:
@@ -435,7 +435,6 @@ def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
         step=next_step(report),
         checks=checks,
         reasons=_reasons(report),
-        more=[report.drift.sentence if report.drift else "", report.left_out],
     )
     return clean(text)
 

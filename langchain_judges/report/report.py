@@ -369,7 +369,7 @@ def trust(  # noqa: PLR0913 - options
     report.data_name = data_name
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
-    report.left_out = " ".join(filter(None, [joined.left_out, sample.note]))
+    report.left_out = " ".join(filter(None, [sample.unshared, joined.left_out, sample.note]))
     report.provenance = _provenance(joined.rows[0])
     if baseline is not None:
         report.drift = drift(sample, report.uses, baseline)

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
@@ -303,6 +304,24 @@ class Sample:
             "Rows without a group, each a group of its own": alone,
         }
         return " ".join(f"{what}: {count:,}." for what, count in counts.items() if count)
+
+    @property
+    def unshared(self) -> str:
+        """Sentence about labels that one side alone gives; of ratings, if hardly any is shared.
+
+        Such a label may be a missing answer in words, or the sides may have other scales.
+        """
+        ours, theirs = {*self.answers} - {None}, {*self.label_counts}
+        differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
+        if self.pairs or not (ours and theirs) or (self.rated and not differ):
+            return ""
+        sides: Any = {"the judge": ours - theirs, self.whom: theirs - ours}
+        texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
+        alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
+        scale = (
+            " Hardly any label is shared: on different scales only the order of texts counts."
+        )
+        return f"Said by {alone}.{scale * differ}" if alone else ""
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:
