@@ -153,8 +153,8 @@ def _run_parts(folder: Path) -> tuple[list[Path], str]:
     receipts = {shard: Receipt.read(part) for part, shard in parts.items()}
     unfinished = [str(shard) for shard, receipt in receipts.items() if not receipt]
     if unfinished:
-        names = ", ".join(unfinished)
-        raise OutputError(f"Shards that have not finished: {names}; run them again.")
+        undone = ", ".join(unfinished)
+        raise OutputError(f"Shards that have not finished: {undone}; run them again.")
     found = [receipt for receipt in receipts.values() if receipt]
     runs = {(receipt.mark, receipt.rows) for receipt in found}
     if len(runs) > 1 or sum(each.own for each in found) != found[0].rows:
