@@ -215,6 +215,14 @@ def test_labels_that_one_side_alone_gives_are_named(judge, people, said):
     assert report.left_out in markdown(report, ()).partition("Agreement")[0]
 
 
+def test_probabilities_beside_0_and_1_are_ranked():
+    rows = table([0.91, 0.12, 0.77, 0.3, 1, 0] * 10, [1, 0] * 30)
+    report: Any = trust_columns(rows, "gpt", "ann0")
+    assert report.headline.key == "ratings.spearman"
+    assert report.uses["ordering"].number.result == 1
+    assert "share of" not in report.sentence
+
+
 @for_each("odd", ["4/5", "80%", "n/a", "4 stars"])
 def test_words_among_numbers_are_refused_with_what_to_do(odd):
     answers = [1, 2, 3, 4] * 5

@@ -89,10 +89,13 @@ class Sample:
 
     @cached_property
     def rated(self) -> bool:
-        """Whether labels are ratings on a scale of three steps or more."""
+        """Whether labels are ratings of three steps or more, or the judge's probabilities."""
         steps = {label for own in self.choices for label in own}
         numbers = are_numbers([*steps, *self.answers])
-        return not self.pairs and len(steps) > 2 and numbers
+        if self.pairs or not numbers:
+            return False
+        given: Any = self.answers
+        return len(steps) > 2 or (steps == {0, 1} and any(0 < (a or 0) < 1 for a in given))
 
     @cached_property
     def criteria(self) -> list[str]:
