@@ -58,9 +58,7 @@ def by_identity(order: Order, first: T, second: T) -> dict[str, T]:
 
 def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
     """Map a choice between slots back to the text that stood there."""
-    if slot == "tie":
-        return "tie"
-    return "A" if (slot == "1") == (order == "AB") else "B"
+    return "tie" if slot == "tie" else "A" if (slot == "1") == (order == "AB") else "B"
 
 
 def naming_ab(text: str, order: Order, noun: str = "response") -> str:

@@ -110,6 +110,8 @@ class FakeToolModel(testing.FakeChatModel):
     A reply that is a dictionary is sent as a call of the first tool that is bound.
     """
 
+    profile: Any = None
+
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[Any, AIMessage]:

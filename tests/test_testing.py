@@ -4,6 +4,9 @@ import threading
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 
 from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
 from langchain_judges.testing import (
@@ -22,6 +25,12 @@ PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
 FIRST = {"explanation": "A is good.", "preference": "1"}
 
 
+@tool
+def add(n: int) -> int:
+    """Add 1."""
+    return n + 1
+
+
 def verdict_of(model):
     return create_direct_judge(model, orders="none").invoke(PAIR)["verdict"]
 
@@ -32,6 +41,20 @@ def test_a_judge_on_a_script_reports_what_it_was_told():
     assert verdict_of(FakeChatModel(replies=[]))["failures"][0]["detail"].startswith(
         "ScriptEnded: Call 1 "
     )
+
+
+def test_the_fakes_play_an_agent_that_calls_a_tool():
+    asked: Any = {"messages": [("user", "Add 2.")]}
+    script: list[Any] = [
+        AIMessage("", tool_calls=[{"name": "add", "args": {"n": 2}, "id": "1"}]),
+        "Done.",
+    ]
+    fake = FakeChatModel(replies=script)
+    with FakeModelServer(script) as server:
+        for model in (fake, server.chat()):
+            state = create_agent(model, [add]).invoke(asked)
+            assert [m.text for m in state["messages"][1:]] == ["", "3", "Done."]
+    assert fake.settings[0]["tools"][0]["function"]["name"] == "add"
 
 
 def test_a_server_replies_by_a_list_and_then_says_that_it_ended():

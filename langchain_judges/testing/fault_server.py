@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, convert_to_openai_messages
 
 from langchain_judges.testing.model import ScriptEnded, scripted
 
@@ -86,26 +86,22 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
     """A chat completion.
 
     Args:
-        content: The text; a dictionary is sent as JSON. A message's
+        content: The text; a dictionary is sent as JSON. A message's tool calls and
             log-probabilities come along.
         finish: Why it ended: `stop`, `length` for a reply that was cut, `content_filter`.
         message: Further fields of the message, such as `refusal` or `tool_calls`.
     """
     text = _content_text(content)
-    choice: dict[str, Any] = {
-        "index": 0,
-        "finish_reason": finish,
-        "message": {"role": "assistant", "content": text, **message},
-    }
+    said: dict[str, Any] = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "finish_reason": finish, "message": said}
     if isinstance(content, AIMessage):
         choice["logprobs"] = content.response_metadata.get("logprobs")
+        if content.tool_calls:
+            said["tool_calls"] = convert_to_openai_messages(content)["tool_calls"]
+            choice["finish_reason"] = "tool_calls"
     tokens = len((text or "").split()) + 1
-    usage = {
-        "prompt_tokens": 10,
-        "completion_tokens": tokens,
-        "total_tokens": 10 + tokens,
-        "prompt_tokens_details": {"cached_tokens": 4},
-    }
+    usage: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": tokens}
+    usage |= {"total_tokens": 10 + tokens, "prompt_tokens_details": {"cached_tokens": 4}}
     kind = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake"}
     return ServerReply(payload={**kind, "choices": [choice], "usage": usage})
 

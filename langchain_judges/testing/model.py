@@ -13,6 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr
 
 _Request = TypeVar("_Request")
@@ -44,8 +46,9 @@ class PlainModel(BaseChatModel):
 class FakeChatModel(PlainModel):
     """A chat model that replies by a script and records what it was asked.
 
-    It is asked in plain text, as a model that knows neither tools nor structured output. Each
-    reply counts 7 input and 3 output tokens, unless it is a message that says otherwise.
+    Judges ask it in plain text, as a model that knows neither tools nor structured output. An
+    agent may bind tools: a reply that calls one is a message with `tool_calls`. Each reply
+    counts 7 input and 3 output tokens, unless it is a message that says otherwise.
 
     Attributes:
         replies: What it replies: a list, of which each call takes the next, or a function of
@@ -60,11 +63,18 @@ class FakeChatModel(PlainModel):
     prompts: list[str] = Field(default_factory=list, exclude=True, repr=False)
     messages: list[list[BaseMessage]] = Field(default_factory=list, exclude=True, repr=False)
     settings: list[dict[str, Any]] = Field(default_factory=list, exclude=True, repr=False)
+    profile: Any = Field(
+        default_factory=lambda: {"tool_calling": False}, exclude=True, repr=False
+    )
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def _llm_type(self) -> str:
         return "fake"
+
+    def bind_tools(self, tools: Sequence[Any], **settings: Any) -> Runnable[Any, AIMessage]:
+        """Bind tools; `settings` records them with each call."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **settings)
 
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
