@@ -407,12 +407,10 @@ def test_a_named_output_of_a_run_that_failed_is_read_where_it_stands():
 def test_a_comparison_of_runs_says_which_key_is_read_of_either():
     both, one = {"answer": "good", "response": "bad"}, {"answer": "good"}
     compare: Any = as_comparative_evaluator(bsm())
-    for outputs in ([both, one], [one, both]):
-        runs = [a_run(each) for each in outputs]
-        compared = compare(runs, an_example(None))
+    for runs, side in (([both, one], "output_a"), ([one, both], "output_b")):
+        compared = compare([a_run(outputs) for outputs in runs], an_example(None))
         said = re.findall(r"(\w+) is read from 'response'; not shown: 'answer'", str(compared))
-        own = compared["comment"][str(runs[outputs.index(both)].id)]
-        assert {*said} == {"output_a" if own.startswith("This run is A") else "output_b"}
+        assert {*said} == {side}
 
 
 ASSERTIONS = [
@@ -509,18 +507,10 @@ def test_what_cannot_judge_is_refused(judge, options):
 def test_three_runs_are_compared_each_with_each():
     runs = [a_run({"answer": "good " * n + "x"}) for n in (2, 1, 0)]
     found: Any = as_comparative_evaluator(fixed("A", 1.0))(runs, an_example())
-    scores = found["scores"]
-    # The fixed judge prefers whatever is A: two wins, one, none, in an order by coins.
-    assert sorted(scores.values()) == [0.0, 0.5, 1.0]
+    # The fixed judge prefers whatever comes first: two wins, one, none.
+    assert list(found["scores"].values()) == [1.0, 0.5, 0.0]
     own, one, two = (str(run.id) for run in runs)
     assert {*re.findall(r"compared with (\S+)\. ", found["comment"][own])} == {one, two}
-
-
-def test_no_run_of_a_comparison_gains_by_its_place():
-    compare: Any = as_comparative_evaluator(fixed("A", 1.0))
-    found = [compare(inputs=f"q{n}", outputs=["x", "y"])["scores"][0] for n in range(40)]
-    # Fair coins: 20 wins of 40, give or take 3 standard deviations of 3.2.
-    assert 10 <= sum(found) <= 30
 
 
 def test_comparisons_without_a_verdict_have_reasons_and_no_score():

@@ -40,7 +40,6 @@ from langchain_judges.methods.describe import fields_named, fingerprint_of, kind
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.record import as_object
-from langchain_judges.runs.run_row import digest_of
 from langchain_judges.runs.run_state import ALIKE, Judge
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
 
@@ -309,7 +308,9 @@ def as_comparative_evaluator(
 
     A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
     how far it was preferred. The reference output, if there is one, is shown to the judge as
-    the reference. Each run has its own comment, which says which of the two it is.
+    the reference. Each run has its own comment, which says which of the two it is. The first
+    run is A: for a judge that asks one order alone, let LangSmith draw the places by
+    `randomize_order=True`.
 
     Args:
         judge: A judge of pairs.
@@ -365,9 +366,7 @@ def as_comparative_evaluator(
         row = row._replace(attachments=getattr(example, "attachments", None))
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
-        for pair in combinations(runs, 2):
-            # A coin that follows the texts: no run gains by its place, also in one order.
-            sides = sorted(pair, key=lambda each: digest_of([inputs, each.outputs]))
+        for sides in combinations(runs, 2):
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
             read = partial(reader.sides, row, variables, sides)
             verdict = run(cases.outcome_or_refusal(judge, read, metadata=names))["verdict"]

@@ -565,7 +565,7 @@ class RowReader:
         said = " ".join(each["detail"] for each in notes)
         rest = (name for name in lookup.unshown(row) if name not in self._named)
         if facts := [name for name in rest if repr(name) not in said]:
-            _LOGGER.warning("Not shown to the judge, of all rows: %s", first_names(facts))
+            _LOGGER.warning("Columns not shown to the judge: %s", first_names(facts))
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
