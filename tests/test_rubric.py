@@ -238,7 +238,7 @@ def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     assert {str(each.feedback_config) for each in results} == {str(Span().config)}
 
 
-def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
+def test_a_rows_own_rubric_is_judged_by_in_a_run_too(caplog):
     model, own = says(1), {**ITEM, "rubric": "Is it brief?"}
     row, other = judge_many(
         create_rubric_judge(model, rubric="Is it kind?"),
@@ -248,6 +248,19 @@ def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
     )
     assert sorted("Is it brief?" in prompt for prompt in model.prompts) == [False, True]
     assert row["key"] != other["key"]
+    assert "their own `rubric`, in place of the judge's" in caplog.text
+
+
+def test_the_scores_of_labels_in_either_order_begin_at_zero():
+    for labels in ([1, 2, 3], [3, 2, 1]):
+        criterion = Criterion(name="T", labels=labels, best=labels[-1])
+        assert [str(criterion.position(each)) for each in labels] == ["0.0", "0.5", "1.0"]
+
+
+@for_each("labels", [[0, "rude", 1], [False, True], ["a", "A "]])
+def test_labels_of_two_kinds_or_alike_are_refused(labels):
+    with pytest.raises(OptionError, match="distinct labels, all numbers or all texts"):
+        Criterion(name="T", labels=labels)
 
 
 def test_without_a_rubric_it_is_what_the_row_brings():

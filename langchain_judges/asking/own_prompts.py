@@ -278,9 +278,8 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
-    return OptionError(
-        f"the prompt {step!r} may use {sorted(known)!r}, got {sorted(extra)!r} too"
-    )
+    allowed = sorted(known)
+    return OptionError(f"the prompt {step!r} may use {allowed!r}, got {sorted(extra)!r} too")
 
 
 def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:

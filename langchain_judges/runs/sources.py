@@ -481,7 +481,9 @@ class RowReader:
 
         self._named = fields_named(judge) - {*_SHOWN_FIELDS}
         self._given, self._keyed = seen_fields(judge)
-        self._labels = getattr(getattr(unwrapped(judge), "options", None), "human_labels", ())
+        options = getattr(unwrapped(judge), "options", None)
+        self._labels = getattr(options, "human_labels", ())
+        self._rubric = getattr(options, "own_rubric", None)
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
@@ -560,6 +562,8 @@ class RowReader:
             told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
             _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
             self._told = True
+        if row.get("rubric") and self._rubric and not index:
+            _LOGGER.warning("Rows are judged by their own `rubric`, in place of the judge's")
         if index or notes.named:
             return
         said = " ".join(each["detail"] for each in notes)

@@ -33,8 +33,8 @@ Explain = Literal["first", "none"]
 YES_NO: Mapping[Label, str] = {0: "no", 1: "yes"}
 # From the lowest to the highest number of a scale: every one of them is a label.
 _WIDEST = 100
-_LABELS = "two or more distinct numbers or texts from lowest to highest, or a mapping of them \
-to what each means"
+_LABELS = "two or more distinct labels, all numbers or all texts, from lowest to highest, or a \
+mapping of them to what each means"
 
 
 def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
@@ -54,7 +54,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
     is_one_type = all(isinstance(one, str) and one.strip() for one in each) or all(
         isinstance(one, int | float) and not isinstance(one, bool) for one in each
     )
-    distinct = len({str(one).casefold() for one in each}) == len(each)
+    distinct = len({str(one).strip().casefold() for one in each}) == len(each)
     if len(each) < 2 or not is_one_type or not distinct:
         raise OptionError(f"`labels` must be {_LABELS}, got {labels!r}")
     return each
@@ -207,7 +207,7 @@ class Criterion(Options):
         if not self.is_graded:
             return self.names.index(label) / (len(self.names) - 1)
         low, high = float(self.names[0]), float(self.names[-1])
-        return (float(label) - low) / (high - low)
+        return abs(float(label) - low) / abs(high - low)
 
     def holds(self, label: Label) -> bool:
         """Whether a text with this label meets the criterion."""
