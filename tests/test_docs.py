@@ -119,7 +119,13 @@ def test_names_and_files_in_backticks_are_there():
 
 # Names of other packages, and in examples.
 FOREIGN = {
-    *("compute_agreement", "evaluate_comparative", "mcp_call", "web_search_call"),
+    *(
+        "compute_agreement",
+        "evaluate_comparative",
+        "mcp_call",
+        "randomize_order",
+        "web_search_call",
+    ),
     *("with_fallbacks", "with_retry", "extract_langgraph_trajectory_from_thread"),
     *("answer_1", "answer_2", "claim_1", "expected_1", "my_method", "role_2"),
 }

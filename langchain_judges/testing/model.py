@@ -6,7 +6,7 @@ import json
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +15,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -63,9 +63,10 @@ class FakeChatModel(PlainModel):
     prompts: list[str] = Field(default_factory=list, exclude=True, repr=False)
     messages: list[list[BaseMessage]] = Field(default_factory=list, exclude=True, repr=False)
     settings: list[dict[str, Any]] = Field(default_factory=list, exclude=True, repr=False)
-    profile: Any = Field(
-        default_factory=lambda: {"tool_calling": False}, exclude=True, repr=False
-    )
+    # Judges bind no tools to it, whatever else its profile says.
+    profile: Annotated[
+        Any, AfterValidator(lambda own: {"tool_calling": False, **(own or {})})
+    ] = Field(default=None, validate_default=True, exclude=True, repr=False)
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
