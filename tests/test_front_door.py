@@ -599,8 +599,10 @@ def test_whatever_has_named_fields_is_a_row_on_every_path(make):
     assert dict(frame[[*ITEM]].iloc[0]) == ITEM
 
 
-def test_values_without_names_are_no_row():
+def test_a_table_and_values_without_names_are_no_row():
     judge, model = judge_and_model()
+    with pytest.raises(InputError, match=r"must be a dictionary with .* got DataFrame"):
+        judge.invoke(pd.DataFrame([ITEM, ITEM]))
     with pytest.raises(InputError, match=r"must have named fields, such as .* got tuple"):
         list(judge_many(judge, zip(["Where is it?"], ["In Kyiv."], strict=True)))
     assert not model.prompts

@@ -201,7 +201,7 @@ def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) 
         if source.update or source.goto:
             raise InputError("a client may resume a run, and not update it or choose its node")
         source = Command(resume=source.resume)  # the server's own has a `goto` that is null
-    if source == Command():
+    if isinstance(source, Command) and source == Command():
         raise InputError("the command is empty: it resumes nothing")
     if source is None or isinstance(source, Command):
         return source

@@ -321,10 +321,8 @@ class Sample:
         sides: Any = {"the judge": ours - theirs, self.whom: theirs - ours}
         texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
         alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
-        scale = (
-            " Hardly any label is shared: on different scales only the order of texts counts."
-        )
-        return f"Said by {alone}.{scale * differ}" if alone else ""
+        odd = " Hardly any label is shared: on different scales only the order of texts counts."
+        return f"Said by {alone}.{odd * differ}" if alone else ""
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -101,8 +101,9 @@ def record_row(value: Any) -> object:
 
     A named tuple, a row of a data frame or a database, a data class and a model are rows too.
     """
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
+    value = value._asdict() if hasattr(value, "_asdict") else value
+    if getattr(value, "ndim", 1) > 1:
+        return value  # a table is no row
     return opened(plain_data(dict(value) if hasattr(value, "keys") else value))
 
 
