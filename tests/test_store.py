@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 import sqlite3
 import threading
@@ -11,6 +12,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
 from langchain_core.exceptions import ModelAuthenticationError
 from langgraph.checkpoint.memory import InMemorySaver
@@ -19,7 +22,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import ajudge_many, create_bsm_judge, create_relative_judge, judge_many
 from langchain_judges.asking import reply_log
-from langchain_judges.asking.reply_log import _STORES, ReplyStore, ScopeReplies
+from langchain_judges.asking.reply_log import _STORES, ReplyStore, ScopeReplies, json_text
 from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs import results
 from langchain_judges.runs.results import Results
@@ -404,3 +407,13 @@ def test_a_reply_is_in_the_log_before_a_slow_cache_is_waited_for(kind, tmp_path)
         with SqliteSaver.from_conn_string(str(tmp_path / "s")) as saver:
             judge(saver).invoke(pairs(1)[0], THREAD)
     assert [len(keys) > n for n, keys in enumerate(stored)] == [True, True]
+
+
+# With the first half of a character: beside a second half it would be a whole one.
+TEXTS = st.lists(st.sampled_from('aé€😀\0\n"\\\ud83d'), max_size=8).map("".join)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+
+
+@given(st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(TEXTS, each)))
+def test_any_plain_data_is_read_back_as_it_was_written(data):
+    assert json.loads(json_text(data)) == data

@@ -6,7 +6,6 @@ connections of its own, and with replies that stay plain JSON.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -28,6 +27,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.bodies import client_of_loop, client_of_threads
+from langchain_judges.asking.reply_log import json_text, key_of
 from langchain_judges.errors import ModelSetupError, OptionError
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -164,8 +164,7 @@ def _unwrapped(model: Any) -> Any:
         stacklevel=4,
     )
     # A setting may be a secret, and decides replies.
-    data = json.dumps(settings, sort_keys=True, default=str)
-    marks = [hashlib.sha256(data.encode()).hexdigest()[:12]]
+    marks = [key_of(settings)[:12]]
     marks += [json.dumps(model_identity(each), sort_keys=True) for each in wrapped]
     return WrappedModel(runnable=model, model_name=name, marks=marks)
 
@@ -270,7 +269,7 @@ def server_of(model: ModelSpec | ModelLike) -> str:
     elif "model_file" not in (getattr(model, "metadata", None) or {}):
         address = next(filter(None, (getattr(model, name, None) for name in _SERVERS)), None)
     place = urlsplit(str(address or "")).netloc
-    return hashlib.sha256(place.encode()).hexdigest()[:8] if place else ""
+    return key_of(place)[:8] if place else ""
 
 
 def own_address() -> str | None:
@@ -319,8 +318,7 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
             unknown[name] = value
     if unknown:
-        data = json.dumps(unknown, sort_keys=True, default=str)
-        plain["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
+        plain["others"] = key_of(unknown)[:12]
     return plain
 
 
@@ -517,7 +515,7 @@ def _slim(logprobs: Any, text: object) -> None:
                 each.pop("bytes", None)
             if token.get("top_logprobs") == []:
                 del token["top_logprobs"]
-        logprobs["content"] = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+        logprobs["content"] = json_text(known)
 
 
 def _mark_no_object(function: object) -> None:

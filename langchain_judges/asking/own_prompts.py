@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -21,6 +19,7 @@ from langchain_core.prompts import (
     StringPromptTemplate,
 )
 
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
 from langchain_judges.rows.files import packaged
@@ -253,8 +252,7 @@ def prompt_set(
             raise _unknown(step, known, extra)
         prompts[step] = prompt
     templates = {step: _texts(prompt) for step, prompt in prompts.items()}
-    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
-    return prompts, digest.hexdigest()[:12]
+    return prompts, key_of(templates)[:12]
 
 
 def _check_spelling(step: str, names: set[str], known: set[str]) -> None:

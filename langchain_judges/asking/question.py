@@ -18,7 +18,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.own_prompts import FencedPrompt, template_of
 from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_schema
-from langchain_judges.asking.reply_log import ReplyLog
+from langchain_judges.asking.reply_log import ReplyLog, json_text
 from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed_messages, with_content
@@ -202,8 +202,7 @@ class Asking:
     def key(self) -> tuple[str, str]:
         """The two strings by which the log and a LangChain cache know a call."""
         messages = [_message_key(message) for message in self.prompt]
-        prompt = json.dumps(messages, ensure_ascii=False)
-        return prompt, self.question.decisive(self.seed)
+        return json_text(messages), self.question.decisive(self.seed)
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """The reply with what it cost."""

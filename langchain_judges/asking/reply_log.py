@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary, finalize
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from pydantic_core import PydanticSerializationError, to_json
 
 from langchain_judges.asking.effects import Effect, SingleFlight, Step, running_config
 from langchain_judges.errors import OutputError
@@ -102,7 +103,7 @@ class ReplyStore:
         Raises:
             OutputError: The file cannot take it.
         """
-        text = json.dumps(value)
+        text = json_text(value)
         row = scope, key, text, _entry_checksum(scope, key, text)
         self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row)
 
@@ -235,12 +236,20 @@ def _entry_checksum(*parts: str) -> int:
     return zlib.crc32("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
 
 
-_in_order = partial(json.dumps, sort_keys=True, default=str)
+def json_text(data: object) -> str:
+    """Plain data as compact JSON, several times as fast as by the standard library."""
+    try:
+        return to_json(data, inf_nan_mode="constants").decode()
+    except PydanticSerializationError:  # UTF-8 has no halves of a character
+        return json.dumps(data)
 
 
 def key_of(*parts: object) -> str:
     """Hash texts and JSON-able parts into a key of 32 characters."""
-    texts = (part if isinstance(part, str) else _in_order(part) for part in parts)
+    texts = [
+        part if isinstance(part, str) else json.dumps(part, sort_keys=True, default=str)
+        for part in parts
+    ]
     data = "\0".join(texts).encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:32]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -218,6 +217,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
 
     from langchain_judges.asking.account import within_run
     from langchain_judges.asking.limiter import RowInRun
+    from langchain_judges.asking.reply_log import key_of
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
@@ -231,8 +231,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     limiter = limiter_of(judge, CallLimits(**budget))
     options["max_concurrency"] = limiter.max_in_flight
     own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
-    data = json.dumps([items, own, marks], sort_keys=True, default=str)
-    thread = hashlib.sha256(data.encode()).hexdigest()[:16]
+    thread = key_of([items, own, marks])[:16]
     config = within_run({"configurable": {"thread_id": thread}}, RowInRun(limiter, 0))
     with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import threading
 from functools import cached_property
@@ -15,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr
 
 from langchain_judges.asking.models import model_name, resolve_model
+from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.testing.model import PlainModel
 
@@ -133,5 +133,4 @@ class ReplayChatModel(PlainModel):
 
 def _request_hash(request: Recorded) -> str:
     """The hash by which a request is found."""
-    text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return key_of([request["messages"], request["settings"]])[:16]
