@@ -128,7 +128,9 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     result = judging(write(ROWS), server, *more)
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
-        assert re.search(rf"in.jsonl, (row|line) {number}: {problem}", result.stderr)
+        assert re.search(
+            rf"in.jsonl, (row|line) {number}(, column 2)?: {problem}", result.stderr
+        )
     assert "4 of 6 rows" in result.stderr
     assert len(server.calls) == 4
     table = [json.loads(line) for line in out.read_text().splitlines()]

@@ -207,6 +207,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "own.jsonl").write_text(json.dumps(own) + "\n")
     (tmp_path / "right.jsonl").write_text(json.dumps(ITEM) + "\n")
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "cut.json").write_text('[{"input": "q",')
+    (tmp_path / "numbers.json").write_text("[1, 2]")
     (tmp_path / "two.jsonl").write_text('{"input": "Why?", "a": "So.", "b": "No."}\n')
     (tmp_path / "tasks.jsonl").write_text('{"concepts": ["snow", "deck", "wine"]}\n')
     return tmp_path
@@ -215,8 +217,10 @@ def folder(tmp_path, monkeypatch):
 REFUSED = {
     "judge pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
     "judge /": "name a model by --model",
-    "judge / --model m": "is no file, and no public data set has this name.",
+    "judge / --model m": "No public data set has this name, and / is a folder; name a table",
     "judge empty.jsonl --model m": "has no pair to judge",
+    "judge cut.json --model m": "cut.json, line 1, column 16: not JSON",
+    "judge numbers.json --model m": "numbers.json has no usable row; nothing was asked.",
     "judge pairs.jsonl --model nonsense": "The model 'nonsense' is not known",
     "judge pairs.jsonl --model local:/no.gguf": "There is no model file at /no.gguf",
     "judge pairs.jsonl --model gpt-m -o / ": "--out must end in .csv",
@@ -253,7 +257,7 @@ REFUSED = {
     "trust": "name either --model",
     "trust own.jsonl --judge tell": "or --column label=COLUMN",
     "trust --model fake": "name the rows to judge",
-    "trust no.csv --model fake": "There is no file no.csv, and no public data set",
+    "trust no.csv --model fake": "No public data set has this name, and there is no file no",
     "trust --verdicts nowhere.jsonl": "there is no file nowhere.jsonl",
     "trust --verdicts .": ". is a folder",
     "trust pairs.jsonl --model m --baseline pairs.jsonl": "pairs.jsonl is not a report",
@@ -264,7 +268,7 @@ REFUSED = {
     "judge items.jsonl --model m --preset politness --method rubric": "did you mean 'tone'?",
     "judge pairs.jsonl --model m --rubric Tone?": "of the judge: --set rubric=VALUE",
     "judge pairs.jsonl --model m --max-dolars=4": "did you mean '--max-dollars'?",
-    "judge --model m -- --colum": "There is no file --colum",
+    "judge --model m -- --colum": "there is no file --colum",
     "jugde pairs.jsonl": "There is no command 'jugde'; did you mean 'judge'?",
     "rank pairs.jsonl": "did you mean 'compare'?",
 }

@@ -26,6 +26,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.files import read_table
 from langchain_judges.rows.lookup import mapped, understood
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
@@ -828,8 +829,23 @@ def test_a_path_that_is_in_no_row_is_told_by_what_is_there():
             list(judge_many(polite(), [NESTED], columns={**PLACES, "output": path}))
 
 
-def test_a_file_whose_records_are_within_an_object_says_what_it_holds(tmp_path):
-    path = tmp_path / "evals.json"
-    path.write_text(json.dumps({"evalId": 1, "results": [NESTED]}))
-    with pytest.raises(InputError, match="got an object with evalId, results: put the list"):
-        list(judge_many(polite(), path, columns=PLACES, progress=False))
+@for_each(
+    ("text", "told"),
+    [
+        ('{"evalId": 1, "results": [{}]}', "an object with evalId, results: put the list"),
+        ('[{"input": "q"},\n{"input": "w', "line 2, column 11: not JSON [(]Unterminated"),
+        ('{\n"input": "q",\n"outp', "line 3, column 1: not JSON [(]Unterminated"),
+        ('{"input": "q"}\n{"input": "w', "line 2, column 11: not JSON [(]Unterminated"),
+        ('"text"', "record 1: not an object"),
+    ],
+)
+def test_a_file_of_json_that_holds_no_rows_says_what_it_holds(text, told, tmp_path_factory):
+    path = tmp_path_factory.mktemp("json") / "rows.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"{path}.*{told}"):
+        list(read_table(path))
+
+
+def test_an_object_of_texts_alone_is_the_row_of_its_file(tmp_path):
+    (tmp_path / "one.json").write_text('{"input": "Why?",\n "output": "So.", "n": 1}')
+    assert [*read_table(tmp_path / "one.json")] == [{"input": "Why?", "output": "So.", "n": 1}]

@@ -23,14 +23,8 @@ if TYPE_CHECKING:
 
 # Options that only Python can set.
 NOT_ON_A_SHELL = {
-    "cache",
-    "checkpointer",
-    "embeddings",
-    "memory",
-    "method",
-    "model",
-    "name",
-    "store",
+    *("cache", "checkpointer", "embeddings", "memory"),
+    *("method", "model", "name", "store"),
 }
 
 

@@ -22,7 +22,7 @@ from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows import checks
-from langchain_judges.rows.files import nearest_file
+from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs import sources
@@ -204,7 +204,7 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     if not file.number:
         what = "no usable row; nothing was asked" if file.bad else f"no {work}"
         say(f"{file.path} has {what}.", "red")
-        if file.bad:
+        if sources.first_object(file.source.records):
             say(_HINT if file.takes else "Name columns by --column FIELD=COLUMN.")
         raise typer.Exit(MISUSED)
     for id_, rows in file.ids.most_common(_MOST_NAMED):
@@ -240,10 +240,7 @@ def open_rows(
             raise OptionError(f"--column is for a table; {path} is a known set")
         source = sources.Source(list(set_rows(path)), is_table=False)
     elif not (file := sheet_in(path)[0]).is_file():
-        is_there = file.exists()
-        where = f"{file} is no file" if is_there else f"There is no file {file}"
-        nearest = "" if is_there else nearest_file(file, set_names())
-        raise InputError(f"{where}, and no public data set has this name{nearest or '.'}")
+        raise InputError(f"No public data set has this name, and {no_table(file, set_names())}")
     else:
         source = sources.source_of(path)
     return RowFile(path, replace(source.first(flags.max_rows), check=check), columns, takes)
@@ -281,7 +278,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     method, what = (SINGLE_TEXTS, "single texts") if for_texts else (PAIRS, "pairs")
     if kind:
         say(f"{path} has {what}, so the method is {method}; --method chooses another.")
-    elif next(iter(file.source.records), None):
+    elif sources.first_object(file.source.records):
         say(
             f"Some texts in {path} are in columns whose names are not known; name them: of "
             "single texts --column output=COLUMN, of pairs --column output_a=COLUMN --column "

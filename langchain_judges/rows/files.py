@@ -28,23 +28,18 @@ _DAMAGES = (
 )
 
 
-def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
-    """A question that offers a file near a missing one, or another name, or nothing.
+def no_table(path: Path, names: Iterable[str] = ()) -> str:
+    """Sentence that says why there is no table at a path, and what is near it.
 
     Args:
-        path: What is missing.
+        path: What was named.
         names: What else may be meant.
     """
+    if path.exists():
+        return f"{path} is {'a folder; name a table in it' if path.is_dir() else 'no file'}"
     neighbours = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = did_you_mean(path.name, [*names, *(each.name for each in neighbours)])
-    return f"; {hint.rstrip()}" if hint else ""
-
-
-def no_table(path: Path) -> str:
-    """Sentence that says why there is no table at a path."""
-    if path.is_dir():
-        return f"{path} is a folder"
-    return f"there is no file {path}{nearest_file(path)}"
+    return f"there is no file {path}{f'; {hint.rstrip()}' if hint else ''}"
 
 
 def read_table(
@@ -87,24 +82,24 @@ def _sound(
     """Yield the records; an error names the damaged file."""
     try:
         for number, record in enumerate(records, 1):
-            problem = ""
-            if isinstance(record, InputError):
-                if bad is None:
-                    raise record
-                problem = str(record)
-            elif not isinstance(record, dict):
-                problem = "not an object"
-            elif None in record:
-                problem = "more cells than columns"
-            if problem and bad is None:
-                raise InputError(f"{path}, record {number}: {problem}")
-            readable = record if isinstance(record, dict) else {}
-            known = {name: cell for name, cell in readable.items() if name is not None}
-            yield bad(problem, known) if problem and bad else record
+            if not (problem := _problem_of(record)):
+                yield record
+            elif bad:
+                own = record.items() if isinstance(record, dict) else ()
+                yield bad(problem, {name: cell for name, cell in own if name is not None})
+            else:
+                place = "" if isinstance(record, InputError) else f"{path}, record {number}: "
+                raise InputError(f"{place}{problem}")
     except (InputError, OptionError):
         raise
     except _DAMAGES as exc:
         raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc
+
+
+def _problem_of(record: object) -> str:
+    if isinstance(record, dict):
+        return "more cells than columns" if None in record else ""
+    return str(record) if isinstance(record, InputError) else "not an object"
 
 
 @cache
@@ -196,14 +191,20 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with open_bytes(path) as file:
             records = json.loads(file.read())
-    except ValueError:
+    except ValueError as exc:
         # Some data sets on the hub have one object on each line of a .json file.
-        yield from lines_of_file(path)
+        lines = lines_of_file(path)
+        if not isinstance(first := next(lines, None), dict):
+            raise _no_json(path, exc) from exc
+        yield from itertools.chain([first], lines)
         return
-    if not isinstance(records, list):
-        got = f"an object with {', '.join(records)}" if isinstance(records, dict) else "none"
-        raise InputError(f"{path} must hold a list of objects, got {got}: put the list alone")
-    yield from records
+    # An object of texts and numbers is a row: the only line of such a file.
+    if isinstance(records, dict) and any(isinstance(v, dict | list) for v in records.values()):
+        raise InputError(
+            f"{path} must hold a list of objects (pandas: orient='records'), got an object "
+            f"with {', '.join(records)}: put the list alone, or the row in [ ]"
+        )
+    yield from records if isinstance(records, list) else [records]
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
@@ -224,4 +225,11 @@ def lines_of_file(path: Path) -> Iterator[Any]:
             try:
                 yield json.loads(line.removeprefix(b"\xef\xbb\xbf"))
             except (ValueError, RecursionError) as exc:
-                yield InputError(f"{path}, line {number}: not JSON ({exc})")
+                yield _no_json(path, exc, number)
+
+
+def _no_json(path: Path, exc: Exception, line: int | None = None) -> InputError:
+    place, why = f", line {line}" if line else "", str(exc)
+    if isinstance(exc, json.JSONDecodeError):
+        place, why = f", line {line or exc.lineno}, column {exc.colno}", exc.msg
+    return InputError(f"{path}{place}: not JSON ({why})")

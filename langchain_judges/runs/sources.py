@@ -410,6 +410,11 @@ def _needed(first: Mapping[str, object]) -> Sequence[str]:
     return outputs if any(map(asked_in, first.values())) else ("input", *outputs)
 
 
+def first_object(records: Iterable[object]) -> Mapping[str, Any]:
+    """The first record that has columns; without one an empty one."""
+    return next((each for each in records if isinstance(each, Mapping)), {})
+
+
 def kind_of_columns(
     records: Iterable[object],
     columns: lookup.Columns | None = None,
@@ -425,7 +430,7 @@ def kind_of_columns(
     Returns:
         None where no kind fits, such as for labels beside ids.
     """
-    first = next((each for each in records if isinstance(each, Mapping)), {})
+    first = first_object(records)
     for kind in kinds:
         with suppress(InputError):
             lookup.understood(list(map(str, first)), columns, kind, needed=_needed(first))
