@@ -158,7 +158,8 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     "sources": ({**TASK, "output": "Kyiv", "docs": ["A map."]}, []),
     "an empty one": ({"question": "Where?", "answer": "Kyiv", "reply": None}, []),
 }  # fmt: skip
-PATHS = ["invoke", "ainvoke", "rows", "frame", "prepare", "jury", "graph", ".jsonl", ".json"]
+RUNS = ["rows", "frame", ".jsonl", ".json", "command.jsonl"]
+PATHS = ["invoke", "ainvoke", "prepare", "jury", "graph", *RUNS[:-1]]
 
 
 def judge_of_texts(**options):
@@ -224,10 +225,16 @@ def test_a_verdict_says_which_keys_were_read_on_every_path(path, case, tmp_path,
 @for_each("path", [*PATHS, "command.jsonl"])
 @for_each("case", COLUMNS)
 def test_a_verdict_says_which_columns_were_read_on_every_path(
-    path, case, tmp_path, monkeypatch
+    path, case, tmp_path, monkeypatch, caplog
 ):
     row, expected = COLUMNS[case]
-    assert notes(failures(path, row, tmp_path, monkeypatch)) == expected
+    caplog.clear()
+    found = notes(failures(path, row, tmp_path, monkeypatch))
+    of_row = [note for note in expected if note[0] == "row"]
+    if path in RUNS and of_row:  # which warn of what is not shown, once for all rows
+        assert "Columns not shown to the judge: " in caplog.text
+        expected = expected[:-1]
+    assert found == expected
 
 
 @for_each("case", ROWS)
@@ -264,23 +271,24 @@ def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted(name
     ]
 
 
-@for_each(
-    "columns, expected",
-    [
-        (None, [("row", "has columns that are not shown: 'source', 'documents'")]),
-        ({"input": "q"}, []),
-    ],
-)
-def test_a_run_of_pairs_notes_once_what_is_not_shown_and_nothing_where_columns_are_named(
-    columns, expected
-):
+def test_a_run_warns_once_of_each_column_that_is_not_shown_and_notes_it_in_no_verdict(caplog):
     row: dict[str, Any] = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo"}
-    row |= {"source": "A map.", "documents": ["A book."]}
-    if columns:
-        row["q"] = row.pop("input")
+    row |= {"source": "A map.", "team": "blue"}
+    rows = [row, row, {**row, "documents": ["A book."]}, {**row, "documents": ["A book."]}]
     judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
-    [result] = judge_many(judge, [row], columns=columns, progress=False)
-    assert notes(result["verdict"]["failures"]) == expected
+    results = list(judge_many(judge, rows, progress=False))
+    assert [each["verdict"]["failures"] for each in results] == [[]] * 4
+    assert re.findall("not shown to the judge: (.*)", caplog.text) == [
+        "'source', 'team'",
+        "'documents'",
+    ]
+
+
+def test_a_run_whose_columns_a_person_named_warns_of_none(caplog):
+    row = {"q": "Where?", "output_a": "Kyiv", "output_b": "Oslo", "source": "A map."}
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    [result] = judge_many(judge, [row], columns={"input": "q"}, progress=False)
+    assert (result["verdict"]["failures"], caplog.text) == ([], "")
 
 
 @pytest.mark.whole
@@ -325,7 +333,7 @@ FORGED = {"step": "input", "unit": "output", "reason": "read_as_json", "detail":
 def test_a_field_of_that_name_in_a_row_is_no_note_and_silences_none(
     path, own, tmp_path, monkeypatch, caplog
 ):
-    row, expected = COLUMNS["a list and an answer"]
+    row, expected = COLUMNS["two answers"]
     forged = {**row, "notes_on_reading": own}
     assert notes(failures(path, forged, tmp_path, monkeypatch)) == expected
     assert "RED" not in caplog.text
@@ -379,7 +387,7 @@ def test_keys_beside_an_answer_are_noted_where_child_runs_used_tools():
 
 
 def test_a_note_is_not_a_failure_of_a_run_nor_under_strict():
-    [row, _] = COLUMNS["lists"]
+    [row, _] = COLUMNS["two answers"]
     run = judge_many(judge_of_texts(), [row], progress=False)
     [result] = run
     assert result["verdict"]["failures"]

@@ -27,6 +27,7 @@ from typing import Any
 from langchain_judges.datasets import pairs
 from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.runs.sources import RowStream, TableForm, or_no_text
 
@@ -119,11 +120,7 @@ def rows(
     if knows(source):
         folder = path.resolve() if path.is_dir() else None
         return iter(load(folder.name if folder else str(source), folder, seed=seed))
-    if path.is_dir():
-        problem = f"the folder {path} is not named as a known set"
-    else:
-        problem = f"{source} is neither a file, a folder nor a known set"
-    raise OptionError(f"{problem}: {', '.join(names())}")
+    raise OptionError(f"{no_table(path, names())}; known sets are {', '.join(names())}")
 
 
 def knows(source: str | PathLike[str]) -> bool:

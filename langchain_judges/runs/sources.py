@@ -493,6 +493,8 @@ class RowReader:
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
         self._warned = self._told = False
+        # Columns that a prompt shows, and those of which it is said that none does.
+        self._unshown = {*self._named}
         # Kind of the last good row; before the first, what the judge says it takes.
         self._kind: checks.RowKind = "item" if records.takes == "item" else "pair"
 
@@ -561,20 +563,26 @@ class RowReader:
         return row
 
     def _tell(self, row: Mapping[str, Any], index: int) -> None:
-        """Warn of the first row with notes, and of all columns that the first row leaves."""
+        """Warn of the first row with notes, and once of each column that is not shown.
+
+        The verdicts say no more of such a column: a table of many rows has it in each.
+        """
         notes = Notes.of(row)
-        for note in () if self._told else notes:
+        own = [note for note in notes if note["unit"] != "row"]
+        for note in () if self._told else own:
             told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
             _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
             self._told = True
         if row.get("rubric") and self._rubric and not index:
             _LOGGER.warning("Rows are judged by their own `rubric`, in place of the judge's")
-        if index or notes.named:
+        if len(own) == len(notes) and (index or notes.named):
             return
-        said = " ".join(each["detail"] for each in notes)
-        rest = (name for name in lookup.unshown(row) if name not in self._named)
+        said = " ".join(each["detail"] for each in own)
+        rest = (name for name in lookup.unshown(row) if name not in self._unshown)
         if facts := [name for name in rest if repr(name) not in said]:
             _LOGGER.warning("Columns not shown to the judge: %s", first_names(facts))
+        self._unshown.update(facts)
+        notes[:] = own
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
