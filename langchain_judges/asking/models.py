@@ -29,6 +29,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.bodies import client_of_loop, client_of_threads
 from langchain_judges.asking.reply_log import json_text, key_of
 from langchain_judges.errors import ModelSetupError, OptionError
+from langchain_judges.rows.files import packaged
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _PLAIN = str | int | float | None
@@ -42,16 +43,7 @@ _NO_IDENTITY = re.compile(
     r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
 )
 # Settings that decide what a model replies, as providers call them: shown as they are.
-_SAMPLING = frozenset(
-    (
-        *("temperature", "top_k", "top_p", "min_p", "typical_p", "mirostat", "do_sample"),
-        *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty"),
-        *("n", "best_of", "logit_bias", "stop", "seed", "num_ctx", "num_predict"),
-        *("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"),
-        *("thinking", "thinking_budget", "thinking_level", "enable_thinking"),
-        *("reasoning", "reasoning_effort", "effort", "verbosity", "quantization"),
-    )
-)
+_SAMPLING = frozenset(packaged(__package__, "names.yaml")["settings"])
 # Settings that hold further ones.
 _WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
 # Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
