@@ -471,8 +471,7 @@ def _taking(
     vars(call).pop("__wrapped__")  # whoever unwraps it would miss the options
     meanings, defaults = described(kind), kind.defaults()
     lines = "\n".join(f"    {name}: {meaning}" for name, meaning in meanings.items())
-    text = docstring(function)
-    call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, text)
+    call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, docstring(function))
     options = [
         inspect.Parameter(
             name,

@@ -116,8 +116,7 @@ def naming_sides(text: str, names: Mapping[str, str]) -> str:
     """
     if not names:
         return text
-    named = naming(text, names, _NOUNS)
-    return _NAMED_SIDE.sub(lambda found: names[found[0]], named)
+    return _NAMED_SIDE.sub(lambda found: names[found[0]], naming(text, names, _NOUNS))
 
 
 def prefer(scores: Mapping[str, float]) -> Preference:

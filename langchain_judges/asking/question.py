@@ -236,8 +236,7 @@ def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
     Raises:
         OptionError: A brace stands alone, or around what is no name.
     """
-    messages = [("system", system), ("human", "".join(human))]
-    return template_of("the prompt", messages)
+    return template_of("the prompt", [("system", system), ("human", "".join(human))])
 
 
 def rendered(

@@ -81,8 +81,7 @@ class Span(NamedTuple):
     @property
     def said(self) -> dict[str, object]:
         """The metadata of feedback on it."""
-        best = self.high / self._whole
-        return {"scale": self.scale, "direction": f"{best:g} is good"}
+        return {"scale": self.scale, "direction": f"{self.high / self._whole:g} is good"}
 
 
 def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:

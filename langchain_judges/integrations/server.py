@@ -78,8 +78,7 @@ def serve(
         make, kind = partial(load_writer, "branch"), WRITERS["branch"]
     else:
         make, kind = partial(_make_judge, name), named(METHODS | COMBINATIONS, name, "graph")
-    client = _Client(kind, settable)
-    return _entry(make, client, max_calls, several=name in COMBINATIONS)
+    return _entry(make, _Client(kind, settable), max_calls, several=name in COMBINATIONS)
 
 
 def _make_judge(name: str, model: ModelLike, **options: Any) -> JudgeGraph:

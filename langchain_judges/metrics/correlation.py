@@ -231,8 +231,7 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
 
     Source: Kish 1965 (design effect); for juries of language models arXiv 2605.29800.
     """
-    columns = _voter_columns(votes)
-    answers = [values_of(column)[0] for column in columns.values()]
+    answers = [values_of(column)[0] for column in _voter_columns(votes).values()]
     if labels is not None:
         truths = values_of(labels)[0]
         same_length(labels=truths, votes=answers[0] if answers else [])

@@ -78,8 +78,7 @@ def ppi_mean(
     hits = values.min() >= 0 and values.max() <= 1
     spread = 1.0 if hits else float(np.ptp(values))
     wide = math.sqrt(variance + PSEUDO_LABELS * spread**2 / (units * len(y)))
-    half = wide * student_quantile(confidence, units - 1)
-    interval = Interval.around(value, half)
+    interval = Interval.around(value, wide * student_quantile(confidence, units - 1))
     if hits:
         value, interval = min(1.0, max(0.0, value)), interval.within(0.0, 1.0)
     return result(value, se=math.sqrt(variance), interval=interval, lam=weight)

@@ -232,8 +232,7 @@ def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int)
     if telling < 3:
         return Result(gap, n=one.shape[1], no_interval="too few rows or groups")
     summed = np.bincount(clusters, residuals, minlength=units)
-    points = np.concatenate([one[side], other[side]])
-    scale = float(np.ptp(points)) or 1.0
+    scale = float(np.ptp(np.concatenate([one[side], other[side]]))) or 1.0
     error = math.sqrt(
         float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
     )

@@ -193,8 +193,7 @@ def keys_of(labels: Sequence[Label]) -> dict[str, Label]:
     """The labels by their keys: the digits that they are, else `KEYS`, else their numbers."""
     digits = [str(label) for label in labels]
     if any(len(digit) > 1 or not digit.isdigit() for digit in digits):
-        more = map(str, range(len(KEYS) + 1, len(labels) + 1))
-        digits = [*KEYS[: len(labels)], *more]
+        digits = [*KEYS[: len(labels)], *map(str, range(len(KEYS) + 1, len(labels) + 1))]
     return dict(zip(digits, labels, strict=True))
 
 

@@ -184,8 +184,7 @@ def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
     """The action and the observation of a step, an object, a pair or JSON."""
     pair = (step.get("action"), step.get("observation")) if isinstance(step, Mapping) else step
     action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
-    fields = message_fields(action) if isinstance(action, Mapping) else vars(action)
-    return fields, seen
+    return message_fields(action) if isinstance(action, Mapping) else vars(action), seen
 
 
 def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:

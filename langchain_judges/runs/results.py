@@ -112,8 +112,7 @@ def changed_line(path: Path) -> int | None:
 
 def _is_begun(line: bytes) -> bool:
     """Whether a line is the beginning of one of ours, as a kill may leave it."""
-    head = re.sub(rb'(?<=^\{"index": )\d+', b"0", line)[: len(_FIRST)]
-    return _FIRST.startswith(head)
+    return _FIRST.startswith(re.sub(rb'(?<=^\{"index": )\d+', b"0", line)[: len(_FIRST)])
 
 
 def write_whole(file: int, line: bytes) -> None:

@@ -326,8 +326,7 @@ def labels_of(found: Collection) -> str:
     """The labels that judges and people gave single texts, as `--labels` takes them."""
     items = [n for n, row in enumerate(found.rows) if kind_of_row(row) == "item"]
     given = [found.rows[n].get("label") for n in items]
-    runs = found.judges.values()
-    given += [run[n].answer for run in runs for n in items if n in run]
+    given += [run[n].answer for run in found.judges.values() for n in items if n in run]
     labels = sorted({str(label) for label in given if label not in (None, "")})
     return ",".join(labels) if 2 <= len(labels) <= len(labelling.KEYS) else "01"
 

@@ -179,8 +179,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Draft a text with the concepts of each group."""
         groups = _groups(state)
         # The paper's drafts are whole stories of half of the concepts.
-        in_parts = len(groups) > 1 and self.options.wording == "own"
-        part = WORDS["part"] if in_parts else ""
+        part = WORDS["part"] if len(groups) > 1 and self.options.wording == "own" else ""
         drafts = []
         for n, group in enumerate(groups, 1):
             place = part.format(number=n, parts=len(groups))
@@ -375,5 +374,4 @@ def load_writer(
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
-    checked = options_of(WRITERS, method, preset, options)
-    return WRITER_BUILDERS[method](checked, model)
+    return WRITER_BUILDERS[method](options_of(WRITERS, method, preset, options), model)

@@ -76,8 +76,7 @@ class BSMSteps(pairs.PairSteps):
 
     async def branch(self, state: BSMState, account: Account) -> Update:
         """Plan the criteria from the request alone, once for each request."""
-        options = self.options
-        criteria = [*options.plan] or await self._planned(state, account)
+        criteria = [*self.options.plan] or await self._planned(state, account)
         emit_each("criterion", "branch", criteria)
         return {"criteria": criteria}
 

@@ -124,8 +124,7 @@ class BSM(LookupOptions, Worded):
 
     def branches(self) -> int:
         """The most solve calls a pair can take."""
-        criteria = len(self.plan) or self.max_criteria
-        return criteria * len(self.order_list) * self.samples
+        return (len(self.plan) or self.max_criteria) * len(self.order_list) * self.samples
 
     def calls(self) -> int:
         """The calls for a pair with a full plan, excluding repairs: 1 + 2K."""

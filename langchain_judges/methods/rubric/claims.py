@@ -251,8 +251,7 @@ def claims_verdict(
             why = why_not(account.failures, f"{share}, more than half must be")
             return not_labelled(**account.booked, rationale=why), []
     subscores = [_share(own, side, len(sides) > 1) for side, own in by_side.items()]
-    shares = [each["score"] or 0.0 for each in subscores]
-    total = round(harmonic_mean(shares), 4)
+    total = round(harmonic_mean([each["score"] or 0.0 for each in subscores]), 4)
     heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""
     why = heading + " ".join(each["reason"] for each in subscores)
     return label_verdict(account, why, total, total), subscores

@@ -199,8 +199,7 @@ async def _learn(
         "usage": add_usage([reply.usage for reply in (*replies, merged)]),
     }
     if options.path is not None:
-        text = json.dumps(learned, indent=2, ensure_ascii=False) + "\n"
-        write_text(options.path, text)
+        write_text(options.path, json.dumps(learned, indent=2, ensure_ascii=False) + "\n")
     return learned
 
 

@@ -309,8 +309,7 @@ def may_number(rows: Sequence[TableRow]) -> bool:
 
 def _table_cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
-    empty = text.strip(" .").casefold() in _EMPTY
-    return NOTHING if empty else naming_ab(text, "AB")
+    return NOTHING if text.strip(" .").casefold() in _EMPTY else naming_ab(text, "AB")
 
 
 def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A", "B")) -> str:
