@@ -1,5 +1,6 @@
 """Images, audio and files in what is judged: sent where they stand, or refused by name."""
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -63,6 +64,57 @@ def test_a_block_is_sent_inside_the_fence_of_its_text(block):
     assert before["text"].endswith(f"It is good.\n{mark_of(block)}")
     assert at == block
     assert after["text"].startswith("\n</response-")
+
+
+PNG = "data:image/png;base64,AAAA"
+IN_PNG = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+AT = {"type": "image", "url": "https://example.org/a.png"}
+# As inspect, the AI SDK, Hugging Face, Gemini, Bedrock, Haystack and OpenAI have it.
+FORMS: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"type": "image", "image": PNG, "detail": "auto"}, IN_PNG),
+    ({"type": "image", "image": "AAAA", "mediaType": "image/png"}, IN_PNG),
+    (
+        {"type": "file", "url": AT["url"], "mediaType": "image/png"},
+        AT | {"mime_type": "image/png"},
+    ),
+    (
+        {"type": "image", "image": {"bytes": "iVBORw==", "path": None}},
+        IN_PNG | {"base64": "iVBORw=="},
+    ),
+    ({"inlineData": {"mimeType": "image/png", "data": "AAAA"}}, IN_PNG),
+    ({"image": {"format": "png", "source": {"bytes": "AAAA"}}}, IN_PNG),
+    ({"image": {"base64_image": "AAAA", "mime_type": "image/png"}}, IN_PNG),
+    ({"type": "input_image", "image_url": AT["url"]}, AT),
+    ({"type": "audio", "audio": "AAAA", "format": "wav"}, AUDIO),
+]
+
+
+@for_each("block, sent", FORMS)
+def test_a_medium_in_another_form_is_sent_as_every_provider_takes_it(block, sent):
+    model = FakeChatModel(replies=answer)
+    of_method("allure", model).invoke(case_of("allure", block))
+    [found] = [
+        part for part in cast("Any", model.messages[0][-1].content) if part["type"] != "text"
+    ]
+    assert found == {"type": "image", **sent}
+
+
+@for_each(
+    "held", [{}, {"path": "/tmp/a.png"}, {"image": "attachment://3f2a"}, {"image": "AAAA"}]
+)
+def test_an_image_without_its_content_is_refused_before_any_call(held):
+    model = FakeChatModel(replies=answer)
+    case = case_of("allure", {"type": "image", **held})
+    [failure] = of_method("allure", model).invoke(case)["verdict"]["failures"]
+    assert "holds no address or known data: the key" in failure["detail"]
+    assert model.prompts == []
+
+
+@for_each("block", [{"type": "file", "name": "a.py"}, {"image": "a cat"}])
+def test_data_that_are_only_called_a_file_or_an_image_are_shown_as_data(block):
+    model = FakeChatModel(replies=answer)
+    of_method("allure", model).invoke(case_of("allure", block))
+    assert json.dumps(block) in model.prompts[0]
 
 
 @for_each("method", METHODS)

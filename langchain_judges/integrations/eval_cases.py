@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, NotRequired, Unpack, cast
 
-from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langsmith.schemas import Run
 from typing_extensions import TypedDict
@@ -22,7 +21,7 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import fields, lookup
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
-from langchain_judges.rows.media import content_in
+from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.messages import is_nothing, plain_data
 from langchain_judges.rows.texts import NO_TASK, Text
 from langchain_judges.runs.run_state import Judge
@@ -329,22 +328,18 @@ _KINDS = {"image": "image", "audio": "audio", "video": "video", "application/pdf
 
 
 def _block(attachment: Any) -> dict[str, Any]:
-    if isinstance(attachment, str):
-        return {"type": "image", "url": attachment}
-    given = dict(attachment) if isinstance(attachment, Mapping) else {}
-    mime, data = str(given.get("mime_type") or "").strip().lower(), given.get("data")
+    given = {"type": "image", "url": attachment} if isinstance(attachment, str) else {}
+    given = dict(attachment) if isinstance(attachment, Mapping) else given
+    if isinstance(given.get("text"), str):
+        return given
+    mime = str(given.get("mime_type") or "").strip().lower()
     kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
-    if "type" in given and not (mime and data):
-        return dict(HumanMessage([given]).content_blocks[0])
-    if kind is None or not data:
+    if not (block := standard({"type": kind, **given} | ({"mime_type": mime} if kind else {}))):
         raise errors.OptionError(
             "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
             f"image, audio, video or a PDF file, got {str(attachment)[:80]}"
         )
-    inner = str(data).partition(",")[2] if str(data).startswith("data:") else data
-    content = {"url": data} if str(data).startswith("http") else {"base64": inner}
-    name = {"filename": given["name"]} if "name" in given else {}
-    return {"type": kind, "mime_type": mime, **content, **name}
+    return block
 
 
 # The verdict of a judge of either kind; that of another runnable may lack fields.

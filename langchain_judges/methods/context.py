@@ -40,7 +40,8 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Pha
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.files import packaged
-from langchain_judges.rows.media import kind_of_block, media_in
+from langchain_judges.rows.lookup import keys_in
+from langchain_judges.rows.media import kind_of_block, mark_of, media_in, standard
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
 
@@ -231,7 +232,11 @@ class JudgeContext:
         Args:
             row: A pair or an item.
         """
-        kinds = {kind_of_block(block) for block in media_in(row)}
+        blocks = [*media_in(row)]
+        if bare := next((block for block in blocks if not standard(block)), None):
+            detail = f"{mark_of(bare)} holds no address or known data: {keys_in(bare)}"
+            return [Problem("invalid_input", detail).failure("begin", "")]
+        kinds = {*map(kind_of_block, blocks)}
         for adapter in self.adapters.values() if kinds else ():
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)
@@ -250,8 +255,7 @@ class JudgeContext:
         if not (tokens := own or min(known, default=None)):
             return {}, []
         # What is asked and replied needs room too.
-        free = tokens - min(_TOKENS_ASKED, tokens // 4)
-        cut = fitted(row, free * _TOKEN_BYTES)
+        cut = fitted(row, (tokens - min(_TOKENS_ASKED, tokens // 4)) * _TOKEN_BYTES)
         return cut.texts, [
             Problem(
                 "input_cut",

@@ -12,24 +12,65 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-
 from langchain_judges.rows.files import packaged
 
-# What a content block holds, by its type, in the forms of LangChain and of providers.
+# What a content block holds, by its type or its only key, in the forms of LangChain and others,
+# and what its parts are called.
 _KIND_OF_TYPE: dict[str, str] = packaged(__package__, "names.yaml")["media"]
+_KIND_OF_KEY: dict[str, str] = packaged(__package__, "names.yaml")["keyed_media"]
+_PARTS: dict[str, list[str]] = packaged(__package__, "names.yaml")["media_parts"]
+# MIME types by how base64 of them begins.
+_TYPE_BY_HEAD: dict[str, str] = packaged(__package__, "names.yaml")["media_heads"]
 _MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
+_ADDRESS = re.compile(r"(?:https?|gs|s3)://")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
 
 
 def kind_of_block(block: object) -> str | None:
     """The kind of a content block that is not text: image, audio, video or file.
+
+    What is no more than called a file, such as an entry of a folder, is data.
 
     >>> kind_of_block({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
     'image'
     """
     if not isinstance(block, Mapping) or isinstance(block.get("text"), str):
         return None
-    return _KIND_OF_TYPE.get(str(block.get("type")))
+    kind = _KIND_OF_TYPE.get(str(block.get("type")))
+    if kind is None and len(block) == 1:
+        kind = _KIND_OF_KEY.get(next(iter(block)))
+    elif kind != "file":
+        return kind
+    held = held_in(block, kind) if kind else {}
+    main = held.get("mime_type", "").partition("/")[0]
+    if not (held and (main or "type" in block)):
+        return None
+    return main if main in _KIND_OF_KEY else kind
+
+
+def _leaves(block: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in block.items():
+        yield from _leaves(value) if isinstance(value, Mapping) else [(name, value)]
+
+
+def held_in(block: Mapping[str, object], kind: str | None) -> dict[str, str]:
+    """What a block of a kind holds, in the words of LangChain; empty if it is not known.
+
+    >>> held_in({"type": "image", "image": "data:image/png;base64,AAAA"}, "image")
+    {'base64': 'AAAA', 'mime_type': 'image/png'}
+    """
+    leaves = {n: v for n, v in _leaves(block) if v and isinstance(v, str)}
+    found = (next((leaves[n] for n in names if n in leaves), "") for names in _PARTS.values())
+    content, mime, form, file_id, name = found
+    if content.startswith("data:"):
+        head, _, content = content.partition(",")
+        mime = head[5:].partition(";")[0]
+    main = "application" if kind == "file" else kind
+    mime = mime or (f"{main}/{form}" if form else _TYPE_BY_HEAD.get(content[:4], ""))
+    held = {"url": content} if _ADDRESS.match(content) else {"file_id": file_id}
+    held = {"base64": content} if mime and _BASE64.fullmatch(content, 0, 1000) else held
+    parts = {**held, "mime_type": mime, "filename": name}
+    return {n: v for n, v in parts.items() if v} if any(held.values()) else {}
 
 
 def mark_of(block: Mapping[str, object]) -> str:
@@ -41,8 +82,7 @@ def mark_of(block: Mapping[str, object]) -> str:
 def content_in(value: object) -> list[str | dict[str, Any]]:
     """The blocks of a value that contains more than text; [] if it is no content."""
     parts: list[Any] = value if isinstance(value, list) else [value]
-    is_content = any(map(kind_of_block, parts)) and all(map(_is_block, parts))
-    return parts if is_content else []
+    return parts if any(map(kind_of_block, parts)) and all(map(_is_block, parts)) else []
 
 
 def _is_block(part: object) -> bool:
@@ -80,7 +120,7 @@ def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
     start = 0
     for mark in _MEDIA_MARK.finditer(text):
         if mark[0] in blocks:
-            content += [_text_block(text[start : mark.end()]), _standard(blocks[mark[0]])]
+            content += [_text_block(text[start : mark.end()]), standard(blocks[mark[0]])]
             start = mark.end()
     if not content:
         return text
@@ -92,9 +132,13 @@ def _text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text} if text.strip() else {}
 
 
-def _standard(block: Mapping[str, object]) -> dict[str, Any]:
-    """A block in a form that every provider's class reads: LangChain's or OpenAI's."""
-    if "source" not in block and "source_type" not in block:
+def standard(block: Mapping[str, object]) -> dict[str, Any]:
+    """A block in a form that every provider's class reads: LangChain's or OpenAI's.
+
+    It is empty if the block holds nothing that could be sent.
+    """
+    kind, is_openai = kind_of_block(block), isinstance(block.get("image_url"), Mapping)
+    if is_openai or (block.get("type") == kind and {"url", "base64", "file_id"} & {*block}):
         return dict(block)
-    [standard] = HumanMessage([dict(block)]).content_blocks
-    return {name: value for name, value in standard.items() if name != "id"}
+    held = held_in(block, kind) if kind else {}
+    return {"type": kind, **held} if held else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -388,17 +389,17 @@ def _python_form(value: object) -> str:
 
 
 def plain_data(value: Any) -> Any:
-    """Data in the types of JSON, as far as these have a form for it.
+    r"""Data in the types of JSON, as far as these have a form for it.
 
-    Arrays and sets are lists (sets sorted, as they have another order in each process),
-    missing values None, data classes objects; messages, models of pydantic and whatever is not
-    known are left as they are.
+    Arrays and sets are lists (sets sorted, as they have another order in each process), bytes
+    texts or else their base64, missing values None, data classes objects; messages, models of
+    pydantic and whatever is not known are left as they are.
 
     Raises:
         InputError: They contain themselves.
 
-    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": b"Kyiv"})
-    {'parts': [2, 7], 'share': None, 'raw': 'Kyiv'}
+    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": (b"Kyiv", b"\x89PNG")})
+    {'parts': [2, 7], 'share': None, 'raw': ('Kyiv', 'iVBORw==')}
     """
     if value is None or type(value) in {str, int, bool}:  # at once: most values are
         return value
@@ -438,7 +439,9 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
         return value
     if isinstance(value, bytes | bytearray):
-        return bytes(value).decode("utf-8", "backslashreplace")
+        with suppress(UnicodeDecodeError):
+            return bytes(value).decode()
+        return b64encode(value).decode()
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value

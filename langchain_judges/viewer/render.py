@@ -13,7 +13,6 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment
-from langchain_core.messages import HumanMessage
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline, newline
@@ -28,7 +27,7 @@ from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import sides
 from langchain_judges.report.overview import templates_of
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.rows.media import kind_of_block, mark_of, media_in
+from langchain_judges.rows.media import held_in, kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
 from langchain_judges.viewer.items import Cells, Collection
 
@@ -154,8 +153,7 @@ def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
 
 def order_of(row: Cells, *, blind: bool) -> str:
     """Order of a pair's texts; empty for a single text."""
-    is_pair = kind_of_row(row) == "pair"
-    return (sides(row) if blind else "AB") if is_pair else ""
+    return (sides(row) if blind else "AB") if kind_of_row(row) == "pair" else ""
 
 
 def _named(row: Cells, order: str, between: str) -> list[str]:
@@ -199,8 +197,8 @@ def _steps(
 
 def _medium(block: Mapping[str, object]) -> dict[str, str]:
     """An image or a sound as data; what stands elsewhere is named and not fetched."""
-    [standard] = HumanMessage([dict(block)]).content_blocks
-    kind, found = str(kind_of_block(block)), dict(standard)
+    kind = str(kind_of_block(block))
+    found = held_in(block, kind)
     data, mime = str(found.get("base64") or ""), str(found.get("mime_type") or "")
     is_shown = _SHOWN_MEDIA.fullmatch(mime) and _BASE64.fullmatch(data)
     where = str(found.get("url") or found.get("file_id") or mime or "no data")
