@@ -216,8 +216,7 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
     name, variable = options.pop("name"), options.pop("api_key_env", None)
     if variable and variable not in os.environ:
         raise ModelSetupError(f"The key's environment variable {variable} is not set.")
-    key = os.environ[variable] if variable else None
-    return resolve_model(name, api_key=key, **options)
+    return resolve_model(name, api_key=os.environ[variable] if variable else None, **options)
 
 
 def _by_name(model: str, base_url: str | None, settings: Mapping[str, Any]) -> BaseChatModel:

@@ -251,8 +251,7 @@ def prompt_set(
         elif extra:
             raise _unknown(step, known, extra)
         prompts[step] = prompt
-    templates = {step: _texts(prompt) for step, prompt in prompts.items()}
-    return prompts, key_of(templates)[:12]
+    return prompts, key_of({step: _texts(prompt) for step, prompt in prompts.items()})[:12]
 
 
 def _check_spelling(step: str, names: set[str], known: set[str]) -> None:

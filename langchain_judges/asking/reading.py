@@ -122,8 +122,7 @@ def read(
     start = answer_start(text, material)
     answer = text[start:].strip() if start is not None else None
     if calls:
-        is_alone = answer is not None and is_opening(answer)
-        return _read_call(message, shape, tool, is_alone)
+        return _read_call(message, shape, tool, answer is not None and is_opening(answer))
     if not answer:
         return _unread("thoughts without an answer", text[-200:])
     return _read_answer(answer, shape, parse)

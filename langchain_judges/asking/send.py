@@ -66,8 +66,7 @@ def _show_request(asking: Asking, show: Show) -> Sent:
     question = asking.question
     request = question.adapter.request(question.reply_schema, {})
     schema = reading.json_schema(question.reply_schema)
-    name = f"{question.step} {asking.unit}".strip()
-    show(name, request.messages(asking.messages), schema)
+    show(f"{question.step} {asking.unit}".strip(), request.messages(asking.messages), schema)
     return Sent(None, request, Problem("missing", "it was only shown"))
 
 

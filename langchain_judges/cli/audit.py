@@ -315,5 +315,4 @@ def _show(result: Mapping[str, Any], out: Path | None) -> None:
 
     InertConsole().print(audit_report(result))
     if out is not None:
-        text = inert_json(json.dumps(result, ensure_ascii=False, indent=1))
-        write_text(out, text)
+        write_text(out, inert_json(json.dumps(result, ensure_ascii=False, indent=1)))

@@ -111,8 +111,7 @@ def pandalm(source: PublicSet, seed: int) -> RowStream:
         # The source writes a missing input as NaN.
         context = item["input"] if isinstance(item["input"], str) else ""
         task = f"{item['instruction']}\n\n{context}" if context else item["instruction"]
-        votes = [item.get(f"annotator{n}") for n in (1, 2, 3)]
-        people = item.get("human_labels") or votes
+        people = item.get("human_labels") or [item.get(f"annotator{n}") for n in (1, 2, 3)]
         preferences = [preference for v in people if (preference := preference_of_number(v))]
         yield {
             "id": f"pandalm:{item['idx']}",

@@ -347,8 +347,7 @@ def watch_every(
     while not stop.is_set():
         started = datetime.now(UTC)
         yield look()
-        left = every - (datetime.now(UTC) - started)
-        stop.wait(max(left.total_seconds(), 0))
+        stop.wait(max((every - (datetime.now(UTC) - started)).total_seconds(), 0))
 
 
 _ROOTS = "eq(is_root, true)"

@@ -101,8 +101,7 @@ class Node(StepNode):
             return {}
         account = Account(state, run_of(config))
         if not self._is_first:
-            before = Booking(state.get("failures") or [], state.get("usage"))
-            account.bookings.append(before)
+            account.bookings.append(Booking(state.get("failures") or [], state.get("usage")))
         update = await self._phase(state, account)
         self._check(update)
         if update.get("verdict"):

@@ -120,8 +120,7 @@ def f1(
     answers, truth = columns
     if not any(truth) and not any(answers):
         return _undefined(cases, f"neither label nor judge is ever {positive!r}")
-    binary = replace(cases, columns=columns)
-    return _with_interval(binary, [False, True], _f1, options)
+    return _with_interval(replace(cases, columns=columns), [False, True], _f1, options)
 
 
 def balanced_accuracy(

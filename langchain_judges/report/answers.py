@@ -81,8 +81,7 @@ def value_text(number: Number, digits: int = 1) -> str:
     if number.unit == "share":
         return f"{percent(value, digits)}{NO_BREAK}%"
     if number.unit == "points":
-        sign = "+" if value >= 0 else ""
-        return f"{sign}{rounded(100 * value, digits)}{NO_BREAK}points"
+        return f"{'+' if value >= 0 else ''}{rounded(100 * value, digits)}{NO_BREAK}points"
     return rounded(value, 2)
 
 

@@ -53,8 +53,7 @@ def text_panel(row: Mapping[str, Any]) -> RenderableType:
     for step in ("solve", "merge"):
         names = [each["concept"] for each in omissions if each["lost_in"] == step]
         if text and names:
-            loss = f"lost in {step}: {', '.join(names)}"
-            parts.append(Text(clean(loss), style="yellow"))
+            parts.append(Text(clean(f"lost in {step}: {', '.join(names)}"), style="yellow"))
     total = len(row.get("concepts") or [])
     headline = f"{total - len(omissions)} of {total} concepts" if text else "not written"
     return _panel(row, "text", headline, parts, row)

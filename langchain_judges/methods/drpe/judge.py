@@ -143,8 +143,7 @@ class VoteSteps(RoleSteps):
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             if not account.failures:
                 account.fail([Problem("missing", why).failure("vote", "panel")])
-            rationale = why_not(account.failures, why)
-            verdict = not_judged(**account.booked, rationale=rationale)
+            verdict = not_judged(**account.booked, rationale=why_not(account.failures, why))
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         verdict = tally.decide(options, votes, by_order, account)
         score_norm = fmean(map(tally.norm, by_order.values()))
