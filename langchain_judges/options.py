@@ -47,20 +47,13 @@ Count = Annotated[int, bounds.Ge(0)]
 _LISTS = (list, tuple, Sequence)
 _WRAPPERS = (Annotated, Union, types.UnionType)
 _TYPE_WORDS: dict[object, str] = {
-    bool: "true or false",
-    float: "a number",
-    int: "a whole number",
-    str: "a text",
-    type(None): "None",
-    Callable: "a function",
+    **{bool: "true or false", float: "a number", int: "a whole number"},
+    **{str: "a text", type(None): "None", Callable: "a function"},
 }
 _BOUNDS: Mapping[type, tuple[str, str]] = {
-    bounds.Ge: ("ge", "at least"),
-    bounds.Gt: ("gt", "above"),
-    bounds.Le: ("le", "at most"),
-    bounds.Lt: ("lt", "below"),
-    bounds.MinLen: ("min_length", "at least"),
-    bounds.MaxLen: ("max_length", "at most"),
+    **{bounds.Ge: ("ge", "at least"), bounds.Gt: ("gt", "above")},
+    **{bounds.Le: ("le", "at most"), bounds.Lt: ("lt", "below")},
+    **{bounds.MinLen: ("min_length", "at least"), bounds.MaxLen: ("max_length", "at most")},
 }
 # What other packages call a rubric.
 _RUBRICS = ("criteria", "criterion", "prompt", "metric")

@@ -34,11 +34,12 @@ from langchain_judges.runs.sources import RowStream, TableForm, or_no_text
 __all__ = ["knows", "load", "names", "rows"]
 
 _SETS: dict[str, Callable[[PublicSet, int], RowStream]] = {
-    "hh_helpful": pairs.hh,
-    "hh_helpful_test": pairs.hh,
-    "llmbar": pairs.llmbar,
-    "mtbench_human200": pairs.mt_bench_200,
-    "pandalm": pairs.pandalm,
+    **dict.fromkeys(("hh_helpful", "hh_helpful_test"), pairs.hh),
+    **{
+        "llmbar": pairs.llmbar,
+        "mtbench_human200": pairs.mt_bench_200,
+        "pandalm": pairs.pandalm,
+    },
 }
 
 

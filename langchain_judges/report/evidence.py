@@ -19,12 +19,8 @@ CASES = 10
 LONGEST_TEXT = 20_000
 
 _TEXTS = (
-    ("output_a", "A"),
-    ("output_b", "B"),
-    ("output", "Text"),
-    ("expected", "Expected"),
-    ("source", "Source"),
-    ("reference", "Reference"),
+    *(("output_a", "A"), ("output_b", "B"), ("output", "Text")),
+    *(("expected", "Expected"), ("source", "Source"), ("reference", "Reference")),
 )
 # What a page calls fields of results, where not by their own name; None: it leaves them out.
 _COLUMNS: Mapping[str, str | None] = {

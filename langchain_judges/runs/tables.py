@@ -21,12 +21,8 @@ _RECEIPT = "table"
 _KNOWN = ("id", *READ, *ANNOTATIONS)
 # What writes a table, by the ending of its name.
 FORMS: dict[str, type[TableFile]] = {
-    ".csv": TableFile,
-    ".jsonl": TableFile,
-    ".md": TableFile,
-    ".parquet": ParquetFile,
-    ".tsv": TableFile,
-    ".xlsx": XlsxFile,
+    **dict.fromkeys((".csv", ".jsonl", ".md"), TableFile),
+    **{".parquet": ParquetFile, ".tsv": TableFile, ".xlsx": XlsxFile},
 }
 
 

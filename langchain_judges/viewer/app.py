@@ -38,10 +38,8 @@ _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-    "cross-origin-opener-policy": "same-origin",
+    **{"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"},
+    **{"cache-control": "no-store", "cross-origin-opener-policy": "same-origin"},
     "cross-origin-resource-policy": "same-origin",
 }
 _PORT = re.compile(r":\d+\Z")

@@ -340,13 +340,9 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
 
 # Every check that needs nothing but its name.
 CHECKS: dict[str, Callable[[], Check]] = {
-    "answer_or_label": answer_or_label,
-    "annotated": annotated,
-    "exact": exact,
-    "normalised_sequence": normalised_sequence,
-    "numeric": numeric,
-    "pattern": pattern,
-    "set": word_set,
+    **{"answer_or_label": answer_or_label, "annotated": annotated, "exact": exact},
+    **{"normalised_sequence": normalised_sequence, "numeric": numeric},
+    **{"pattern": pattern, "set": word_set},
 }
 
 
