@@ -503,6 +503,12 @@ def test_files_and_tools_that_a_science_agent_names_beside_its_answer_are_said(p
 INSPECTED = {"id": "c1", "function": "browser_go", "arguments": {"url": "a.org"}}
 TOGGLED = {"id": "c2", "name": "toggle_data", "arguments": {}}
 SDK_CALL = {"type": "tool-call", "toolCallId": "c1", "toolName": "track", "input": {"n": 7}}
+SDK_FAILED = {"toolCallId": "c1", "output": {"type": "error-text", "value": "no such"}}
+PAGE_CALL = {"toolCallId": "a", "input": {"n": 7}, "output": "in Kyiv"}
+PAGE_FAILED: dict[str, Any] = {"toolName": "find", "toolCallId": "b", "state": "output-error"}
+PAGE_FAILED |= {"input": {"n": 9}, "errorText": "no such"}
+PAGE_CALL_4: dict[str, Any] = {"toolName": "track", "toolCallId": "d", "state": "result"}
+PAGE_CALL_4 |= {"args": {"n": 8}, "result": "in Oslo"}
 TOOL_RUN = {"run_type": "tool", "name": "track", "id": "t", "inputs": {"n": 7}}
 EXPORTED: dict[str, Any] = {
     "run_type": "chain",
@@ -546,6 +552,41 @@ OF_FILES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a call of the AI SDK": (
         {"input": "Where?", "output": [{"role": "assistant", "content": [SDK_CALL]}]},
         ['[call-of-track]\n{"n": 7}'],
+    ),
+    "messages of the AI SDK with a call that failed": (
+        {
+            "input": "Where?",
+            "output": [
+                {"role": "assistant", "content": [SDK_CALL]},
+                {"role": "tool", "content": [{"type": "tool-result", **SDK_FAILED}]},
+                {"role": "assistant", "content": "Lost."},
+            ],
+        },
+        ["[error-of-track]\nno such", "[final-answer]\nLost."],
+    ),
+    "messages of a page of the AI SDK": (
+        {
+            "messages": [
+                {"role": "user", "parts": [{"type": "text", "text": "Where?"}]},
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "parts": [
+                        {"type": "step-start"},
+                        {"type": "tool-track", "state": "output-available", **PAGE_CALL},
+                        {"type": "dynamic-tool", **PAGE_FAILED},
+                        {"type": "tool-invocation", "toolInvocation": PAGE_CALL_4},
+                        {"type": "text", "text": "Kyiv", "state": "done"},
+                    ],
+                },
+            ]
+        },
+        [
+            *('[call-1-of-track]\n{"n": 7}', "[result-1-of-track]\nin Kyiv"),
+            *('[call-2-of-find]\n{"n": 9}', "[error-2-of-find]\nno such"),
+            *('[call-3-of-track]\n{"n": 8}', "[result-3-of-track]\nin Oslo"),
+            "[final-answer]\nKyiv",
+        ],
     ),
     "an agent of Haystack": (
         {

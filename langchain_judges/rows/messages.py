@@ -83,9 +83,14 @@ def _messages_of(value: object) -> Iterator[Message]:
     if not isinstance(role, str):
         return
     role = _ROLES.get(role, role)
-    content = _first(fields, "content", "parts", "items", default=None)
+    parts = fields.get("parts")
+    content = (
+        parts if isinstance(parts, list) else _first(fields, "content", "items", default=None)
+    )
     calls = [*_tool_calls(role, fields)]
-    if isinstance(content, list) and (role != "tool" or [*map(_typed, content)] != content):
+    # What a tool says is nothing else, unless the message says nothing of a call itself.
+    is_bare = role != "tool" or {"tool_call_id", *_IDS}.isdisjoint(fields)
+    if isinstance(content, list) and (is_bare or [*map(_typed, content)] != content):
         yield from _of_blocks(role, content, fields, calls)
         return
     if content is None and ("content" in fields or calls or role == "tool"):
@@ -136,11 +141,15 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     A user brings results back; a provider's own tools answer within the message that calls.
     """
     fields = block if isinstance(block, Mapping) else {}
-    is_result = str(fields.get("type")).endswith("tool_result")
-    if is_result and role in ("user", "assistant", "tool"):
+    if _is_result(fields) and role in ("user", "assistant", "tool"):
         yield _result_block(fields)
     elif role == "assistant" and not is_call(fields):
         yield from _response_item(fields)
+
+
+def _is_result(block: object) -> bool:
+    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    return kind.endswith(("tool_result", "tool-result"))
 
 
 # Calls and results as Bedrock and Gemini have them, under a key of their own.
@@ -151,8 +160,19 @@ def _typed(block: Any) -> Any:
     names = _KEYED if isinstance(block, Mapping) else ()
     if names and (kind := _KEYED.get(str(block.get("content_type")))):  # of Semantic Kernel
         return {**block, "type": kind}
+    if names and {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
+        return _item_of(part, str(block.get("type")))
     own = (name for name in names if isinstance(block.get(name), Mapping))
     return next(({**block[name], "type": _KEYED[name]} for name in own), block)
+
+
+def _item_of(part: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """A part of a message of the AI SDK's pages, which is a call and its result, as an item."""
+    error = part.get("errorText") or (part["state"] == "output-denied" and "denied")
+    name = part.get("toolName") or kind.removeprefix("tool-")
+    args = _first(part, "input", "rawInput", "args", default=None)
+    own = {"type": "page_call", "name": name, "call_id": part["toolCallId"], "arguments": args}
+    return {**own, "output": _first(part, "output", "result", default=None), "error": error}
 
 
 def _shown(block: Any) -> Any:
@@ -279,14 +299,19 @@ def _as_text(data: object) -> dict[str, str]:
 def _result_block(block: Mapping[str, Any]) -> Message:
     # Of Haystack the call stands within its result.
     block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
-    message: Message = {
-        "role": "tool",
-        "content": _of_result(_first(block, "content", "response", *_OUTPUTS, default="")),
-        "tool_call_id": str(_first(block, "tool_use_id", *_IDS, default="")),
-    }
-    if name := block.get("name"):
+    said, is_error = _first(block, "content", "response", *_OUTPUTS, default=""), False
+    if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
+        said, is_error = said["value"], str(said["type"]).startswith("error")
+    asked = str(_first(block, "tool_use_id", *_IDS, default=""))
+    message: Message = {"role": "tool", "content": _of_result(said), "tool_call_id": asked}
+    if name := _first(block, *_CALLED, default=None):
         message["name"] = str(name)
-    if block.get("is_error") or block.get("error") is True or block.get("status") == "error":
+    if (
+        is_error
+        or block.get("is_error")
+        or block.get("error") is True
+        or block.get("status") == "error"
+    ):
         message["status"] = "error"
     return message
 
