@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -191,48 +192,62 @@ async def served(name, **context):
     return await entered(serve(name), **context)
 
 
-@pytest.mark.system
-@pytest.mark.parametrize(
-    "run",
-    [
-        {"input": {"input": "x"}},
-        {"input": {"input": "x" * 200_000, "output_a": "a", "output_b": "b"}},
-        {"input": PAIR, "context": {"samplez": 3}},
-        {"command": {"update": {"pair": 1}}},
-        {"command": {"goto": "plan"}},
-        {"command": {}},
-        {"command": {"resume": 1}},
-        {"input": None},
-        {"input": [1]},
-        {"input": PAIR, "config": {"recursion_limit": 0}},
-        {"input": PAIR, "config": {"recursion_limit": 1}},
-    ],
-)
-def test_a_refused_input_is_one_line_of_the_log(client, home, run):
-    before = (home / "log").read_text()
-    thread = client.threads.create()["thread_id"]
-    with pytest.raises(Exception, match=r"(?s)."):
-        client.runs.wait(thread, "relative", **run)
-    wait_until(lambda: "Background run failed" in (home / "log").read_text()[len(before) :])
-    said = (home / "log").read_text()[len(before) :]
-    assert said.count("Background run failed") == 1
-    assert "Traceback" not in said
-    assert "errors." in said
+async def logged(url, home, runs):
+    """The log since now, and what it says of each run that is refused, by the name of the run.
+
+    They are sent at the same time, for the server looks for runs once a second.
+    """
+    before, client = len((home / "log").read_text()), get_client(url=url)
+
+    def log():
+        return (home / "log").read_text()[before:]
+
+    async def refused(name, graph, run):
+        thread = (await client.threads.create())["thread_id"]
+        with pytest.raises(Exception, match=r"(?s)."):
+            await client.runs.wait(thread, graph, **run)
+        return name, thread
+
+    threads = await asyncio.gather(*(refused(*run) for run in runs))
+    wait_until(lambda: log().count("Background run failed") >= len(threads))
+    events = re.split(r"\n(?=\S*\d{4}-\d\d-\d\dT)", log())
+    said = {name: "".join(each for each in events if own in each) for name, own in threads}
+    return log(), said
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "a field is missing": {"input": {"input": "x"}},
+    "it is long": {"input": {"input": "x" * 200_000, "output_a": "a", "output_b": "b"}},
+    "an unknown option": {"input": PAIR, "context": {"samplez": 3}},
+    "an update": {"command": {"update": {"pair": 1}}},
+    "another node": {"command": {"goto": "plan"}},
+    "an empty command": {"command": {}},
+    "an answer to nothing": {"command": {"resume": 1}},
+    "no input": {"input": None},
+    "a list": {"input": [1]},
+    "no step is allowed": {"input": PAIR, "config": {"recursion_limit": 0}},
+    "one step is allowed": {"input": PAIR, "config": {"recursion_limit": 1}},
+}
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", ["rubric", "relative", "bsm", "allure"])
-def test_tools_that_a_client_sends_are_refused_before_a_model_is_asked(
-    client, model, home, name
-):
-    before, asked = (home / "log").read_text(), len(model.calls)
-    sent = {"tools": ["tests.test_lookups:price"]}
-    thread = client.threads.create()["thread_id"]
-    with pytest.raises(Exception, match=r"(?s)."):
-        client.runs.wait(thread, name, input=item_of(name), context=sent)
-    wait_until(lambda: "Background run failed" in (home / "log").read_text()[len(before) :])
-    said = (home / "log").read_text()[len(before) :]
-    assert "`tools` can be set" in said
+async def test_a_refused_input_is_one_line_of_the_log(url, home):
+    runs = [(name, "relative", run) for name, run in REFUSED.items()]
+    log, said = await logged(url, home, runs)
+    assert {name: text.count("Background run failed") for name, text in said.items()} == (
+        dict.fromkeys(REFUSED, 1)
+    )
+    assert [name for name, text in said.items() if "errors." not in text] == []
+    assert "Traceback" not in log
+
+
+@pytest.mark.system
+async def test_tools_that_a_client_sends_are_refused_before_a_model_is_asked(url, model, home):
+    asked, sent = len(model.calls), {"tools": ["tests.test_lookups:price"]}
+    methods = ("rubric", "relative", "bsm", "allure")
+    runs = [(name, name, {"input": item_of(name), "context": sent}) for name in methods]
+    _, said = await logged(url, home, runs)
+    assert [name for name in methods if "`tools` can be set" not in said[name]] == []
     assert len(model.calls) == asked
 
 
