@@ -50,6 +50,21 @@ def test_rows_are_judged_once_and_resumed_without_a_call(tmp_path):
     assert server.peak <= 8
 
 
+def test_a_refused_key_stops_all_and_is_said(tmp_path):
+    with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
+        judged(server, tmp_path)
+
+
+def test_a_budget_bounds_each_shard_and_the_rest_is_judged_later(tmp_path):
+    with FakeModelServer(answer_call) as server:
+        with pytest.raises(OutputError, match="have not finished"):
+            judged(server, tmp_path, max_calls=5)
+        assert len(server.calls) <= 10
+        assert judged(server, tmp_path).judged == 40
+    assert len(server.calls) == 40
+
+
+# Last, for Ray starts another process for the one that was killed, which takes seconds.
 def test_a_task_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wrote(tmp_path):
     hold, arrived = threading.Event(), threading.Event()
 
@@ -79,17 +94,3 @@ def is_task(pid):
         return b"judge_shard" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-def test_a_refused_key_stops_all_and_is_said(tmp_path):
-    with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
-        judged(server, tmp_path)
-
-
-def test_a_budget_bounds_each_shard_and_the_rest_is_judged_later(tmp_path):
-    with FakeModelServer(answer_call) as server:
-        with pytest.raises(OutputError, match="have not finished"):
-            judged(server, tmp_path, max_calls=5)
-        assert len(server.calls) <= 10
-        assert judged(server, tmp_path).judged == 40
-    assert len(server.calls) == 40
