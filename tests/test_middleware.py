@@ -10,7 +10,12 @@ from typing import Any, NotRequired, cast
 import httpx
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentState, dynamic_prompt, wrap_model_call
+from langchain.agents.middleware import (
+    AgentState,
+    SummarizationMiddleware,
+    dynamic_prompt,
+    wrap_model_call,
+)
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
@@ -671,6 +676,27 @@ def test_an_evaluation_has_the_words_and_the_run_of_its_judgment():
 
 
 # A score at the threshold is good enough; `labels` gives 0.1 or 0.9.
+@KINDS
+async def test_what_the_user_asked_is_judged_where_other_middleware_summed_it_up(kind):
+    told = SummarizationMiddleware(
+        model=FakeChatModel(replies=lambda _: "It looked."),
+        trigger=("messages", 4),
+        keep=("messages", 1),
+    )
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    own = [JudgeMiddleware(judge, key=key, threshold=0.0) for key in "ab"]
+    writes = FakeToolModel(replies=[ONE, ONE, IN_KYIV])
+    assistant = create_agent(writes, [track], middleware=[told, *own])
+    asked: Any = {"messages": [HumanMessage(TASK)]}
+    state: Any = assistant.invoke(asked) if kind == "sync" else await assistant.ainvoke(asked)
+    assert "asked" not in state
+    for prompt in map(unfenced, model.prompts):
+        assert f"[request]\n[turn-1-user]\n{TASK}" in prompt
+        assert "to date:\n\nIt looked." in prompt
+    assert len(model.prompts) == 2
+
+
 @for_each("threshold, asked", [(0.9, 1), (0.91, 2)])
 def test_a_score_at_the_threshold_is_good_enough(threshold, asked):
     assistant, model = agent(labels(), "good", threshold=threshold)

@@ -192,23 +192,38 @@ register_configure_hook(_HEARD, inheritable=True)
 
 
 @contextmanager
-def _system_kept(sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModelResponse]]:
-    """Yield what puts the system message that a model got next to its response.
+def _kept(state: Any, sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModelResponse]]:
+    """Yield what puts next to a model's response what other middleware may change.
+
+    That is what the user asks, which may be summed up later, and the system message.
 
     Args:
-        sees: Whether the judge is shown it; of several in an agent, the outermost one listens.
+        state: The agent's state.
+        sees: Whether the judge is shown that message; of several in an agent, the outermost
+            one listens.
     """
+    asked = {} if state.get("asked") else {"asked": _request_in(state["messages"])}
     if not sees or _HEARD.get():
-        yield ExtendedModelResponse
+        yield lambda said: ExtendedModelResponse(said, Command(update=asked))
         return
     heard = _SystemMessages()
     token = _HEARD.set(heard)
     try:
         yield lambda said: ExtendedModelResponse(
-            said, Command(update={"system_sent": heard.of(said)})
+            said, Command(update={**asked, "system_sent": heard.of(said)})
         )
     finally:
         _HEARD.reset(token)
+
+
+def _request_in(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """What the user said last, in one message or in several."""
+    until = messages[: _beginning(messages)]
+    return [*takewhile(lambda message: message.type == "human", reversed(until))][::-1]
+
+
+def _latest(_: object, value: Any) -> Any:
+    return value  # several judges keep the same
 
 
 Reference = Annotated[
@@ -226,11 +241,13 @@ class JudgedState(AgentState[Any]):
         judged: Every answer of this run of the agent, in order.
         rubric: What this run's answers are judged by, in place of the judge's own: a text, or
             a criterion on each line after a dash.
+        asked: What the user asks in this run.
         system_sent: The agent's instructions, if the judge is shown them.
     """
 
     judged: NotRequired[list[Judged]]
     rubric: NotRequired[str]
+    asked: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
     system_sent: NotRequired[Annotated[str | None, PrivateStateAttr]]
 
 
@@ -368,15 +385,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ExtendedModelResponse:
-        """Keep the agent's instructions, if the judge is shown them, synchronously."""
-        with _system_kept(self._sees) as kept:
+        """Keep what the user asks and the agent's instructions, synchronously."""
+        with _kept(request.state, self._sees) as kept:
             return kept(handler(request))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ExtendedModelResponse:
-        """Keep the agent's instructions, if the judge is shown them, asynchronously."""
-        with _system_kept(self._sees) as kept:
+        """Keep what the user asks and the agent's instructions, asynchronously."""
+        with _kept(request.state, self._sees) as kept:
             return kept(await handler(request))
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
@@ -386,7 +403,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         asked = takewhile(lambda m: m.type == "human", reversed(state["messages"]))
         named = [m.model_copy(update={"name": None}) for m in asked if m.name == REVISER]
-        return {"judged": [], **({"messages": named} if named else {})}
+        return {"judged": [], "asked": [], **({"messages": named} if named else {})}
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
@@ -430,7 +447,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         answer, judge_run = answer_in(messages[-1]), uuid.uuid4()
         files = {**state}.get("files")  # of deep agents
         work = work_of(messages, files) if self.options.trajectory and answer else answer
-        task = task_of(messages, state.get("system_sent"))
+        known = {message.id for message in messages}
+        lost = [message for message in state.get("asked") or [] if message.id not in known]
+        task = task_of([*lost, *messages], state.get("system_sent"))
         outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
