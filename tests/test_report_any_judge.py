@@ -203,8 +203,8 @@ def test_numbers_with_the_same_scale_on_both_sides_are_ratings(write):
     ("judge", "people", "said"),
     [
         (["yes", "no"] * 10, ["yes", "n/a"] * 5 + ["yes", "no"] * 5, "the labels alone: n/a."),
-        ([0.91, 0.12, 0.77, 0.3] * 10, [1, 0] * 20, "alone: 0, 1. Hardly any label is shared"),
-        ([1, 2, 3, 4, 5] * 5, [2, 4, 6, 8, 10] * 5, "alone: 10, 6, 8. Hardly any label is"),
+        ([0.91, 0.12, 0.77, 0.3] * 10, [1, 0] * 20, ""),
+        ([0.91, 0.12, 0.77, 0.3] * 10, [0.9, 0.1, 0.8, 0.25] * 10, ""),
         ([1, 2, 3, 4, 5] * 5, [1, 2, 3, 4, 4] * 5, ""),
     ],
 )
@@ -213,6 +213,33 @@ def test_labels_that_one_side_alone_gives_are_named(judge, people, said):
     assert said in report.left_out
     assert bool(said) == bool(report.left_out)
     assert report.left_out in markdown(report, ()).partition("Agreement")[0]
+
+
+@for_each(
+    ("judge", "people", "ends"),
+    [
+        ([1, 2, 3, 4, 5] * 5, [2, 4, 6, 8, 10] * 5, "1 to 5 by the judge, and from 2 to 10"),
+        ([0.5, 1, 0, 0.25] * 6, [5, 9, 1, 3] * 6, "0 to 1 by the judge, and from 1 to 9"),
+    ],
+)
+def test_of_ratings_on_different_scales_the_order_alone_is_measured(judge, people, ends):
+    rows = table(judge, people, people)
+    report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
+    for use in ("averages", "single", "person"):
+        answer = report.uses[use]
+        assert (answer.word, answer.number) == ("not measured", None)
+        assert f"ratings go from {ends} by people: on different scales" in answer.reason
+    assert (report.uses["ordering"].word, report.disagreements) == ("yes", [])
+    keys = {"agreement.label.wrong", "agreement.over_people", "baseline.lead", "ratings.kappa"}
+    assert not keys & report.numbers.keys()
+
+
+def test_a_judge_that_uses_one_end_of_peoples_scale_is_measured_on_it():
+    for judge in ([0.8, 0.9, 1.0, 0.85, 0.95] * 5, [2, 1, 2, 1, 2] * 5):
+        people = [each * 5 for each in (0.2, 0.6, 1, 0.4, 0.8)] * 5
+        own = [each / 5 for each in people] if judge[0] < 1 else people
+        report: Any = trust_columns(table(judge, own), "gpt", "ann0")
+        assert report.uses["averages"].number is not None
 
 
 def test_probabilities_beside_0_and_1_are_ranked():

@@ -201,8 +201,7 @@ def cascade_of(
     gates = options.gates(len(members))
     is_calibrated = options.calibration is not None
     # Without a threshold none decides; the last is asked, so that a row says how sure it was.
-    last = len(members) - 1
-    places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
+    places = [n for n, gate in enumerate(gates) if gate is not None or n == len(members) - 1]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated)
     states = CascadeState, ItemCascadeState

@@ -162,8 +162,7 @@ class Ballots:
         """Sentence about each member's answer, with a reason from one that agrees."""
         agreeing = sorted(self.saying(answer), key=lambda each: each["member"])
         reasons = filter(None, (each["rationale"] for each in agreeing))
-        reason = shorten(next(reasons, ""), 300, placeholder=" …")
-        return f"{self.votes}. {reason}".strip()
+        return f"{self.votes}. {shorten(next(reasons, ''), 300, placeholder=' …')}".strip()
 
 
 def verdict_of(

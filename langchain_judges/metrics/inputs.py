@@ -302,8 +302,7 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
     answers, truths = as_list(judge), as_list(truth)
     same_length(judge=answers, truth=truths)
     # Labels come first, for where both are missing the label counts as missing.
-    columns = [bare(truths, NO_LABEL), [value_of(item, field) for item in answers]]
-    cases = cases_of(columns)
+    cases = cases_of([bare(truths, NO_LABEL), [value_of(item, field) for item in answers]])
     return replace(cases, columns=cases.columns[::-1])
 
 

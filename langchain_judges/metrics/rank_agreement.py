@@ -183,8 +183,7 @@ def system_order(
     clusters = np.asarray([order[row[3]] for row in rows], dtype=np.int64)
     found = sorted({str(name) for row in rows for name in row[0]})
     columns = _points_of_systems(found, [(row[0], row[1], row[2]) for row in rows])
-    count = max(1, len(found) * (len(found) - 1) // 2)
-    level = 1 - (1 - confidence) / count
+    level = 1 - (1 - confidence) / max(1, len(found) * (len(found) - 1) // 2)
     means = [
         {name: float(own[side].sum() / own[0].sum()) for name, own in columns.items()}
         for side in (1, 2)

@@ -24,12 +24,10 @@ LEAST_ROWS = 10
 def measure(sample: Sample) -> list[Number]:
     """Every number of a report on one judge."""
     kinds = [_agreement, _people, baselines, criteria, ratings, _corrected, _calibration]
-    biases = [_position, _length] if sample.pairs else []
-    return [
-        number
-        for numbers in (*kinds, *biases, _failures, _categories)
-        for number in numbers(sample)
-    ]
+    kinds += [*([_position, _length] if sample.pairs else []), _failures, _categories]
+    if sample.apart:  # ratings of different scales are never the same
+        kinds = [_people, criteria, ratings, _failures]
+    return [number for numbers in kinds for number in numbers(sample)]
 
 
 def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
@@ -104,6 +102,8 @@ def _people(sample: Sample) -> list[Number]:
         Number(f"agreement.{key}", f"People beyond chance: {title}", beyond[key], "number")
         for key, title in _BEYOND_CHANCE.items()
     ]
+    if sample.apart:
+        return numbers
     first = second = sample.answers
     if sample.asked_twice:
         rows = sample.rows
@@ -250,10 +250,11 @@ def ratings(sample: Sample) -> list[Number]:
     columns = sample.answers, sample.labels
     kappa = metrics.cohen_kappa(*columns, weights="quadratic", **sample.settings)
     title = f"Rank correlation with {sample.whom} (Spearman)"
-    return [
+    numbers = [
         Number("ratings.spearman", title, order, "number"),
         Number("ratings.kappa", "Cohen's κ, weighted by squared distance", kappa, "number"),
     ]
+    return numbers[:1] if sample.apart else numbers
 
 
 def criteria(sample: Sample) -> list[Number]:
@@ -271,6 +272,7 @@ def criteria(sample: Sample) -> list[Number]:
                 title=f"{name}: {number.title}",
             )
             for number in [*own, Number("ratings.agreement", "The same label", same)]
+            if not (part.apart and number is not own[0])
         ]
     return numbers
 

@@ -238,11 +238,12 @@ class Sample:
 
         A tie where people name a text, or a text where they call a tie, is half wrong; a rating
         is wrong if it is off by more than a quarter of their range. Where people are divided
-        it is as wrong as it is on average for their answers. A missing answer is wrong.
+        it is as wrong as it is on average for their answers. A missing answer is wrong. Of
+        ratings on different scales that is not known.
         """
         return [
             (1.0 if answer is None else fmean(self._miss(answer, label) for label in own))
-            if own
+            if own and not self.apart
             else None
             for answer, own in zip(answers, self.choices, strict=True)
         ]
@@ -308,21 +309,34 @@ class Sample:
         }
         return " ".join(f"{what}: {count:,}." for what, count in counts.items() if count)
 
+    @cached_property
+    def apart(self) -> str:
+        """Finding that the sides rate on different scales; empty where that is not clear.
+
+        On one scale whole numbers are shared; others hardly ever are, and go as high.
+        """
+        if not self.rated or min(len({*self.answers} - {None}), len(self.label_counts)) < 3:
+            return ""
+        ours = {float(each) for each in self.answers if each is not None}
+        theirs = {float(each) for each in self.label_counts}
+        low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
+        differ = low < 0.6 * high
+        if all(map(float.is_integer, ours | theirs)):
+            differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
+        ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
+        found = ends.format(min(ours), max(ours), min(theirs), max(theirs), self.whom)
+        return f"{found}: on different scales only the order of texts counts" * differ
+
     @property
     def unshared(self) -> str:
-        """Sentence about labels that one side alone gives; of ratings, if hardly any is shared.
-
-        Such a label may be a missing answer in words, or the sides may have other scales.
-        """
+        """Sentence about labels of one side alone, such as a missing answer in words."""
         ours, theirs = {*self.answers} - {None}, {*self.label_counts}
-        differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
-        if self.pairs or not (ours and theirs) or (self.rated and not differ):
+        if self.pairs or self.rated or not (ours and theirs):
             return ""
         sides: Any = {"the judge": ours - theirs, self.whom: theirs - ours}
         texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
         alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
-        odd = " Hardly any label is shared: on different scales only the order of texts counts."
-        return f"Said by {alone}.{odd * differ}" if alone else ""
+        return f"Said by {alone}." if alone else ""
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -61,6 +61,9 @@ def answers_of(
         return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
     if why := _nothing(sample):
         return {use: UseAnswer(use, "not measured", why) for use in TITLES}
+    if sample.apart:
+        none = {use: UseAnswer(use, "not measured", sample.apart) for use in TITLES}
+        return {**none, "ordering": _ordering(sample, policy)}
     return {
         "averages": _averages(sample, numbers, policy.margin),
         "single": single(sample, numbers, policy.max_wrong),

@@ -151,8 +151,7 @@ class SentPrompts:
         others: dict[str, Any] = {"memory": memory, "recall": "all"}
         if "embeddings" in self.chosen:
             others["embeddings"] = self.chosen["embeddings"]
-        judge = self.build(self.kind(**others), model)
-        recalled = judge.invoke(self.row)["recalled"]["ids"]
+        recalled = self.build(self.kind(**others), model).invoke(self.row)["recalled"]["ids"]
         shown = sum(_LESSON in prompt for prompt in model.prompts)
         by = "the variable `shared`, such as `block(examples_in(state))`"
         by = "`prompt_variables(pair_of(state), order)`" if self.pairs else by
