@@ -86,7 +86,7 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
     """The coefficient, or NaN and why."""
     if len(x) < 2:
         return math.nan, "fewer than two items"
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
+    if (x == x[0]).all() or (y == y[0]).all():
         return math.nan, "all values of a side are equal"
     if kind == "kendall" and len(x) > 100:
         return float(scipy.stats.kendalltau(x, y).statistic), None
@@ -94,7 +94,7 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
         x, y = (np.sign(np.subtract.outer(side, side)).ravel() for side in (x, y))
     x, y = map(average_ranks, (x, y)) if kind == "spearman" else (x, y)
     dx, dy = x - x.mean(), y - y.mean()
-    return float(np.clip(dx @ dy / math.sqrt((dx @ dx) * (dy @ dy)), -1, 1)), None
+    return max(min(float(dx @ dy / math.sqrt((dx @ dx) * (dy @ dy))), 1.0), -1.0), None
 
 
 def _global(

@@ -228,9 +228,9 @@ def average_ranks(column: Floats) -> Floats:
 
     Written out, because loading `scipy.stats` takes half a second.
     """
-    _, places, counts = np.unique(column, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[places.reshape(-1)])
+    ordered = np.sort(column)
+    below, up_to = ordered.searchsorted(column), ordered.searchsorted(column, "right")
+    return np.asarray((below + up_to + 1) / 2)
 
 
 @dataclass(frozen=True)
