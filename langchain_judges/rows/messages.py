@@ -423,8 +423,8 @@ def plain_data(value: Any) -> Any:
     Raises:
         InputError: They contain themselves.
 
-    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": (b"Kyiv", b"\x89PNG")})
-    {'parts': [2, 7], 'share': None, 'raw': ('Kyiv', 'iVBORw==')}
+    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": (b"Kyiv", b"\x89PNG\0")})
+    {'parts': [2, 7], 'share': None, 'raw': ('Kyiv', 'iVBORwA=')}
     """
     if value is None or type(value) in {str, int, bool}:  # at once: most values are
         return value
@@ -464,9 +464,10 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
         return value
     if isinstance(value, bytes | bytearray):
-        with suppress(UnicodeDecodeError):
-            return bytes(value).decode()
-        return b64encode(value).decode()
+        is_text = b"\0" not in value  # which no image lacks
+        return (bytes(value) if is_text else b64encode(value)).decode(
+            "utf-8", "backslashreplace"
+        )
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value
