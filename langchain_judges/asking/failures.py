@@ -180,8 +180,7 @@ def _of_client(error: Exception) -> bool:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    place = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
-    room = place.partition(".")[0]
+    room = (trace.tb_frame.f_globals.get("__name__", "") if trace else "").partition(".")[0]
     return room in _CLIENTS or (room.startswith("langchain_") and room != "langchain_judges")
 
 

@@ -138,8 +138,7 @@ def next_pairs(
     rows, columns = np.triu_indices(len(remaining), 1)
     doubt = state.doubt[rows, columns]
     room = np.minimum(remaining, remaining.T)[rows, columns].astype(int)
-    open_pairs = (doubt > state.allowed(confidence)) & (room > 0)
-    weights = np.where(open_pairs, doubt, 0.0)
+    weights = np.where((doubt > state.allowed(confidence)) & (room > 0), doubt, 0.0)
     pairs: list[tuple[int, int]] = []
     while len(pairs) < size and weights.sum() > 0:
         place = int(generator.choice(len(weights), p=weights / weights.sum()))

@@ -204,8 +204,7 @@ def _balanced(sample: Sample, level: float) -> Result:
     verdicts, labels = [sample.verdicts[i] for i, _ in rows], [label for _, label in rows]
     right = metrics.balanced_accuracy(verdicts, labels, "wrong", **settings)
     ends = right.interval and metrics.Interval(1 - right.interval.high, 1 - right.interval.low)
-    parts = {**vars(right), "interval": ends, "n": right.n // copies}
-    return Result(1 - right, **parts)
+    return Result(1 - right, **{**vars(right), "interval": ends, "n": right.n // copies})
 
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:

@@ -259,10 +259,8 @@ def columns_in(columns: Columns) -> list[str]:
 # Usual keys of data, the first of which is read: those of columns, then others.
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": ("input", *NAMES["input"], "document", "text", "content"),
-    "output": ANSWER_KEYS,
+    **{"output": ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
     "reference": tuple(KNOWN_NAMES["references"]),
-    "context": CONTEXTS,
-    "rubric": (),
 }
 
 

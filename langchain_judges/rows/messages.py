@@ -141,15 +141,11 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     A user brings results back; a provider's own tools answer within the message that calls.
     """
     fields = block if isinstance(block, Mapping) else {}
-    if _is_result(fields) and role in ("user", "assistant", "tool"):
+    is_result = str(fields.get("type")).endswith(("tool_result", "tool-result"))
+    if is_result and role in ("user", "assistant", "tool"):
         yield _result_block(fields)
     elif role == "assistant" and not is_call(fields):
         yield from _response_item(fields)
-
-
-def _is_result(block: object) -> bool:
-    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
-    return kind.endswith(("tool_result", "tool-result"))
 
 
 # Calls and results as Bedrock and Gemini have them, under a key of their own.

@@ -233,8 +233,7 @@ class _Numbers:
         return f"{kind} of {_word(name or several)}"
 
     def _mark(self, kind: str, number: int, name: str) -> str:
-        place = f" {number}" if self.are_several else ""
-        return f"{kind}{place} of {_word(name)}"
+        return f"{kind}{f' {number}' if self.are_several else ''} of {_word(name)}"
 
 
 def _calls(message: Mapping[str, Any]) -> list[ToolCall]:

@@ -125,8 +125,7 @@ class Window(Generic[F]):
         """
         if self.unfinished >= self._places:
             return False
-        held_back = len(self.rows) - self.unfinished
-        ahead = held_back < HELD_BACK and not self.next_is_there()
+        ahead = len(self.rows) - self.unfinished < HELD_BACK and not self.next_is_there()
         return ahead or len(self.rows) < self._places
 
     def start(self, row: F) -> None:

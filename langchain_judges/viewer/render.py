@@ -123,8 +123,7 @@ def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
     media = {mark_of(block): block for block in media_in(row)}
     order = order_of(row, blind=blind)
     sources = [row.get(f"output_{side.lower()}") for side in order] or [row.get("output")]
-    named = _named(row, order, " · ")
-    titles = ["1", "2"] if blind and order else named or ["Text"]
+    titles = ["1", "2"] if blind and order else _named(row, order, " · ") or ["Text"]
     differ = None
     if marked:
         other = row.get("expected") or row.get("reference") or ""
