@@ -71,6 +71,27 @@ def judge_and_model(**options: Any) -> tuple[Any, FakeChatModel]:
 # ---- conversations
 
 
+def test_a_trajectory_as_agentevals_extracts_it_shows_what_was_asked_in_each_turn():
+    asked = [{"__start__": {"messages": [("user", text)]}} for text in (TASK, "And 9?")]
+    said = {"messages": [{"role": "assistant", "content": "In Oslo."}]}
+    outputs = {
+        "inputs": [],  # as it leaves them
+        "results": [{}, said, said],
+        "steps": [["model", "__interrupt__"], ["model"], ["model"]],
+    }
+    traced = {"inputs": [asked[0], "__resuming__", asked[1]], "outputs": outputs}
+    row = plain_row({"output": traced})
+    assert row["input"] == CONVERSATION
+    assert (
+        written(row["output"]).split()
+        == (
+            f"[turn-1-user] {TASK} [nodes] model → __interrupt__ "
+            '[input] "__resuming__" [nodes] model [turn-1-assistant] In Oslo. '
+            "[turn-2-user] And 9? [nodes] model [turn-2-assistant] In Oslo."
+        ).split()
+    )
+
+
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain, repeat, takewhile
 from types import SimpleNamespace
 from typing import Any, TypeGuard
 
@@ -132,11 +132,11 @@ def opened(value: object) -> object:
 def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The trajectory of a graph, as agentevals extracts it from a thread, in a value.
 
-    Its results and steps may stand under `outputs`, beside `inputs`.
+    Its results and steps stand under `outputs`, beside `inputs`, whose own are then empty.
     """
-    inner = value.get("outputs")
-    parts = {**value, **inner} if isinstance(inner, Mapping) else value
-    return parts if {"results", "steps"} <= parts.keys() else None
+    if isinstance(inner := value.get("outputs"), Mapping):
+        value = {**value, **inner, "inputs": value.get("inputs") or inner.get("inputs")}
+    return value if {"results", "steps"} <= value.keys() else None
 
 
 def _state(value: object) -> Mapping[str, Any] | None:
@@ -156,16 +156,18 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
     """The turns of a graph's trajectory."""
     record: list[Message] = []
     turns = zip(value["steps"], value["results"], strict=False)
-    asked = value.get("inputs") or []
-    for number, (nodes, result) in enumerate(turns):
-        if number < len(asked):
-            record.append({"role": "input", "content": as_json(asked[number])})
+    asked = chain(value.get("inputs") or [], repeat(None))
+    for (nodes, result), given in zip(turns, asked, strict=False):
+        begun = given.get("__start__", given) if isinstance(given, Mapping) else given
+        record += _part_of_turn("input", begun)
         record.append({"role": "nodes", "content": " → ".join(map(str, nodes))})
-        said = messages_in(result.get("messages")) if isinstance(result, Mapping) else []
-        if result and not said:
-            said = [{"role": "result", "content": as_json(result)}]
-        record += said
+        record += _part_of_turn("result", result)
     return record
+
+
+def _part_of_turn(role: str, part: object) -> list[Message]:
+    said = messages_in(part.get("messages")) if isinstance(part, Mapping) else []
+    return said or ([{"role": role, "content": as_json(part)}] if part else [])
 
 
 def _of_executor(value: Mapping[str, Any]) -> list[Message]:
