@@ -244,7 +244,7 @@ def test_the_python_of_every_page_is_run():
 def behave_as_any(call: ServerCall):
     if call.shape in ("Extracted", "Merged"):
         return reply(learner(call.prompt))
-    if call.shape in ("Claims", "Checked"):
+    if call.shape in ("Claims", "Checked", "Guidelines"):
         return reply(fitting_reply(call))
     if "You collect evidence" in call.prompt:
         wanted = {"name": "ticket", "arguments": '{"number": 7}'}
