@@ -300,9 +300,10 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     assert program.returncode == 130
 
 
-# With half a second for calls in flight instead of ten.
+# With half a second for calls in flight instead of ten, and as much for the files.
 SOON = "from langchain_judges import cli\nfrom langchain_judges.asking import ask\n"
-SOON += "ask.GRACE = 0.5\ncli.run()"
+SOON += "from langchain_judges.cli import messages\n"
+SOON += "ask.GRACE = messages._LATE = 0.5\ncli.run()"
 
 
 def test_a_reply_that_never_comes_keeps_no_command_alive(serve, tmp_path, monkeypatch):
