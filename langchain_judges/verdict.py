@@ -364,10 +364,12 @@ class Notes(list[Failure]):
     Attributes:
         columns: The row with the names that people know, to say what it has.
         named: Whether they said which are read: they have looked.
+        empty: The texts that are there and empty, each with what it is read from.
     """
 
     columns: Mapping[Any, object] = {}
     named = False
+    empty: Mapping[str, object] = {}
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Notes:

@@ -115,7 +115,7 @@ ROWS: list[Any] = [
 ]
 PROBLEMS = {
     2: "not JSON",
-    3: "the field `output_b` is missing or null",
+    3: "the field `output_b` is missing",
     4: "the field `output_a` is empty",
     5: "`label` must be A, B or tie, or a usual spelling of them",
 }
@@ -261,7 +261,10 @@ def test_a_row_to_show_is_counted_as_the_messages_about_rows_count(tmp_path):
     shown = invoke("judge", path, *RUBRIC, "--show-prompt", "2")
     assert "Row 2 is understood as:\n  input: How?" in shown.stdout
     bad = invoke("judge", path, *RUBRIC, "--show-prompt", "1")
-    assert (bad.exit_code, "row 1: the field `output` is missing" in bad.stderr) == (2, True)
+    assert (
+        bad.exit_code,
+        "row 1: the field `output` is empty, read from 'output' (" in bad.stderr,
+    ) == (2, True)
 
 
 # A source of its own column, a column that nobody reads, and a text that is cut.

@@ -154,9 +154,30 @@ def test_what_a_row_lacks_is_told_once_and_by_the_keys_that_people_know(options)
     assert told["comment"].count("the fields are") == 1
 
 
+@for_each(
+    ("options", "fields", "told"),
+    [
+        (
+            {},
+            {"inputs": {"messages": []}, "outputs": "x"},
+            "`input`: expected .*messages, got \\[]",
+        ),
+        ({}, {"outputs": {"messages": []}}, "`output`: expected a text or messages, got \\[]"),
+        (
+            {"rubric": "correctness"},
+            {"outputs": "x"},
+            "`reference=` within `reference_outputs`",
+        ),
+    ],
+)
+def test_a_call_of_an_evaluator_is_told_what_it_lacks_in_its_own_words(options, fields, told):
+    judge = rubric_judge(model=FakeChatModel(replies=[]), **{"rubric": "Kind?", **options})
+    assert re.search(told, as_evaluator(judge)(**fields)["comment"])
+
+
 def test_why_a_row_is_not_judged_is_told_once():
     told = as_evaluator(bsm())(inputs="Where?", outputs="Kyiv")
-    reason = "`reference`: expected a text to compare with, got nothing"
+    reason = "`reference`: got no `reference_outputs` to compare with"
     assert told["comment"] == f"Not judged. invalid_input (judge): {reason}"
 
 
@@ -256,8 +277,8 @@ def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
 
 UNREADABLE: dict[str, tuple[Any, Any, str]] = {
     "no key": ({"outputs": {"x": "1", "y": [AIMessage("2")]}}, BAD, "got the keys 'x', 'y'"),
-    "no outputs": ({"outputs": None}, BAD, "got nothing"),
-    "no reference": ({"outputs": GOOD}, None, "`reference`: expected a text to compare"),
+    "no outputs": ({"outputs": None}, BAD, "expected a text or messages, got null"),
+    "no reference": ({"outputs": GOOD}, None, "`reference`: got no `reference_outputs`"),
     "failed": (
         {"outputs": None, "error": "Boom"},
         BAD,

@@ -168,7 +168,7 @@ def test_answers_of_one_side_are_numbered():
 @for_each(
     ("change", "message"),
     [
-        ({"output_b": None}, "the field `output_b` is missing or null"),
+        ({"output_b": None}, "the field `output_b` is missing; the fields are"),
         ({"output_b": "\u200b\ufeff\x00\u3164"}, "`output_b` is empty"),
         ({"output_a": 3}, "`output_a` must be a text or a list of messages, .* got int '3'"),
         ({"output_a": ["x"]}, "got the message 'x'"),

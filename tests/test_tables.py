@@ -830,6 +830,23 @@ def test_a_path_that_is_in_no_row_is_told_by_what_is_there():
 
 
 @for_each(
+    ("row", "told"),
+    [
+        ({"input": None, "output": "x"}, "`input` is empty, read from 'input'; where texts"),
+        ({"messages": []}, "`output` is empty, read from 'messages'"),
+        ({"answer": "x"}, "`input` is missing; the fields are 'answer': name one"),
+    ],
+)
+def test_a_field_that_is_there_and_empty_is_not_asked_for_as_a_missing_one(row, told):
+    judge = polite()
+    with pytest.raises(InputError, match=told):
+        judge.invoke(row)
+    good = {"input": "q", "output": "x"}
+    bad, _ = judge_many(judge, [row, good], progress=False)
+    assert re.search(told, bad["verdict"]["failures"][0]["detail"])
+
+
+@for_each(
     ("text", "told"),
     [
         ('{"evalId": 1, "results": [{}]}', "an object with evalId, results: put the list"),

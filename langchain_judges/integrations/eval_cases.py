@@ -167,7 +167,7 @@ class CaseReader:
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
-        text = (
+        text: Any = (
             None if self._judges_source else fields.work_in(row.outputs, own.output, task=task)
         )
         source = self._source(row)
@@ -188,10 +188,8 @@ class CaseReader:
             notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))
-        if text is None:  # for the types: a judge of pairs has no such rubric
-            raise errors.InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
-            raise errors.InputError("`reference`: expected a text to compare with, got nothing")
+            raise errors.InputError("`reference`: got no `reference_outputs` to compare with")
         other = fields.work_in(row.reference, own.reference, "reference", task=task)
         pair = pair_for(task, text, other, source=source) | named
         return self._noted(pair, **read, reference=(row.reference, other))

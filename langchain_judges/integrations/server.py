@@ -157,8 +157,7 @@ def _entry(
         if calls > most:
             rule = f"may make {calls:,} calls; this server allows {most:,}"
             raise OptionError(f"a run with these options {rule}")
-        characters = _number(*_CHARACTERS)
-        return graph.copy({"bounds": Bounds(characters, most, client.schema())})
+        return graph.copy({"bounds": Bounds(_number(*_CHARACTERS), most, client.schema())})
 
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> JudgeGraph:
         execution = runtime.execution_runtime

@@ -108,10 +108,14 @@ def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
 
 
 def without_field(field: str, row: Mapping[str, object]) -> InputError:
-    """The error of a row without a field, which says how to name one of those it has."""
+    """The error of a row without a field: what is empty, or how to name one of those it has."""
+    empty = Notes.of(row).empty
+    field = next((name for name in empty if not row.get(name)), field)
     or_none = f"; where texts answer nothing, {NO_TASK!r}" if field == "input" else ""
+    if field in empty:
+        return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
     return InputError(
-        f"the field `{field}` is missing or null; {fields_of(row)}: name one `{field}`, "
+        f"the field `{field}` is missing; {fields_of(row)}: name one `{field}`, "
         f"or rows by `judge_many(columns={{{field!r}: …}})`, --column {field}=…{or_none}"
     )
 
@@ -169,7 +173,7 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}; {fields_of(item)}; {_HOW}"
 
 
-_HOW = "name others by `columns` (--column FIELD=…), of an evaluator by `output=`, `context=`"
+_HOW: str = packaged(__package__, "names.yaml")["naming"]
 # What data are that are shown as they are.
 _UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
 

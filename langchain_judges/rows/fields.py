@@ -419,7 +419,7 @@ def _text(value: object, field: Field) -> str:
     if isinstance(value, str):
         text = value
     elif is_nothing(value):
-        raise InputError(f"`{field}`: there is nothing to judge, got nothing")
+        raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
         text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
     else:

@@ -199,8 +199,12 @@ def mapped(
     }
     if isinstance(own := columns.get("input"), list | tuple):
         fields["input"] = _joined(fields["input"]) if own else NO_TASK
+    whole = rest | fields
+    names = (name for name in ("input", "output", "output_a", "output_b") if name in whole)
+    empty = (n for n in names if isinstance(whole[n], str | list | None) and not whole[n])
+    notes.empty = {name: columns.get(name, name) for name in empty}
     is_told = NOTES in record or notes or notes.named or used or "chosen" in record
-    return rest | fields | ({NOTES: notes} if is_told else {})
+    return whole | ({NOTES: notes} if is_told or notes.empty else {})
 
 
 def _joined(cells: Sequence[object]) -> object:
@@ -441,8 +445,7 @@ def follow(value: object, field: str, path: str) -> object:
 
 
 def _place(step: str, length: int) -> bool:
-    number = step.removeprefix("-")
-    return number.isdecimal() and -length <= int(step) < length
+    return step.removeprefix("-").isdecimal() and -length <= int(step) < length
 
 
 def keys_in(value: object) -> str:

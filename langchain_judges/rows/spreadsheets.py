@@ -28,11 +28,8 @@ _END = "\0end\0"
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+_OF_UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+_BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", **dict.fromkeys(_OF_UTF16, "utf-16")}
 
 
 class SheetRecord(dict[Any, Any]):
@@ -268,8 +265,7 @@ def _column_names(head: Sequence[Any]) -> list[str]:
     names: list[str] = []
     for place, cell in enumerate(head):
         name, letter = "" if cell is None else str(cell).strip(), cell_name(place, 0)[:-1]
-        twice = f"{name} ({letter})" if name in names else name
-        names.append(twice or f"column {letter}")
+        names.append((f"{name} ({letter})" if name in names else name) or f"column {letter}")
     while names and not str(head[len(names) - 1] or "").strip():
         names.pop()  # columns without a name at the end, which are mostly empty
     return names
