@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
-from pydantic import BaseModel
+from langgraph.pregel.remote import RemoteGraph
+from pydantic import BaseModel, ValidationError
 
-from langchain_judges import create_bsm_judge, create_direct_judge
+from langchain_judges import as_evaluator, create_bsm_judge, create_direct_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.registry import BUILDERS, METHODS
@@ -23,6 +24,25 @@ PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "I
 @for_each("method", METHODS)
 def test_every_method_keeps_the_contract(method):
     check_method(METHODS[method], BUILDERS[method])
+
+
+@pytest.mark.filterwarnings("ignore:This API is in beta")
+@for_each("method", METHODS)
+def test_a_judge_as_a_tool_of_langchain_needs_no_more_than_what_is_judged(method):
+    judge = judges.of_method(method, FakeChatModel(replies=judges.answer))
+    tool = judge.as_tool(description="Judge it.")
+    item = judges.item_of(method)
+    assert tool.invoke(item)["verdict"] == judge.invoke(item)["verdict"]
+    with pytest.raises(ValidationError, match="output"):
+        tool.invoke({"input": "Why?"})
+
+
+def test_the_graph_of_a_server_says_what_is_lacking_and_is_a_judge_when_told():
+    there = RemoteGraph("direct", url="http://127.0.0.1:9")
+    with pytest.raises(OptionError, match="Of another runnable say it by"):
+        as_evaluator(there)
+    told = there.with_config(metadata={"takes": "pair"})
+    assert as_evaluator(told).reader.kind == "pair"
 
 
 def test_a_replaced_prompt_must_belong_to_a_step():

@@ -217,7 +217,7 @@ def _kept(state: Any, sees: bool) -> Iterator[Callable[[ModelResponse], Extended
 
 
 def _request_in(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """What the user said last, in one message or in several."""
+    """The last words of the user, in one message or in several."""
     until = messages[: _beginning(messages)]
     return [*takewhile(lambda message: message.type == "human", reversed(until))][::-1]
 

@@ -21,14 +21,8 @@ from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmi
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import eval_cases as evaluated
+from langchain_judges.integrations import langsmith_runs as lists
 from langchain_judges.integrations.feedback import Span
-from langchain_judges.integrations.langsmith_runs import (
-    queue_items,
-    runs_of,
-    runs_of_thread,
-    threads_of,
-    waited_for,
-)
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
@@ -150,13 +144,13 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     which = {"filter": filter} if filter else {}
     own = look.patiently(client.read_project, project_name=project).id
     if threads:
-        names = look.patiently(threads_of, client, own, start, **which)
+        names = look.patiently(lists.threads_of, client, own, start, **which)
         sampled = (name for name in names if in_sample(name, sample))
-        read = (look.patiently(runs_of_thread, client, own, name) for name in sampled)
+        read = (look.patiently(lists.runs_of_thread, client, own, name) for name in sampled)
         kept = ([run for run in runs if not _is_judgment(run)] for runs in read)
         cases = [runs for runs in kept if runs]
     else:
-        runs = look.patiently(runs_of, client, own, start, is_root=True, **which)
+        runs = look.patiently(lists.runs_of, client, own, start, is_root=True, **which)
         # A run that is not over has nothing to judge yet.
         runs = [run for run in runs if run.end_time or run.outputs or run.error]
         runs = [run for run in runs if not _is_judgment(run)]
@@ -300,7 +294,7 @@ class _Look:
             queue = self.patiently(self.client.create_annotation_queue, name=name, **new)
         self.queue_id = queue.id
         if queues:
-            items = self.patiently(queue_items, self.client, queue.id)
+            items = self.patiently(lists.queue_items, self.client, queue.id)
             self.in_queue = {str(item.run_id) for item in items}
 
     def _register_labels(self) -> list[str]:
@@ -330,7 +324,7 @@ class _Look:
         place = {"project_id": str(run.session_id), "start_time": run.start_time}
         entry: Any = {"item_type": "RUN", "run_id": str(run.id), **place}
         add: Any = self.client.annotation_queues.items.create
-        self.patiently(waited_for, add, str(self.queue_id), items=[entry])
+        self.patiently(lists.waited_for, add, str(self.queue_id), items=[entry])
         self.watch.queued += 1
 
 
@@ -415,7 +409,7 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
         "workspace_secrets_keys": list(secrets),
     }
     create: Any = client.evaluators.create
-    answer: Any = waited_for(create, name=name, type="code", code_evaluator=evaluator)
+    answer: Any = lists.waited_for(create, name=name, type="code", code_evaluator=evaluator)
     # The client has no call that attaches one.
     own = {"evaluator_id": str(answer.evaluator.id), "display_name": name}
     which = {"session_id": str(session), "sampling_rate": sample, "filter": filter or _ROOTS}

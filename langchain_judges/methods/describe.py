@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
+from pydantic_core import SchemaError
 
 from langchain_judges.asking.account import run_of
 from langchain_judges.asking.models import ModelSpec
@@ -113,8 +115,9 @@ def kind_of(judge: Any) -> Kind:
         return takes  # type: ignore[no-any-return]
     # What is wrapped around a graph may not know the graph's own schema.
     schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
-    properties = (schema.get("properties") for schema in schemas)
-    fields: Mapping[str, object] = next(filter(None, properties), {})
+    properties, fields = (schema.get("properties") for schema in schemas), dict[str, object]()
+    with suppress(SchemaError):  # LangGraph's RemoteGraph has no schema
+        fields = next(filter(None, properties), fields)
     kind = kind_in(fields)
     if kind == "pair" or kind == "item":
         return kind

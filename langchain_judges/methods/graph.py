@@ -34,6 +34,7 @@ from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph, StateGraph
 from langgraph.types import Command, StateSnapshot
 from langsmith.run_helpers import tracing_context
+from pydantic import BaseModel, create_model
 
 from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
@@ -328,6 +329,15 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def get_context_jsonschema(self) -> dict[str, Any]:
         """The options that the client of a server may set, as a JSON schema."""
         return dict(self.bounds.context or client_schema(type(self.options)))
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """The model of a row, by which tools of LangChain and servers check one."""
+        schema: Any = self.builder.input_schema
+        (needed, _), hints = _fields(schema), get_type_hints(schema)
+        fields: Any = {
+            n: hint if n in needed else (hint | None, None) for n, hint in hints.items()
+        }
+        return create_model(self.get_name("Input"), **fields)
 
     bounds: Bounds
     log: ReplyLog | None

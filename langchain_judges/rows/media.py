@@ -54,7 +54,7 @@ def _leaves(block: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def held_in(block: Mapping[str, object], kind: str | None) -> dict[str, str]:
-    """What a block of a kind holds, in the words of LangChain; empty if it is not known.
+    """Content of a block of a kind, in the words of LangChain; empty if it is not known.
 
     >>> held_in({"type": "image", "image": "data:image/png;base64,AAAA"}, "image")
     {'base64': 'AAAA', 'mime_type': 'image/png'}

@@ -32,16 +32,9 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.options import client_schema, described
 from langchain_judges.runs.many import judge_many
+from langchain_judges.testing import schema_replies as scripts
 from langchain_judges.testing.model import FakeChatModel
-from langchain_judges.testing.schema_replies import (
-    Script,
-    drawn,
-    drawn_value,
-    fitting_reply,
-    prefers,
-    prefers_first,
-    scores,
-)
+from langchain_judges.testing.schema_replies import drawn, drawn_value, fitting_reply
 from langchain_judges.testing.sent_prompts import (
     ITEM,
     PAIR,
@@ -244,7 +237,7 @@ class _Contract(SentPrompts):
     def sides(self) -> None:
         """Check with a model that prefers one text wherever it stands."""
         for side, other in (("A", "B"), ("B", "A")):
-            verdict, prompts = self.judged(prefers(TEXT_WORDS[side], TEXT_WORDS[other]))
+            verdict, prompts = self.judged(scripts.prefers(TEXT_WORDS[side], TEXT_WORDS[other]))
             list(map(check_places, prompts))
             shown = "".join(prompts)
             expect(all(word in shown for word in TEXT_WORDS.values()), "both texts are shown")
@@ -272,7 +265,7 @@ class _Contract(SentPrompts):
 
     def first_slot(self) -> None:
         """Check with a model that looks at the place alone."""
-        verdict, prompts = self.judged(prefers_first)
+        verdict, prompts = self.judged(scripts.prefers_first)
         _check_verdict(verdict)
         if not any(all(word in prompt for word in TEXT_WORDS.values()) for prompt in prompts):
             return  # Each text is asked about by itself: there is no first slot.
@@ -288,7 +281,7 @@ class _Contract(SentPrompts):
 
     def ends(self) -> None:
         """Check that the best replies about one text make a better verdict than the worst."""
-        best, worst = (self.judged(scores(high=high))[0] for high in (True, False))
+        best, worst = (self.judged(scripts.scores(high=high))[0] for high in (True, False))
         for name in ("label", "score"):
             low, high = worst[name], best[name]
             if isinstance(low, int | float) and isinstance(high, int | float):
@@ -329,7 +322,7 @@ class _Contract(SentPrompts):
             left = f"{len(step) - len(lost)} of {len(step)} replies of a step"
             expect(2 * len(lost) <= len(step), f"{left} decide nothing, as all others are lost")
 
-    def _without(self, lost: Sequence[str], script: Script, **rule: Any) -> Any:
+    def _without(self, lost: Sequence[str], script: scripts.Script, **rule: Any) -> Any:
         """The verdict where the replies to some prompts cannot be used, and all prompts."""
 
         def reply(prompt: str) -> str:
@@ -337,7 +330,9 @@ class _Contract(SentPrompts):
 
         return self.judged(reply, repairs=0, **rule)
 
-    def _lost_one(self, script: Script, lost: str, whole: Any, rule: Mapping[str, Any]) -> None:
+    def _lost_one(
+        self, script: scripts.Script, lost: str, whole: Any, rule: Mapping[str, Any]
+    ) -> None:
         """Check what becomes of a judgment of which one call fails."""
         verdict, prompts = self._without([lost], script, **rule)
         if lost not in prompts:
