@@ -190,6 +190,9 @@ def test_files_of_systems_are_joined_where_two_have_the_row():
     table, alone = joined(sources)
     assert [[row[name] for name in "abc"] for row in table] == [["a2", "b2", "c2"]]
     assert alone == {"a": 1, "b": 1, "c": 1}
+    moved = [{"id": str(n), "input": "!" if n == 2 else " ?\n", "output": n} for n in (2, 3)]
+    table, alone = joined({"b": sources["b"], "e": Source(moved, True)})
+    assert ([row["id"] for row in table], alone) == (["3"], {"b": 1, "e": 1})
     table, _ = joined({**sources, "d": sources["a"]})
     assert [[row[name] for name in "abcd"] for row in table] == [
         ["a1", None, None, "a1"],

@@ -534,7 +534,7 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     assert better in done.stdout
     counts = [line.split() for line in done.stdout.splitlines()[:2]]
     assert counts == [["v1", "10"], ["v2", "30"]]
-    assert "1 row without" in done.stderr
+    assert "1 row left out" in done.stderr
     table = read(out[0])
     assert [row["v1"] for row in table] == [row["reply"] for row in answers("v1", range(40))]
     assert {row["preference"] for row in table if row["category"] == "billing"} == {"v1"}
@@ -676,7 +676,7 @@ def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch)
 @for_each(
     ("files", "words", "problem"),
     [
-        (2, "", "no row of v0 and v1 has the same `id` or `input`"),
+        (2, "", "no row of v0 and v1 has the same `input` and `id`"),
         (1, "--systems a", "--systems must name two columns or more, got 'a'"),
         (1, "--systems a,b", "no column 'a'; there are ['id', 'input', 'output']"),
         (1, "--systems input,output -o no/a.md", "--out must name a file in a folder"),

@@ -96,7 +96,7 @@ def compare(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="A table with --systems; or a file of each system, joined by id; "
+            help="A table with --systems; or a file of each system, joined by input and id; "
             "langsmith:NAME is an experiment."
         ),
     ],
@@ -169,7 +169,7 @@ def _table_of_systems(
     table, alone = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
-            messages.warn(f"Of {name} {counted(number, 'row')} without a partner left out.")
+            messages.warn(f"{name}: {counted(number, 'row')} left out: no partner of its input")
     return Source(table, True), names
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
 from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.texts import transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
@@ -36,7 +36,9 @@ FIRST_ROUNDS = 2
 def joined(
     systems: Mapping[str, Source], columns: Columns | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Join files of outputs by `id`, or by `input` where a row has none.
+    """Join files of outputs by `input`, and by `id` too where rows have one.
+
+    An `id` alone does not say that the task is the same: it may number the rows of a file.
 
     Args:
         systems: Rows with `input` and `output` by the name of the system.
@@ -54,7 +56,7 @@ def joined(
     number = Counter(key for own in rows.values() for key in own)
     shared = [key for key in number if number[key] > 1]
     if not shared:
-        raise InputError(f"no row of {' and '.join(rows)} has the same `id` or `input`")
+        raise InputError(f"no row of {' and '.join(rows)} has the same `input` and `id`")
     table: list[dict[str, Any]] = []
     for key in shared:
         first = next(own[key] for own in rows.values() if key in own)
@@ -66,15 +68,15 @@ def joined(
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
     records, rows = Records(source, columns, "item"), dict[str, dict[str, Any]]()
-    own_id = (columns or {}).get("id", "id")
     for index, record in enumerate(source.records):
         row = records.row(record, index)
         # A table without ids numbers its rows: numbers of two tables must not meet.
-        if record.get(own_id) in (None, ""):
+        if record.get((columns or {}).get("id", "id")) in (None, ""):
             row.pop("id", None)
-        key = f"id {row['id']}" if "id" in row else json.dumps(row.get("input"), sort_keys=True)
+        task = " ".join(transcript(row["input"]).split())
+        key = f"{task} (id {row['id']})" if "id" in row else task
         if key in rows:
-            raise InputError(f"{name}, row {index + 1}: {key} occurs twice")
+            raise InputError(f"{name}, row {index + 1}: its input occurs twice")
         rows[key] = row
     return rows
 
