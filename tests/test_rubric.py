@@ -9,6 +9,9 @@ from langchain_core.documents import Document
 from langchain_judges import (
     FailureMemory,
     as_evaluator,
+    create_allure_judge,
+    create_direct_judge,
+    create_relative_judge,
     create_rubric_judge,
     judge_many,
     load_judge,
@@ -360,6 +363,32 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():
 def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
     with pytest.raises(OptionError, match=hint):
         create_rubric_judge(says(1), rubric=rubric)
+
+
+@for_each(
+    ("create", "options"),
+    [
+        (create_rubric_judge, {"rubric": ""}),
+        (create_rubric_judge, {"rubric": " \u200b"}),
+        (create_rubric_judge, {"rubric": {"Q": ""}}),
+        (create_rubric_judge, {"rubric": ["Q:"]}),
+        (create_rubric_judge, {"rubric": ["\u200b"]}),
+        (create_rubric_judge, {"rubric": "Polite?", "steps": ["Read it.", " "]}),
+        (create_rubric_judge, {"rubric": "Polite?", "labels": ["bad", "\u200b"]}),
+        (create_rubric_judge, {"prompts": {"evaluate": " "}}),
+        (create_allure_judge, {"rubric": ""}),
+        (create_relative_judge, {"criteria": {"": "Is it polite?"}}),
+        (create_direct_judge, {"aspects": ["\u200b"]}),
+    ],
+)
+def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
+    with pytest.raises(OptionError):
+        create(says(1), **options)
+
+
+def test_a_row_whose_own_rubric_says_nothing_is_refused():
+    with pytest.raises(InputError, match="empty text"):
+        create_rubric_judge(says(1), rubric="Polite?").invoke({**ITEM, "rubric": " "})
 
 
 @for_each(

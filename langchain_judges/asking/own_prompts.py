@@ -160,7 +160,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         messages = []
     elif isinstance(prompt, StringPromptTemplate):
         kind, messages = FencedPrompt, [HumanMessagePromptTemplate(prompt=prompt)]
-    elif isinstance(prompt, str):
+    elif isinstance(prompt, str) and prompt.strip():
         kind, messages = FencedPrompt, [("human", prompt)]
     elif isinstance(prompt, Mapping) and "prompt" in prompt and not set(prompt) - _PROMPT_KEYS:
         parts = ("system", prompt.get("system")), ("human", prompt["prompt"])

@@ -34,6 +34,7 @@ from langchain_judges.options import NotSerialisable, Options, Owner, Rule, rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 from langchain_judges.rows.files import json_in
+from langchain_judges.rows.texts import is_blank
 
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
@@ -93,7 +94,7 @@ def _is_text(value: object) -> bool:
 
 
 def _check_text(text: str) -> str:
-    if not text.strip():
+    if is_blank(text):
         raise ValueError("empty")
     return text
 

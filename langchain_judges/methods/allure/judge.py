@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import AfterValidator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.allure.prompts import WORDS
-from langchain_judges.methods.rubric.criteria import Labels, Rubric, check_name
+from langchain_judges.methods.declaration import Written
+from langchain_judges.methods.rubric.criteria import Labels, Rubric, checked_name
 from langchain_judges.methods.rubric.judge import LabelSteps
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
@@ -83,14 +84,9 @@ class ALLURE(LabelOptions):
     }
 
     labels: Labels = (0, 1)
-    rubric: str | None = None
+    rubric: Annotated[Written, AfterValidator(checked_name)] | None = None
     instruct: Instruct = "steps"
     show_task: bool = True
-
-    @model_validator(mode="after")
-    def _check(self) -> ALLURE:
-        check_name(self.rubric or "")
-        return self
 
     @cached_property
     def own_rubric(self) -> Rubric | None:

@@ -17,6 +17,7 @@ from langchain_judges.methods.pairs import Worded, prompts_in
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask, FewShot, WorkedExample
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
+from langchain_judges.rows.texts import is_blank
 
 PROMPTS = "direct/prompts.yaml"
 
@@ -102,11 +103,11 @@ class AboutATask(Baseline):
 def _lines(criteria: Sequence[str] | Mapping[str, str] | None) -> Sequence[str] | None:
     if criteria is None:
         return None
-    asked = criteria if isinstance(criteria, Mapping) else dict.fromkeys(criteria, "")
-    lines = [f"{name}: {text}" if text else name for name, text in asked.items()]
-    if isinstance(criteria, str) or not lines or not all(line.strip() for line in lines):
+    about = criteria if isinstance(criteria, Mapping) else {}
+    texts = [*criteria, *filter(None, about.values())]
+    if isinstance(criteria, str) or not texts or any(map(is_blank, texts)):
         raise ValueError("no criteria")
-    return lines
+    return [f"{name}: {about[name]}" if about.get(name) else name for name in criteria]
 
 
 class ByCriteria(Baseline):
@@ -201,10 +202,9 @@ def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
     if aspects is None:
         return None
     names = tuple(aspect.strip() for aspect in aspects)
-    if isinstance(aspects, str) or not names or not all(names):
-        raise ValueError("no names")
-    if len({name.casefold() for name in names}) < len(names):
-        raise OptionError(f"`aspects` must be a list of distinct names, got {aspects!r}")
+    is_list = not isinstance(aspects, str) and names and not any(map(is_blank, names))
+    if not is_list or len({name.casefold() for name in names}) < len(names):
+        raise ValueError("no distinct names")
     return names
 
 

@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from annotated_types import Gt, Le, Predicate
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
 from langchain_judges.rows.files import packaged
+from langchain_judges.rows.texts import is_blank
 from langchain_judges.verdict import Label
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
         meanings = [str(each or "").strip() for each in labels.values()]
         return dict(zip(names, meanings, strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
-    is_one_type = all(isinstance(one, str) and one.strip() for one in each) or all(
+    is_one_type = all(isinstance(one, str) and not is_blank(one) for one in each) or all(
         isinstance(one, int | float) and not isinstance(one, bool) for one in each
     )
     distinct = len({str(one).strip().casefold() for one in each}) == len(each)
@@ -135,7 +136,7 @@ class Criterion(Options):
     called = "a criterion"
 
     name: Written
-    description: str = ""
+    description: Annotated[str, AfterValidator(str.strip)] = ""
     weight: Annotated[float, Gt(0), Le(1000)] = 1
     labels: Labels | None = None
     best: Label | None = None
@@ -147,7 +148,7 @@ class Criterion(Options):
     anchors: Annotated[
         Mapping[int, str], Rule("what numbers of the scale mean, by number")
     ] = {}
-    unless: str = ""
+    unless: Annotated[str, AfterValidator(str.strip)] = ""
     required: bool = False
     least: Label | None = None
 
@@ -187,7 +188,7 @@ class Criterion(Options):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
         if self.names == (0, 1) and not self.scale:
             return YES_NO
-        return {number: meaning for number, meaning in self.anchors.items()}
+        return self.anchors
 
     @property
     def is_graded(self) -> bool:
@@ -237,13 +238,11 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
     Raises:
         OptionError: There are none, or two have the same name.
     """
-    if isinstance(rubric, Criterion):
-        return (rubric,)
     if isinstance(rubric, str):
-        return (Criterion(name="rubric", description=rubric.strip()),)
+        rubric = {"rubric": rubric}
     if isinstance(rubric, Mapping) and "name" not in rubric:
-        rubric = [_criterion_fields(name, about) for name, about in rubric.items()]
-    elif isinstance(rubric, Mapping):
+        rubric = [_described(name, about) for name, about in rubric.items()]
+    elif isinstance(rubric, Mapping | Criterion):
         rubric = [rubric]
     if not isinstance(rubric, list | tuple):
         raise OptionError(f"`rubric` must be a text, a list or a mapping, got {rubric!r}")
@@ -256,23 +255,28 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
     return criteria
 
 
-def _criterion_fields(name: object, about: object) -> Mapping[str, object]:
-    fields = about if isinstance(about, Mapping) else {"description": about or ""}
-    return {"name": name, **fields}
+def _described(name: object, about: object) -> Criterion:
+    if isinstance(about, str) and is_blank(about):
+        raise OptionError(
+            f"`rubric`: what {name!r} means is an empty text, so there is nothing to judge by; "
+            "say it in a sentence, or list names alone"
+        )
+    own = about if isinstance(about, Mapping) else {"description": about or ""}
+    return _read_criterion({"name": name, **own})
 
 
 def _read_criterion(criterion: object) -> Criterion:
     if isinstance(criterion, Criterion):
         return criterion
     if isinstance(criterion, str):
-        name, _, description = criterion.partition(":")
+        name, colon, description = criterion.partition(":")
         if criterion in ready_names():
             raise OptionError(
                 f"`rubric` lists {criterion!r}, a ready rubric; in a list a name alone is a "
                 f"criterion that nothing defines. Give `rubric={criterion!r}`, with a judge "
                 f"for each, or say what it means: '{criterion}: …'"
             )
-        return Criterion(name=name.strip(), description=description.strip())
+        return _described(name.strip(), description if colon else None)
     if isinstance(criterion, Mapping):
         return Criterion(**{str(key): value for key, value in criterion.items()})
     raise OptionError(
@@ -383,8 +387,8 @@ _PLACES = re.compile(
 )
 
 
-def check_name(text: str) -> None:
-    """Check that a text that looks like a name is that of a ready rubric.
+def checked_name(text: str) -> str:
+    """A text, checked that it is a ready rubric's name if it looks like a name.
 
     Raises:
         OptionError: There is no rubric of that name, or it is a file's name, or a prompt with
@@ -408,3 +412,4 @@ def check_name(text: str) -> None:
             f"there is no rubric {text!r}; {hint}there are {', '.join(ready_names())}; or say "
             "what is judged in a sentence"
         )
+    return text

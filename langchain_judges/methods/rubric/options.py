@@ -15,7 +15,7 @@ from pydantic import SkipValidation, model_validator
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import ONLY
 from langchain_judges.errors import InputError, LackingError, OptionError
-from langchain_judges.methods.declaration import check_quorum
+from langchain_judges.methods.declaration import Written, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
@@ -53,7 +53,7 @@ class LabelOptions(LookupOptions):
     templates = PROMPTS
     examples_in = ("evaluate",)
 
-    steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
+    steps: Annotated[Sequence[Written] | None, Rule("a list of texts, none empty")] = None
     explain: rubrics.Explain = "first"
     abstain: bool = False
     last_turn: bool = False
@@ -216,11 +216,9 @@ def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rub
 def _relabelled(
     criterion: rubrics.Criterion, labels: rubrics.LabelsLike | None
 ) -> rubrics.Criterion:
-    if labels is None:
+    own = [*map(str, criterion.names)]  # what they mean stands in its file
+    if labels is None or (not isinstance(labels, Mapping) and [*map(str, labels)] == own):
         return criterion
-    same = list(map(str, labels)) == list(map(str, criterion.names))
-    if same and not isinstance(labels, Mapping):
-        return criterion  # what its labels mean stands in its file
     low, high = (criterion.meanings.get(criterion.names[place], "") for place in (0, -1))
     if low and high and not isinstance(labels, Mapping):
         # The ends of a finer scale mean what the ends of the rubric's own do.
@@ -290,7 +288,7 @@ class RubricOptions(LabelOptions):
         if self.rubric is not None and self.file is not None:
             raise OptionError("give `rubric` or `file`, not both")
         if isinstance(self.rubric, str):
-            rubrics.check_name(self.rubric)
+            rubrics.checked_name(self.rubric)
         check_quorum(self.min_valid, self._most)
         if self.claims:
             self._claims_fit()

@@ -32,8 +32,7 @@ def label_words(criterion: Criterion) -> str:
     >>> label_words(Criterion(name="Errors", labels=[0, 1, 2], best=0))
     '2, 1 or 0 (2 scores lowest, 0 highest)'
     """
-    nothing = f"; {CANNOT_ASSESS}: {criterion.unless}" if criterion.unless else ""
-    return f"{_told(criterion)}{nothing}"
+    return _told(criterion) + (criterion.unless and f"; {CANNOT_ASSESS}: {criterion.unless}")
 
 
 def _told(criterion: Criterion) -> str:
