@@ -6,13 +6,14 @@ import base64
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, NotRequired, Unpack, cast
+from typing import Any, NamedTuple, NotRequired, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
 from langchain_judges import errors
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
 from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
@@ -25,21 +26,7 @@ from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.messages import is_nothing, plain_data
 from langchain_judges.rows.texts import NO_TASK, Text
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import (
-    NOTES,
-    Label,
-    LabelVerdict,
-    Notes,
-    Verdict,
-    comment_of,
-    decision,
-    no_usage,
-    not_judged,
-    not_labelled,
-    noted,
-    reason_of,
-    score_of,
-)
+from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
 
 def item_for(
@@ -374,7 +361,8 @@ async def judge_case(
     hidden = () if hasattr(unwrapped(judge), "fields_named") else (NOTES,)
     row = {name: value for name, value in case.items() if name not in hidden}
     outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
-    outcome = {**outcome, "verdict": cast("Any", noted(outcome["verdict"], Notes.of(case)))}
+    told: Any = verdicts.noted(outcome["verdict"], Notes.of(case))
+    outcome = {**outcome, "verdict": told}
     of_row = not isinstance(case.get("rubric"), str | None)
     return {**outcome, "of_row": True} if of_row else outcome
 
@@ -404,8 +392,8 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
-    undecided = not_labelled if kind_of(judge) == "item" else not_judged
-    return undecided([failure_of(exc, "judge")], no_usage())
+    undecided = verdicts.not_labelled if kind_of(judge) == "item" else verdicts.not_judged
+    return undecided([failure_of(exc, "judge")], verdicts.no_usage())
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
@@ -448,8 +436,8 @@ class CaseScore(NamedTuple):
 def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
     """The total score under `key`, then that of each criterion under its name."""
     verdict = outcome["verdict"]
-    answer = decision(verdict)
-    scores = [CaseScore(key, score_of(verdict), comment_of(verdict), answer, _extra(verdict))]
+    answer, score = verdicts.decision(verdict), verdicts.score_of(verdict)
+    scores = [CaseScore(key, score, comment_of(verdict), answer, _extra(verdict))]
     for part in criteria_of(outcome, key):
         reason = "Not judged." if part["label"] is None else part["reason"]
         scores.append(CaseScore(part["criterion"], part["score"], reason, part["label"]))
@@ -457,13 +445,13 @@ def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
 
 
 def _extra(verdict: CaseVerdict) -> dict[str, object]:
-    usage = verdict.get("usage") or no_usage()
+    usage = verdict.get("usage") or verdicts.no_usage()
     extra = {name: value for name, value in verdict.items() if name in _SHOWN}
     extra["failures"] = [dict(failure) for failure in verdict.get("failures") or []]
     counts = ("calls", "input_tokens", "output_tokens")
     extra["usage"] = {name: count for name, count in usage.items() if name in counts}
-    if decision(verdict) is None:
-        extra["reason"] = reason_of(verdict)
+    if verdicts.decision(verdict) is None:
+        extra["reason"] = verdicts.reason_of(verdict)
     return extra
 
 
