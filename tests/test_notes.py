@@ -87,7 +87,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "an instruction": (
         {"instruction": "Translate", "input": "Good day", "output": "Bonjour"},
-        [("input", "is read from 'input'; not shown: 'instruction'")],
+        [],
     ),
     "metadata": ({**TASK, "output": "Kyiv", "metadata": {"language": "en"}}, []),
     "known twice": (

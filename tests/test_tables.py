@@ -204,7 +204,6 @@ def test_usual_names_of_columns_are_understood(names, takes, found):
     "row, unread",
     [
         ({"question": "q", "answer": "known", "response": "r"}, ["answer"]),
-        ({"instruction": "Translate", "input": "Good day", "output": "b"}, ["instruction"]),
         ({"question": "q", "task": "sums", "summary": "s", "text": "t"}, ["task", "text"]),
         ({"question": "q", "reply": "r", "reference": "s", "gold": "t"}, ["gold"]),
         ({"question": "q", "reply": "r", "agent": "007"}, ["agent"]),
@@ -774,10 +773,12 @@ def test_instructions_and_their_inputs_in_two_columns_are_one_task(tmp_path):
         {"instruction": "Name a city.", "input": "", "output": "Kyiv"},
     ]
     table = written(tmp_path / "alpaca.csv", rows)
-    model, columns = FakeChatModel(replies=answer), {"input": ["instruction", "input"]}
-    list(judge_many(polite(model), table, columns=columns, progress=False))
-    tasks = [re.findall(r"<request-.*?>\n(.*?)\n</", each, re.DOTALL) for each in model.prompts]
-    assert sorted(tasks) == [["Name a city."], ["Translate.\nKyiv"]]
+    named: Any = {"input": ["instruction", "input"]}
+    for given, columns in ((table, named), (table, None), (rows, None)):
+        model = FakeChatModel(replies=answer)
+        list(judge_many(polite(model), given, columns=columns, progress=False))
+        tasks = re.findall(r"<request-.*?>\n(.*?)\n</", "".join(model.prompts), re.DOTALL)
+        assert sorted(tasks) == ["Name a city.", "Translate.\nKyiv"]
 
 
 ASKED = {"role": "user", "content": "Why?"}

@@ -77,7 +77,7 @@ def understood(
 ) -> dict[str, str | Sequence[str]]:
     """The columns of a table by field: those named, and those with a usual name.
 
-    A field whose own name is a column keeps it.
+    A field whose own name is a column keeps it; an instruction and its input are one task.
 
     Args:
         names: The table's columns.
@@ -90,6 +90,8 @@ def understood(
             the nearest.
     """
     found = dict(columns or {})
+    if "input" not in found and {"instruction", "input"} <= {*names}:
+        found["input"] = ["instruction", "input"]
     used = columns_in(found)
     plain = {_plain_name(name): name for name in names if name not in used}
     rivals = {"chosen", "rejected"} <= {*names, *found}
