@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any
@@ -92,7 +93,10 @@ def waiting(*turns: AIMessage, **options: Any) -> tuple[dict[str, Any], Any]:
     """The state of an agent with a checkpointer, and its snapshot."""
     config: Any = {"configurable": {"thread_id": "1"}}
     own = agent(*turns, checkpointer=InMemorySaver(), **options)
-    return own.invoke({"messages": [HumanMessage(TASK)]}, config), own.get_state(config)
+    done: dict[str, Any] = {}
+    with suppress(KeyError):  # of the tool
+        done = own.invoke({"messages": [HumanMessage(TASK)]}, config)
+    return done, own.get_state(config)
 
 
 ASKS = AIMessage("", tool_calls=[call(7, "1"), call(9, "2")])
@@ -124,6 +128,13 @@ def agents() -> Iterator[tuple[str, Any]]:
     yield "agent: interrupted", stopped
     yield "agent: the snapshot of an interrupted thread", snapshot
     yield "agent: the snapshot of a thread", waiting(ONE, IN_KYIV)[1]
+    _, before = waiting(ONE, interrupt_before=["tools"])
+    yield "agent: the snapshot of a thread that stopped before its tool", before
+    failed = waiting(wrong)[1]
+    yield "agent: the snapshot of a thread whose tool failed", failed
+    task = {"id": "1", "name": "tools", "error": failed.tasks[0].error, "interrupts": []}
+    thread = {"values": failed.values, "next": ["tools"], "tasks": [task], "interrupts": []}
+    yield "agent: a thread whose tool failed, as a server returns it", thread
     cut = AIMessage("Oslo and", response_metadata={"finish_reason": "length"})
     yield "agent: a reply that was cut", state(ASKS, cut)
     yield "agent: an invalid call", state(AIMessage("", invalid_tool_calls=[BROKEN]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, repeat, takewhile
 from types import SimpleNamespace
 from typing import Any, TypeGuard
@@ -72,10 +73,15 @@ def record_in(value: object) -> list[Message]:
 
 def state_values(value: Any) -> Any:
     """The values in a LangGraph thread or its snapshot; anything else itself."""
-    if isinstance(value, tuple) and isinstance(getattr(value, "values", None), Mapping):
-        return value.values  # type: ignore[attr-defined]
-    is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
-    return value["values"] if is_thread else value
+    thread = _thread(value)
+    return thread["values"] if thread else value
+
+
+def _thread(value: Any) -> Mapping[str, Any]:
+    """The fields of a LangGraph thread or its snapshot; empty for anything else."""
+    fields = value._asdict() if hasattr(value, "_asdict") else value
+    is_thread = isinstance(fields, Mapping) and {"values", "next"} <= fields.keys()
+    return fields if is_thread else {}
 
 
 def is_run(value: object) -> TypeGuard[Any]:
@@ -84,7 +90,7 @@ def is_run(value: object) -> TypeGuard[Any]:
 
 
 # What is read of a run or an example, where it is JSON.
-_OF_RUN = "id name run_type inputs outputs error start_time dotted_order"
+_OF_RUN = ["id", "name", "run_type", "inputs", "outputs", "error", "start_time", "dotted_order"]
 
 
 def as_object(value: Any) -> Any:
@@ -92,8 +98,7 @@ def as_object(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     children = [as_object(each) for each in value.get("child_runs") or ()]
-    fields = dict.fromkeys(_OF_RUN.split())
-    return SimpleNamespace(**{**fields, **value, "child_runs": children})
+    return SimpleNamespace(**{**dict.fromkeys(_OF_RUN), **value, "child_runs": children})
 
 
 def record_row(value: Any) -> object:
@@ -140,16 +145,20 @@ def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _state(value: object) -> Mapping[str, Any] | None:
-    """The state in a LangGraph thread or its snapshot, or a state itself."""
+    """The state in a LangGraph thread or its snapshot, or a state itself.
+
+    Why a thread has not ended stands in it too, under `__interrupt__` or `__stops__`.
+    """
     state = state_values(value)
-    if not isinstance(state, Mapping):
+    if not isinstance(state, Mapping) or not {"messages", "structured_response"} & {*state}:
         return None
-    if not ("messages" in state or "structured_response" in state):
-        return None
-    waiting = getattr(value, "interrupts", None) or (
-        value.get("interrupts") if isinstance(value, Mapping) else None
-    )
-    return {**state, "__interrupt__": waiting} if waiting else state
+    thread = _thread(value)
+    if waiting := thread.get("interrupts"):
+        return {**state, "__interrupt__": waiting}
+    tasks: Any = map(record_row, thread.get("tasks") or ())
+    errors = [f"{each.get('name')}: {each['error']}" for each in tasks if each.get("error")]
+    following = [f"It stopped before {name}" for name in thread.get("next") or ()]
+    return {**state, "__stops__": [f"It failed in {each}" for each in errors] or following}
 
 
 def _of_graph(value: Mapping[str, Any]) -> list[Message]:
@@ -231,9 +240,7 @@ def _of_files(files: object) -> list[Message]:
 
 def _of_state(state: Mapping[str, Any]) -> list[Message]:
     messages = messages_in(state.get("messages"))
-    record = list(messages)
-    if tools := state.get("tools"):
-        record += _tools_available(tools)
+    record = [*messages, *_tools_available(state.get("tools"))]
     if (response := state.get("structured_response")) is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
@@ -245,6 +252,7 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
         values = [one.get("value", one) if isinstance(one, Mapping) else one for one in known]
         words = "; ".join(v if isinstance(v, str) else as_json(v) for v in values)
         record.append(ended(f"It was interrupted and waits: {words}"))
+    record += map(ended, state.get("__stops__", ()))
     return [*record, *_ending(messages, state.get("messages"))]
 
 
@@ -262,11 +270,9 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
             rest = [m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]]
             return [*messages[:place], *kept, *rest]
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
-        try:
-            same = as_json(json.loads(plain(messages[-1]["content"]))) == as_json(response)
-        except ValueError:
-            same = False
-        return messages[:-1] if same else messages
+        with suppress(ValueError):
+            last = json.loads(plain(messages[-1]["content"]))
+            return messages[:-1] if as_json(last) == as_json(response) else messages
     return messages
 
 
