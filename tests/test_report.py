@@ -310,7 +310,7 @@ def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
         ),
         ("v.jsonl", None, "`verdicts` must be rows, got 'v.jsonl'; `read_verdicts`"),
         (run_of(["A"])[0], None, '`verdicts` must be rows, got "{'),
-        (run_of(["A"]), "d.jsonl", "`data` must be rows, got 'd.jsonl'"),
+        (run_of(["A"]), "d.jsonl", "there is no file d.jsonl"),
         (run_of(["A"]), data_of(["A"], group={"a": 1}), "row r0: `group` must be a text"),
     ],
 )

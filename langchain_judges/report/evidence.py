@@ -10,7 +10,6 @@ from typing import Any
 
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
 # Disagreements that a page shows.
@@ -89,8 +88,7 @@ def _cost(row: JudgedRow) -> float:
     """Distance of the score from people's label, weighted by their agreement."""
     agreed = row.votes.count(row.choices[0]) / len(row.votes) if row.votes else 1.0
     score = _score(row)
-    is_pair = kind_of_verdict(row.verdict) == "pair"
-    target = preference_points([row.label]) if is_pair else row.label
+    target = preference_points([row.label]) if row.is_pair else row.label
     if score is None or not isinstance(target, int | float):
         return agreed
     return min(1.0, abs(score - target)) * agreed

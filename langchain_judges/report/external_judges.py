@@ -16,7 +16,7 @@ from langchain_judges.report.report import ComparisonReport, TrustReport, report
 from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.rows.messages import KNOWN_NAMES
 from langchain_judges.runs.sources import kind_of_columns
-from langchain_judges.verdict import POINTS, Label, no_usage
+from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
 
 Table = Iterable[Mapping[str, Any]]
 
@@ -256,17 +256,9 @@ def _in_orders(name: str, both: Sequence[Any], rule: OrderRule) -> dict[str, Any
 
 def _verdict(name: str, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
     """A row of a run with this answer alone."""
-    failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
-    verdict: dict[str, Any] = {
-        "confidence": None,
-        "confidence_source": "none",
-        "rationale": "",
-        "failures": [failed] if answer is None else [],
-        "usage": no_usage(),
-    }
-    if pairs:
-        verdict |= {"preference": answer, "score": POINTS.get(answer), "flipped": None}
-    else:
-        score = answer if isinstance(answer, int | float) else None
-        verdict |= {"label": answer, "score": score}
-    return {"id": name, "verdict": verdict}
+    failed = Failure(step="judge", unit="", reason="empty", detail="no answer")
+    empty = (not_judged if pairs else not_labelled)([failed][answer is not None :], no_usage())
+    said = {"preference": answer, "score": POINTS.get(answer)}
+    if not pairs:
+        said = {"label": answer, "score": answer if isinstance(answer, int | float) else None}
+    return {"id": name, "verdict": {**empty, "rationale": "", **said}}

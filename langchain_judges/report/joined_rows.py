@@ -14,12 +14,12 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
 from langchain_judges.rows import checks
-from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
+from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import readable
 from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.run_row import content_key, judged_row
-from langchain_judges.runs.sources import TABLES, source_of
+from langchain_judges.runs.sources import TABLES, Records, source_of
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import POINTS, Label, Preference, decision
 
@@ -122,16 +122,13 @@ class JudgedRow:
         votes = self.data_row.get("human_votes") or []
         return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
 
-    @cached_property
+    @property
     def label(self) -> Label | None:
         """People's answer: the row's label, or else the majority of their votes.
 
         Equal counts are a tie of a pair; a single text they leave without a majority.
         """
-        label: Label | None = self.data_row.get("label")
-        if label is not None:
-            return label
-        return None if self.is_divided else majority_vote(self.votes)
+        return self.choices[0] if len(self.choices) == 1 else None
 
     @cached_property
     def modes(self) -> list[Label]:
@@ -142,16 +139,18 @@ class JudgedRow:
 
     @cached_property
     def choices(self) -> list[Label]:
-        """Right answer: of a pair the label, of a single text each that most people give."""
-        if checks.kind_of_verdict(self.verdict) == "pair" and (label := self.label) is not None:
-            return [label]
-        return self.modes
+        """Right answer: of a pair one, of a single text each that most people give."""
+        return ["tie"] if self.is_pair and len(self.modes) > 1 else self.modes
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two texts were compared."""
+        return checks.kind_of_verdict(self.verdict) == "pair"
 
     @property
     def is_divided(self) -> bool:
         """Whether people's votes on a single text have no majority, and no label settles it."""
-        pair = checks.kind_of_verdict(self.verdict) == "pair"
-        return not pair and self.data_row.get("label") is None and len(self.choices) > 1
+        return len(self.choices) > 1
 
     @cached_property
     def target(self) -> list[Label]:
@@ -221,6 +220,7 @@ class Joined:
         unknown: Verdicts on rows that are not in the data.
         unasked: Rows not judged because a budget was spent, which is not the judge's mistake.
         earlier: Verdicts that a later verdict on the same row replaced.
+        absent: Rows of the data without a verdict.
     """
 
     rows: list[JudgedRow]
@@ -228,6 +228,7 @@ class Joined:
     unknown: int = 0
     unasked: int = 0
     earlier: int = 0
+    absent: int = 0
 
     @property
     def left_out(self) -> str:
@@ -242,18 +243,24 @@ class Joined:
         return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
 
-def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | None) -> Joined:
+def join(
+    verdicts: Iterable[VerdictRow], data: object, columns: Columns | None = None
+) -> Joined:
     """Match each row of a run with the row of the data that it judged.
 
     Rows belong together by the texts that were judged, as the run keeps hashes of them; where
     either side has none, by their `id`; without ids, or with repeated ones, by their `index`.
+
+    Args:
+        verdicts: Rows of a run.
+        data: The rows that were judged, read as a run reads them; None: what the run kept.
+        columns: Columns of the data by field, as a person named them.
 
     Raises:
         InputError: There is no verdict, none is of a row that was asked, or none of a row in
             the data.
     """
     rows = rows_in(verdicts, "verdicts")
-    table = None if data is None else [plain_row(row) for row in rows_in(data, "data")]
     if not rows:
         raise InputError("there are no verdicts to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
@@ -264,7 +271,23 @@ def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | Non
     asked_rows = [row for row in rows if was_asked(row)]
     if not asked_rows:
         raise InputError("no row was asked: the budget was spent")
+    table = None if data is None else _data_rows(data, columns, kinds.pop())
     return replace(_once(_joined(asked_rows, table)), unasked=len(rows) - len(asked_rows))
+
+
+def _data_rows(data: object, columns: Columns | None, kind: str) -> list[dict[str, Any]]:
+    """The rows of the data as a run reads them; one that cannot be read is empty."""
+    records = Records(replace(source_of(data), textless=True), columns, kind)
+    rows, problems = list[dict[str, Any]](), list[InputError]()
+    for place, record in enumerate(records.source.records):
+        try:
+            rows.append(records.row(record, place))
+        except InputError as exc:
+            rows.append({})
+            problems.append(exc)
+    if problems and not any(rows):
+        raise problems[0]
+    return rows
 
 
 def _once(joined: Joined) -> Joined:
@@ -308,9 +331,14 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
         if isinstance(votes := facts.get("human_votes"), list):
             facts["human_votes"] = [read(vote) for vote in votes]
         joined.append(_beside(row, facts, place))
-    outcome = Joined(joined, stale, unknown)
+    absent = len(table) - len({each.place for each in joined})
+    outcome = Joined(joined, stale, unknown, absent=absent)
     if not joined:
-        raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
+        fields = checks.fields_of(table[0] if table else {})
+        raise InputError(
+            f"no verdict belongs to a row of the data. {outcome.left_out} Of the data, "
+            f"{fields}; `columns=` names others, as of `judge_many`"
+        )
     return outcome
 
 
@@ -371,7 +399,8 @@ class _Places:
             return self._by_id[own]
         # A table's rows without ids are named by their number when they are read.
         if isinstance(index, int) and 0 <= index < len(self._table):
-            return index if own in (None, _id(self._table[index])) else None
+            number = str(index + 1) if self._contents[index] else None
+            return index if own in (None, _id(self._table[index]) or number) else None
         return None
 
 

@@ -7,7 +7,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import StringIO
@@ -33,10 +33,14 @@ from langchain_judges.report.overview import BarCheck, Measured, next_step, over
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.rows.files import write_text
+from langchain_judges.runs.sources import source_of
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from langchain_judges.rows.lookup import Columns
+    from langchain_judges.runs.run_state import Rows
 
 
 class WrittenReport(ABC):
@@ -271,7 +275,7 @@ def gates(
     Returns:
         A check for each limit, with what was found and whether it passed.
     """
-    checks = []
+    found: list[tuple[str, Number, str, bool]] = []
     if min_agreement is not None:
         headline = report.headline
         rated = headline.unit == "number"
@@ -279,47 +283,22 @@ def gates(
         title = headline.title if report.sample.by_criteria else plain
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
         # NaN, an unknown number, passes no limit.
-        passed = headline.result >= min_agreement
-        checks.append(BarCheck(title, with_range(headline), bar, passed))
+        found.append((title, headline, bar, headline.result >= min_agreement))
     if max_wrong is not None:
-        wrong = report.wrong
-        bar = f"at most {percent_text(max_wrong)}"
-        passed = wrong.result <= max_wrong
-        checks.append(BarCheck("wrong verdicts", with_range(wrong), bar, passed))
+        wrong, bar = report.wrong, f"at most {percent_text(max_wrong)}"
+        found.append(("wrong verdicts", wrong, bar, wrong.result <= max_wrong))
     if report.drift is not None:
         change = Number("drift", "", report.drift.change, "points")
         title = f"change since {report.drift.since or 'the baseline'} (n = {change.result.n:,})"
-        passed = not report.drift.worse
-        checks.append(BarCheck(title, with_range(change), "not clearly worse", passed))
-    return checks
-
-
-def _check_shared(sample: Sample) -> None:
-    """Refuse labels of single texts that are not on the judge's scale.
-
-    One label each, as of a judge that is wrong on every row, may well be of one scale.
-
-    Raises:
-        InputError: The judge's labels and people's have none in common.
-    """
-    judge = set(sample.answers) - {None}
-    people = {label for target in sample.targets for label in target}
-    if sample.pairs or not judge or not people or judge & people:
-        return
-    mine, theirs = ({isinstance(label, str) for label in own} for own in (judge, people))
-    if mine == theirs and (mine == {False} or min(len(judge), len(people)) == 1):
-        return
-    said, right = (", ".join(sorted(map(str, own))) for own in (judge, people))
-    raise InputError(
-        f"the judge's labels and people's have no label in common: the judge says {said}, "
-        f"people say {right}; give both the same names"
-    )
+        found.append((title, change, "not clearly worse", not report.drift.worse))
+    return [BarCheck(what, with_range(number), bar, ok) for what, number, bar, ok in found]
 
 
 def trust(  # noqa: PLR0913 - options
     verdicts: Iterable[Mapping[str, Any]],
-    data: Iterable[Mapping[str, Any]] | None = None,
+    data: Rows | None = None,
     *,
+    columns: Columns | None = None,
     name: str | None = None,
     data_name: str = "",
     policy: TrustPolicy = POLICY,
@@ -337,10 +316,12 @@ def trust(  # noqa: PLR0913 - options
     Args:
         verdicts: Rows of a run, as `judge_many` gives them, of one judge
             of pairs or of single texts.
-        data: The rows that were judged, with texts and labels; they are matched by the texts
-            where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
-            an older text, and on rows that are not there, are left out and counted. None:
-            what the run kept of the rows, without their texts.
+        data: The rows that were judged, with texts and labels, in any form that `judge_many`
+            takes; they are matched by the texts where the run keeps hashes of them, else by
+            `id`, else by their place. Verdicts on an older text, and on rows that are not
+            there, are left out and counted. None: what the run kept of the rows, without
+            their texts.
+        columns: Columns of the data by field, as of `judge_many`.
         name: The judge's name; by default its model and method.
         data_name: The name of the data.
         policy: What is good enough for each use; printed at the top of the report.
@@ -360,16 +341,13 @@ def trust(  # noqa: PLR0913 - options
             f"`trust` takes the verdicts of one judge, got {sorted(judges)[:5]!r}; "
             "`compare` takes several"
         )
-    table = None if data is None else rows_in(data, "data")
-    joined = join(rows, table)
+    joined = join(rows, data, columns)
     label = next(iter(judges)) if name is None else name
     sample = Sample(joined.rows, confidence, unread)
-    _check_shared(sample)
+    notes = [sample.unshared, joined.left_out, sample.note]
     report = TrustReport(sample, label, policy)
-    report.data_name = data_name
-    if table is not None:
-        report.absent = len(table) - len({row.place for row in joined.rows})
-    report.left_out = " ".join(filter(None, [sample.unshared, joined.left_out, sample.note]))
+    report.data_name, report.absent = data_name, joined.absent
+    report.left_out = " ".join(filter(None, notes))
     report.provenance = _provenance(joined.rows[0])
     if baseline is not None:
         report.drift = drift(sample, report.uses, baseline)
@@ -377,9 +355,7 @@ def trust(  # noqa: PLR0913 - options
 
 
 def compare(
-    runs: Mapping[str, Iterable[Mapping[str, Any]]],
-    data: Iterable[Mapping[str, Any]] | None = None,
-    **options: Any,
+    runs: Mapping[str, Iterable[Mapping[str, Any]]], data: Rows | None = None, **options: Any
 ) -> ComparisonReport:
     """Report on several judges side by side, with paired tests on the rows they share.
 
@@ -389,12 +365,14 @@ def compare(
     Args:
         runs: The rows of each judge, by its name; see `trust`.
         data: The rows that were judged.
-        options: `data_name`, `policy`, `confidence` and `unread`, as for `trust`.
+        options: `columns`, `data_name`, `policy`, `confidence`, `unread`, as for `trust`.
 
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
-    table = None if data is None else rows_in(data, "data")
+    source = None if data is None else source_of(data)
+    # Each judge reads them anew.
+    table = source and replace(source, records=[*source.records])
     reports = [trust(rows, table, name=name, **options) for name, rows in runs.items()]
     if not reports:
         raise InputError("there is no judge to report on")

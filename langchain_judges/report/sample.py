@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, preference_points
-from langchain_judges.rows.checks import SIDES, kind_of_verdict
+from langchain_judges.rows.checks import SIDES
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
 
@@ -40,7 +40,7 @@ class Sample:
     def __init__(self, rows: Sequence[JudgedRow], confidence: float, unread: int = 0) -> None:
         """Read the columns."""
         self.rows, self.confidence, self.unread = rows, confidence, unread
-        self.pairs = kind_of_verdict(rows[0].verdict) == "pair"
+        self.pairs = rows[0].is_pair
         self.answers = [row.answer for row in rows]
         self.verdicts = [row.row if row.answer is None else row.answer for row in rows]
         self.confidences = [row.verdict.get("confidence") for row in rows]
@@ -329,14 +329,26 @@ class Sample:
 
     @property
     def unshared(self) -> str:
-        """Sentence about labels of one side alone, such as a missing answer in words."""
+        """Sentence about labels of one side alone, such as a missing answer in words.
+
+        Raises:
+            InputError: The sides share none, and are not of one scale: of numbers, or of words
+                where one side has one label, as where a judge is wrong on every row.
+        """
         ours, theirs = {*self.answers} - {None}, {*self.label_counts}
-        if self.pairs or self.rated or not (ours and theirs):
+        if self.pairs or not (ours and theirs):
             return ""
         sides: Any = {"the judge": ours - theirs, self.whom: theirs - ours}
         texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
         alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
-        return f"Said by {alone}." if alone else ""
+        words = [{isinstance(label, str) for label in own} for own in (ours, theirs)]
+        numbers, one = words[0] == {False}, 1 in (len(ours), len(theirs))
+        if not ours & theirs and (words[0] != words[1] or not (numbers or one)):
+            raise InputError(
+                f"the judge's labels and people's have no label in common, by {alone}; give "
+                "both the same names"
+            )
+        return f"Said by {alone}." if alone and not self.rated else ""
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

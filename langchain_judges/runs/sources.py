@@ -138,7 +138,7 @@ class TableForm:
             row["human_votes"] = [row["human_votes"]]
         for field in {"label", "human_votes"} & row.keys():
             # What labels of single texts mean is the judge's own matter.
-            if self.labels is not None or checks.kind_in(row) != "item":
+            if self.labels is not None or "item" not in (self.takes, checks.kind_in(row)):
                 row[field] = checks.read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
@@ -218,6 +218,7 @@ class Source:
         frame: The pandas DataFrame that the records come from.
         is_file: Whether labels may be spelled as people spell them.
         check: Raises `InputError` for a row that its judge cannot take.
+        textless: Whether a table may lack columns of texts, as of labels beside ids.
     """
 
     records: Iterable[Any]
@@ -226,6 +227,7 @@ class Source:
     frame: DataFrame | None = None
     is_file: bool = False
     check: Callable[[dict[str, Any]], object] | None = None
+    textless: bool = False
 
     def first(self, number: int | None) -> Source:
         """The source of the first records; None: of all."""
@@ -398,7 +400,8 @@ class Records:
             if is_table:
                 lookup.mapped(first, columns, None, {})
             if takes in ("pair", "item") and "concepts" not in first:
-                columns = lookup.understood(names, columns, takes, needed=_needed(first))
+                needed = () if self.source.textless else _needed(first)
+                columns = lookup.understood(names, columns, takes, needed=needed)
         except InputError as exc:
             raise UnreadableTable(str(exc)) from exc
         return TableForm(columns, takes=takes, named=self._columns)

@@ -1,0 +1,73 @@
+"""The data of a report are read as the run read them, and their labels as the judge's."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pandas import DataFrame
+
+from langchain_judges import create_rubric_judge, judge_many
+from langchain_judges.errors import InputError
+from langchain_judges.report import compare, trust
+from langchain_judges.testing import FakeChatModel
+from tests.cases import for_each
+from tests.judged_rows import items_of, texts_of
+
+ONE = FakeChatModel(replies=lambda prompt: {"explanation": "e", "label": "1"})
+GOOD = create_rubric_judge(ONE, rubric="Is it good?")
+FORMS = ("frame", "dicts", "file")
+NAMES = [("input", "output"), ("question", "reply"), ("q", "t")]
+
+
+def data_in(form: str, names: tuple[str, str], folder: Path) -> Any:
+    """Six texts in columns of these names."""
+    task, text = names
+    table = DataFrame({task: "q", text: [f"t{i}" for i in range(6)], "label": [0, 1] * 3})
+    table.to_csv(folder / "t.csv", index=False)
+    forms = {"frame": table, "dicts": table.to_dict("records"), "file": folder / "t.csv"}
+    return forms[form]
+
+
+@for_each("names, judged, passed", product(NAMES, FORMS, FORMS))
+def test_data_are_read_as_the_run_read_them(names, judged, passed, tmp_path):
+    columns = {"input": "q", "output": "t"} if "q" in names else None
+    rows = list(judge_many(GOOD, data_in(judged, names, tmp_path), columns=columns))
+    report = trust(rows, data_in(passed, names, tmp_path), columns=columns)
+    assert (len(report.sample.rows), report.absent) == (6, 0)
+    assert report["agreement.label.wrong"] == 0.5
+
+
+def test_several_judges_are_compared_on_data_that_can_be_read_once(tmp_path):
+    data = data_in("dicts", ("q", "t"), tmp_path)
+    columns = {"input": "q", "output": "t"}
+    rows = list(judge_many(GOOD, data, columns=columns))
+    report = compare({"a": rows, "b": rows}, iter(data), columns=columns)
+    assert [len(each.sample.rows) for each in report.reports] == [6, 6]
+
+
+def test_columns_that_nobody_named_are_named_by_the_error(tmp_path):
+    data = data_in("frame", ("q", "t"), tmp_path)
+    rows = list(judge_many(GOOD, data, columns={"input": "q", "output": "t"}))
+    with pytest.raises(InputError, match=r"fields are 'q', 't', 'label'; `columns=` names"):
+        trust(rows, data)
+
+
+def test_labels_beside_ids_need_no_texts():
+    labels = DataFrame({"id": ["r0", "r1"], "label": [1, 0]})
+    assert trust(items_of([1, 1]), labels)["agreement.label.wrong"] == 0.5
+
+
+def test_repeated_texts_keep_their_own_labels_in_every_form():
+    table = DataFrame({"question": "q", "reply": ["same", "same"], "label": [0, 1]})
+    report = trust(list(judge_many(GOOD, table)), table.to_dict("records"))
+    assert report["agreement.label.wrong"].n == 2
+
+
+def test_labels_of_single_texts_are_no_spellings_of_sides():
+    rows, data = items_of(["a", "b"] * 5), texts_of(["a", "b"] * 5)
+    for row in data:
+        del row["input"], row["output"]
+    assert trust(rows, data)["agreement.label.wrong"] == 1
