@@ -188,7 +188,7 @@ class Criterion(Options):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
         if self.names == (0, 1) and not self.scale:
             return YES_NO
-        return self.anchors
+        return {number: meaning for number, meaning in self.anchors.items()}
 
     @property
     def is_graded(self) -> bool:
