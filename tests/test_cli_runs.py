@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import pytest
 import requests
+from pydantic_core import ValidationError
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app, messages, row_files
@@ -157,6 +158,11 @@ def test_what_langsmith_refuses_or_does_not_answer_is_one_sentence(monkeypatch):
             "cannot be reached (ConnectionError): no route",
         ),
         (requests.HTTPError(long), f"refused (HTTPError): first {'x' * 294}"),
+        (
+            ValidationError.from_exception_data("Run", [{"type": "missing", "loc": ("id",)}]),
+            "answered off its schema (ValidationError): 1 validation error for Run id Field "
+            "required",
+        ),
     ):
         with pytest.raises(OutputError) as info, messages.langsmith_client():
             raise error

@@ -58,8 +58,7 @@ def warn(text: str) -> None:
 
 def table_console() -> Console:
     """Console for wide tables; a file or a pipe has no width."""
-    edge = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return InertConsole(width=None if edge else 240)
+    return InertConsole(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 240)
 
 
 # Keywords of Python that are parameters of no command.
@@ -205,20 +204,23 @@ def langsmith_client() -> Iterator[Client]:
     """Give a LangSmith client, whose troubles end the command in one sentence.
 
     Raises:
-        OutputError: LangSmith cannot be reached, or refuses.
+        OutputError: LangSmith cannot be reached, refuses, or answers off its schema.
     """
     from langsmith import Client, LangsmithError
     from langsmith.utils import LangSmithConnectionError, LangSmithError
-    from requests import ConnectionError, RequestException
+    from pydantic import ValidationError
+    from requests import ConnectionError, JSONDecodeError, RequestException
 
     # Its warnings would say the same again, at length and from a thread that outlives this.
     logging.getLogger("langsmith").setLevel(logging.ERROR)
     try:
         yield Client()
-    except (LangSmithError, LangsmithError, RequestException) as exc:
-        reason = " ".join(str(exc).split()).partition(". ")[0][:300]
+    except (LangSmithError, LangsmithError, RequestException, ValidationError) as exc:
+        reason = re.split(r"\. | \[type=", " ".join(str(exc).split()))[0][:300]
         is_offline = isinstance(exc, (LangSmithConnectionError, ConnectionError))
-        trouble = "cannot be reached" if is_offline else "refused"
+        is_odd = isinstance(exc, (ValidationError, JSONDecodeError))
+        trouble = "answered off its schema" if is_odd else "refused"
+        trouble = "cannot be reached" if is_offline else trouble
         keyless = not any(map(os.environ.get, ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")))
         reason += "; no key is set by LANGSMITH_API_KEY" if keyless else ""
         raise OutputError(f"LangSmith {trouble} ({type(exc).__name__}): {reason}") from exc

@@ -331,8 +331,7 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
     That is the messages that the task has too, and all before the first reply if the user
     says nothing later. A conversation keeps all its turns.
     """
-    same = takewhile(bool, map(_same, messages_in(task), record))
-    rest = list(record[sum(same) :])
+    rest = list(record[sum(takewhile(bool, map(_same, messages_in(task), record))) :])
     if isinstance(task, str) and rest and _same({"role": "user", "content": task}, rest[0]):
         rest = rest[1:]
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
