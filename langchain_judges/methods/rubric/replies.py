@@ -97,8 +97,7 @@ def _label_shape(
             return repr(value)
         if not isinstance(value, str) or value in names:
             return value
-        folded = value.strip().casefold()
-        fitting = [name for name in names if name.casefold() == folded]
+        fitting = [name for name in names if name.casefold() == value.strip().casefold()]
         return fitting[0] if len(fitting) == 1 else value
 
     choice: Any = Annotated[Literal[names], BeforeValidator(as_name)]
