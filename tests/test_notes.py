@@ -100,7 +100,11 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "what is expected, by name": (
         {**TASK, "output": "Kyiv", "expectations": {"expected_response": "Lviv"}},
-        [("row", "has columns that are not shown: 'expectations'")],
+        [],
+    ),
+    "what is expected, as data": (
+        {**TASK, "output": "Kyiv", "expectations": {"expected_facts": ["Lviv"]}},
+        [("expected", f"{WHOLE}: 'expected_facts'")],
     ),
     "several answers": (
         {"question": "Where?", "answer": ["Kyiv", "Lviv"]},

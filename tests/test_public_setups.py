@@ -588,6 +588,14 @@ OF_FILES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "[final-answer]\nKyiv",
         ],
     ),
+    "a row of MLflow": (
+        {
+            "inputs": {"question": "Where?"},
+            "outputs": "Kyiv",
+            "expectations": {"expected_response": "Lviv"},
+        },
+        ["[expected-answer]\nLviv", "[response]\nKyiv"],
+    ),
     "an agent of Haystack": (
         {
             "messages": [
