@@ -92,6 +92,24 @@ def test_a_trajectory_as_agentevals_extracts_it_shows_what_was_asked_in_each_tur
     )
 
 
+CUT = {"role": "assistant", "content": "In Os"}
+BEGUN = {"text": "In Os", "generation_info": {"finish_reason": "length"}}
+
+
+@for_each(
+    "response",
+    [
+        {"choices": [{"message": CUT, "finish_reason": "length"}]},
+        {"generations": [[BEGUN]]},
+        {**CUT, "type": "message", "stop_reason": "max_tokens"},
+    ],
+)
+def test_a_response_of_a_provider_that_was_cut_says_so(response):
+    assert written(record(response)).split("\n")[-1] == (
+        "The last reply was cut at its limit of tokens."
+    )
+
+
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)

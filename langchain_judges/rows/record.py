@@ -33,6 +33,9 @@ from langchain_judges.rows.texts import Message, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
+# Where they say it: in a message or a response, or in a part of one.
+_REASONS = ("finish_reason", "stop_reason", "done_reason")
+_DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
 ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
@@ -299,9 +302,9 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
-    metadata = message_fields(parts[-1]).get("response_metadata")
-    details = metadata if isinstance(metadata, Mapping) else {}
-    reasons = [details.get(name) for name in ("finish_reason", "stop_reason", "done_reason")]
+    fields = message_fields(parts[-1])
+    details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
+    reasons = (each.get(name) for each in details for name in _REASONS)
     if any(isinstance(reason, str) and reason in _LIMITS for reason in reasons):
         return [ended("The last reply was cut at its limit of tokens.")]
     return []
@@ -311,15 +314,17 @@ def _of_response(value: Mapping[str, Any]) -> list[Message]:
     """The messages in a response of a chat model, as providers and traces have it."""
     choices = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-        return messages_in(choices[0].get("message"))
+        said = messages_in(choices[0].get("message"))
+        return [*said, *_ending(said, choices[0])]
     generations = value.get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     if isinstance(generations, Mapping):
-        if messages := messages_in(generations.get("message")):
-            return messages
-        if isinstance(text := generations.get("text"), str):
-            return [{"role": "assistant", "content": text}]
+        said = messages_in(generations.get("message"))
+        if not said and isinstance(text := generations.get("text"), str):
+            said = [{"role": "assistant", "content": text}]
+        if said:
+            return [*said, *_ending(said, generations)]
     if value.get("object") == "response" and isinstance(items := value.get("output"), list):
         return [m for item in items for m in messages_in(item)]
     return []
