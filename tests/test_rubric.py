@@ -592,3 +592,46 @@ def test_precision_counts_to_the_documents_that_were_found(number, scale):
     row = {"input": "How was it?", "source": [f"Rain, {n}." for n in range(number)]}
     assert judge.invoke(row)["verdict"]["score"] == 1
     assert f"The labels: {scale} (0: none" in model.prompts[0]
+
+
+@for_each(
+    ("cell", "documents"),
+    [
+        ('["a", "b", "c"]', 3),
+        ("['a', \"it's\", 'c']", 3),
+        ('[{"page_content": "a", "metadata": {"title": "T"}}, {"page_content": "b"}]', 2),
+        ("[{'page_content': 'a'}, {'text': 'b'}]", 2),
+        # Python would join the texts that numpy writes, and knows no `Document`.
+        ("['a' 'b'\n 'c']", 1),
+        ("[Document(page_content='a'), Document(page_content='b')]", 1),
+        ('["a", "b", "a cell that was c', 1),
+    ],
+)
+def test_a_cell_that_spells_a_list_counts_its_documents_and_says_so(cell, documents):
+    judge = create_rubric_judge(says(1), rubric="context_precision")
+    verdict = judge.invoke({"input": "q", "contexts": cell})["verdict"]
+    assert verdict["score"] == 1 / documents
+    [note] = verdict["failures"]
+    assert note["detail"] == f"is the text of a list, which is read as documents: {documents}"
+
+
+@for_each("source", ["[1] It rained.", "[Oslo]", "{'a': 'b'}", "It rained."])
+def test_any_other_text_of_a_source_is_one_document_without_a_note(source):
+    judge = create_rubric_judge(says(1), rubric="groundedness")
+    verdict = judge.invoke({**ITEM, "source": source})["verdict"]
+    assert (verdict["label"], verdict["failures"]) == (1, [])
+
+
+def test_a_cell_of_an_empty_list_is_no_source():
+    judge = create_rubric_judge(says(1), rubric="groundedness")
+    verdict = judge.invoke({**ITEM, "source": "[]"})["verdict"]
+    assert (verdict["label"], verdict["failures"][0]["reason"]) == (None, "lacking")
+
+
+def test_a_cell_and_a_list_are_shown_alike(tmp_path):
+    model = says(1)
+    judge = create_rubric_judge(model, rubric="groundedness")
+    (tmp_path / "rows.csv").write_text("input,context,output\nq,\"['a', 'b']\",x\n")
+    list(judge_many(judge, tmp_path / "rows.csv"))
+    judge.invoke({"input": "q", "context": ["a", "b"], "output": "x"})
+    assert unfenced(model.prompts[0]) == unfenced(model.prompts[1])

@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     InstanceOf,
     SkipValidation,
-    field_validator,
     model_validator,
 )
 from typing_extensions import TypedDict
@@ -66,10 +65,11 @@ def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
             f"got {sorted(map(str, names)) or spec!r}"
         )
     options, preset = spec.get("options"), spec.get("preset")
-    if not isinstance(options, Mapping | None) or not all(map(_is_text, options or ())):
+    is_named = isinstance(options, Mapping) and all(isinstance(name, str) for name in options)
+    if options is not None and not is_named:
         raise OptionError(f"the `options` of a spec must be an object, got {options!r}")
-    if not _is_text(spec["method"]) or not isinstance(preset, str | None):
-        wrong = preset if _is_text(spec["method"]) else spec["method"]
+    if not isinstance(spec["method"], str) or not isinstance(preset, str | None):
+        wrong = preset if isinstance(spec["method"], str) else spec["method"]
         raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
     return cast("JudgeSpec", spec)
 
@@ -87,10 +87,6 @@ def read_spec(path: Path) -> dict[str, Any]:
     if not isinstance(spec, dict) or "method" not in spec:
         raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
     return spec
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _check_text(text: str) -> str:
@@ -122,6 +118,10 @@ OtherModel = Annotated[
 Seed = Annotated[int, Ge(0)]
 
 
+def _stripped(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
 class AskingOptions(Options):
     """The options of everything that asks a model.
 
@@ -134,7 +134,7 @@ class AskingOptions(Options):
         cache: LangChain cache for checked replies.
     """
 
-    instructions: str | None = None
+    instructions: Annotated[str | None, AfterValidator(_stripped)] = None
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
     repairs: Annotated[int, Ge(0)] = 1
     prompts: Annotated[
@@ -146,11 +146,6 @@ class AskingOptions(Options):
     cache: Annotated[
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
     ] = None
-
-    @field_validator("instructions")
-    @classmethod
-    def _stripped(cls, text: str | None) -> str | None:
-        return (text or "").strip() or None
 
 
 class GraphOptions(AskingOptions):

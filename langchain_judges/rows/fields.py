@@ -84,7 +84,12 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     if "output_a" in row:  # of a pair it may name a data set as well
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
-    notes += [each for each in notes_on(read, shown) if each not in notes]
+    found = notes_on(read, shown)
+    source = lookup.context_of(given)
+    if "output_a" not in row and isinstance(source, str) and lookup.LIST.match(source):
+        number = lookup.documents_in(row.get("source") or "")
+        found.add("source", f"is the text of a list, which is read as documents: {number:,}")
+    notes += [each for each in found if each not in notes]
     said = {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
     unsaid = [n for n in lookup.unshown(row) if repr(n) not in told and n not in said]
     if unsaid and not has_looked and kind_in(row) in ("pair", "item"):

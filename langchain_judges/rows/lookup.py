@@ -5,7 +5,9 @@ What a text is checked against is among them: texts and documents, as applicatio
 
 from __future__ import annotations
 
+import json
 import re
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -471,8 +473,8 @@ def context_in(value: object) -> str | None:
     >>> context_in(["It rained.\n[2] Oslo", {"text": "Snow.", "metadata": {"title": "Rome"}}])
     '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
     """
-    if isinstance(value, str):
-        return value if value.strip() else None
+    if isinstance(text := value, str) and (value := listed_in(text)) is None:
+        return text if text.strip() else None
     parts = [(title, _LIKE_A_HEAD.sub("> ", text)) for title, text in _documents(value)]
     if len(parts) < 2:
         return parts[0][1] if parts else None
@@ -480,6 +482,24 @@ def context_in(value: object) -> str | None:
         f"[{number}]{f' {title}' if title else ''}\n{text}"
         for number, (title, text) in enumerate(parts, 1)
     )
+
+
+# How the text of a list of documents begins, in JSON, of Python or of LangChain.
+LIST = re.compile(r"""\s*\[\s*(\]|["'{]|Document\()""")
+
+
+def listed_in(text: str) -> list[Any] | None:
+    """The list of documents that a text is, as a cell of a table holds it; None if it is none.
+
+    It is JSON, or what Python writes: `['a' 'b']`, of numpy, would come to one text.
+    """
+    text = text.strip()
+    for read in (json.loads, literal_eval) if LIST.match(text) else ():
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found: Any = read(text)
+            if isinstance(found, list) and (read is json.loads or repr(found) == text):
+                return found
+    return None
 
 
 def documents_in(context: str) -> int:
@@ -490,8 +510,7 @@ def documents_in(context: str) -> int:
 def context_of(fields: object) -> object:
     """Value under one of the usual names, if there is one."""
     named = fields if isinstance(fields, Mapping) else {}
-    given = [named[name] for name in CONTEXTS if named.get(name) is not None]
-    return next(filter(context_in, given), None)
+    return next(filter(context_in, map(named.get, CONTEXTS)), None)
 
 
 # Columns that a judge is shown, or that are known to be for people alone.
@@ -512,11 +531,10 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     """Yield the documents in a value, each with its title."""
-    if (value := opened(plain_data(value))) is None or value == {}:
+    if is_nothing(value := opened(plain_data(value))):
         return
     if isinstance(value, str):
-        if value.strip():
-            yield title, value
+        yield title, value
     elif kind_of_block(value):
         yield title, mark_of(cast("Mapping[str, object]", value))
     elif messages := messages_in(value):

@@ -36,7 +36,6 @@ from langchain_judges.testing import schema_replies as scripts
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import drawn, drawn_value, fitting_reply
 from langchain_judges.testing.sent_prompts import (
-    ITEM,
     PAIR,
     TEXT_WORDS,
     JudgingPrompts,
@@ -355,10 +354,7 @@ class _Contract(SentPrompts):
     def threads(self) -> None:
         thread: Any = {"configurable": {"thread_id": "1"}}
         judge = self.judge(FakeChatModel(replies=fitting_reply), checkpointer=InMemorySaver())
-        if self.pairs:
-            row = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
-        else:
-            row = {**ITEM, "output": "The south gate."}
+        row = {name: f"{text} And the south gate?" for name, text in self.row.items()}
         judge.invoke(self.row, thread)
         again = judge.invoke(row, thread)
         fresh = self.judge(FakeChatModel(replies=fitting_reply)).invoke(row)
@@ -426,10 +422,7 @@ class _Contract(SentPrompts):
         kinds = {event["kind"] for mode, event in events if mode == "custom"}
         expect({"reply", "verdict"} <= kinds, "replies and the verdict are streamed")
         for mode, event in events:
-            try:
-                same = json.loads(json.dumps(event)) == event
-            except TypeError:
-                same = False
+            same = json.loads(json.dumps(event, default=str)) == event
             expect(same, f"what is streamed and the state are plain JSON ({mode}): {event!r}")
 
 

@@ -25,7 +25,7 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT, documents_in
 from langchain_judges.rows.record import last_turn
 from langchain_judges.rows.texts import CONVERSATION
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import NOTES, Label
 
 # Stands for what a search found, where it found nothing.
 NOTHING_FOUND = "(nothing was found)"
@@ -111,8 +111,7 @@ class LabelOptions(LookupOptions):
         if self.needs_source and not row.get("rubric"):
             read = plain_row(row)
             source = read.get("source") or read.get(OF_OUTPUT)
-            if media := read.get("media"):
-                row = {**row, "media": media}
+            row = {**row, **{name: read[name] for name in ("media", NOTES) if read.get(name)}}
             if self.judges_source:
                 own = {name: value for name, value in row.items() if name not in CONTEXTS}
                 return {**own, "output": source or NOTHING_FOUND}
