@@ -331,6 +331,17 @@ def test_an_interrupt_before_the_first_call_is_said(command, tmp_path, monkeypat
     assert done.stderr.endswith("Stopped before anything was asked.\n")
 
 
+def test_a_dry_run_says_where_an_earlier_run_has_finished_some_of_its_rows(
+    serve, write, tmp_path
+):
+    rows, out = write(pairs(3)), ("-o", tmp_path / "o.csv")
+    kept = "What an earlier run of this judge finished is counted too, and not asked again."
+    server = serve(good)
+    assert kept not in judging(rows, server, *out, "--method", "bsm", "--dry-run").stderr
+    judging(rows, server, *out, "--method", "bsm", "--max-calls", "9")
+    assert kept in judging(rows, server, *out, "--method", "bsm", "--dry-run").stderr
+
+
 def test_langsmith_without_a_key_names_what_sets_one(monkeypatch):
     for name in ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -159,7 +159,9 @@ def test_what_langsmith_refuses_or_does_not_answer_is_one_sentence(monkeypatch):
         ),
         (requests.HTTPError(long), f"refused (HTTPError): first {'x' * 294}"),
         (
-            ValidationError.from_exception_data("Run", [{"type": "missing", "loc": ("id",)}]),
+            ValidationError.from_exception_data(
+                "Run", [{"type": "missing", "loc": ("id",), "input": {}}]
+            ),
             "answered off its schema (ValidationError): 1 validation error for Run id Field "
             "required",
         ),

@@ -310,8 +310,7 @@ class ModelAdapter:
         """
         needed = {"temperature", *(["seed"] if seed else [])}
         needed |= {"logprobs", "top_logprobs"} if logprobs else set()
-        best = self._best, "calls"
-        lower = {"structured output"} if request.rung not in best else set()
+        lower = {"structured output"} if request.rung not in (self._best, "calls") else set()
         return (self.refused & needed - set(request.sent)) | lower
 
     @cached_property

@@ -126,8 +126,7 @@ def bound(response: Any) -> None:
     if is_other and not response.is_error:
         raise httpx.DecodingError(f"it is packed by {header[:40]!r}, not by gzip")
     limit = _Bound(is_packed=bool(packings))
-    stream = _stream_of(httpx)
-    response.stream = stream(response.stream, limit, is_error=response.is_error)
+    response.stream = _stream_of(httpx)(response.stream, limit, is_error=response.is_error)
 
 
 async def abound(response: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from langchain_judges.cli import judge_flags, row_files
+from langchain_judges.cli import judge_flags, messages, row_files
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, langsmith_client, say
 from langchain_judges.cli.terminal import Terminal, read_key
@@ -119,6 +119,7 @@ def audit(
         plan = estimate_calls(spec)
         judge_flags.tell_plan(plan, good.number, good.size, flags, spec, next(iter(good)))
         _tell_rounds(good.number * plan.calls, settings)
+        messages.tell_kept(Path(f"{judge.memory}.audit"))
         if flags.dry_run:
             return
         if on_page := settings["auditor"] == "page":

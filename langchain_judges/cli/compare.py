@@ -141,6 +141,7 @@ def compare(
         if names[2:]:
             pairs, size, pair = _pairs_of(good, names)
         tell_plan(plan, pairs, size, run, spec, pair)
+        messages.tell_kept(*output.places)
         if not run.dry_run:
             answer = _order if names[2:] else _duel
             answer(load_judge(spec), good, names, run, output)

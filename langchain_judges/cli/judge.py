@@ -11,7 +11,7 @@ import typer
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, keyless, tell_plan
 from langchain_judges.cli.label import FirstToLabel
-from langchain_judges.cli.messages import error_console, leave_with, run_rows, say
+from langchain_judges.cli.messages import error_console, leave_with, run_rows, say, tell_kept
 from langchain_judges.cli.row_files import check_table, checked_rows, judge_rows, with_method
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
@@ -79,6 +79,7 @@ def judge(
     if run.dry_run:
         rows.tell_row(None, error_console(), asked, _FIRST_CHARACTERS)
     tell_plan(plan, rows.number, rows.size, run, spec, next(iter(rows)))
+    tell_kept(output.file)
     if run.dry_run:
         return
     options = output.options() | run.options()

@@ -146,6 +146,12 @@ def is_saved(*places: Path | None) -> bool:
     return False
 
 
+def tell_kept(*places: Path | None) -> None:
+    """Print that a plan counts too what an earlier run finished, where the disk holds it."""
+    if is_saved(*places):
+        say("What an earlier run of this judge finished is counted too, and not asked again.")
+
+
 @contextlib.contextmanager
 def ctrl_c_as_exit(*places: Path | None) -> Iterator[None]:
     """End the process at Ctrl-C or SIGTERM, and say what becomes of the run.

@@ -174,9 +174,10 @@ def trust(
         elif path:
             specs = _specs(row_files.with_method(judge, path, table))
             rows, options["unread"] = _labelled(paths, specs, table, run)
+            records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
+            messages.tell_kept(records)
             if run.dry_run:
                 return
-            records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
             for spec in specs:
                 own, is_spent = _judged(spec, rows, records, run)
                 runs, spent = runs | own, spent or is_spent

@@ -10,7 +10,7 @@ import typer
 
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import ModelFlags, check_settable, set_options, tell_plan
-from langchain_judges.cli.messages import leave_with, run_rows
+from langchain_judges.cli.messages import leave_with, run_rows, tell_kept
 from langchain_judges.cli.row_files import check_table, checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
@@ -59,6 +59,7 @@ def write(
     model = writer.spec_of(writer.model)
     plan = CallEstimate(method, "item", (Asked(calls, model),))
     tell_plan(plan, good.number, good.size, run)
+    tell_kept(output.file)
     if run.dry_run:
         return
     built = load_writer(method, model_of_spec(model), preset=preset, **settings)
