@@ -119,8 +119,7 @@ class Chromium:
         """Show a page or an address at a width and wait until it is loaded."""
         self.call("Page.navigate", url="about:blank")  # what a page asked for last ends here
         self.events.clear()
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        self._emulate(width)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         address = page if isinstance(page, str) else page.resolve().as_uri()
@@ -128,6 +127,17 @@ class Chromium:
         waiting = itertools.chain(tuple(self.events), self._noted())
         next(event for event in waiting if _is_loaded(event, loader))
         assert self.ask("document.readyState") == "complete"
+
+    def resize(self, width: int) -> None:
+        """Show the page at another width, and wait until it has been laid out anew."""
+        self._emulate(width)
+        self.ask(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+
+    def _emulate(self, width: int) -> None:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **metrics)
 
     def press(self, *keys: str) -> None:
         """Press keys one right after the other."""

@@ -96,8 +96,9 @@ def test_the_reference_shows_every_public_name(site):
 def test_pages_fit_the_screen_and_ask_no_other_server(site, tmp_path):
     with Chromium(tmp_path) as browser:
         for page in sorted(site.glob("*.html")):
+            browser.open(page, 1300)
             for width in (1300, 390):
-                browser.open(page, width)
+                browser.resize(width)
                 assert browser.ask(HIDDEN) == 0, (page.name, width)
                 assert browser.ask(BROKEN) == "", (page.name, width)
                 assert "\\|" not in str(browser.ask("document.body.innerText")), page.name
