@@ -1,11 +1,15 @@
 """Images, audio and files in what is judged: sent where they stand, or refused by name."""
 
 import json
+from base64 import b64decode
+from io import BytesIO
 from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage
+from PIL import Image
 
+from langchain_judges import judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
@@ -97,6 +101,20 @@ def test_a_medium_in_another_form_is_sent_as_every_provider_takes_it(block, sent
         part for part in cast("Any", model.messages[0][-1].content) if part["type"] != "text"
     ]
     assert found == {"type": "image", **sent}
+
+
+@for_each("form", ["an image", "its bytes"])
+def test_an_image_in_a_column_of_hugging_face_is_sent_as_part_of_the_task(form):
+    Image.new("RGB", (2, 2)).save(file := BytesIO(), "PNG")
+    of_bytes = {"bytes": file.getvalue(), "path": None}
+    cell = Image.open(file) if form == "an image" else of_bytes
+    model = FakeChatModel(replies=answer)
+    row = {"question": "What is it?", "image": cell, "answer": "A cat.", "expected": "A dog."}
+    columns = {"input": ["question", "image"]}
+    list(judge_many(of_method("allure", model), [row], columns=columns, progress=False))
+    [found] = [part for part in cast("Any", model.messages[0][-1].content) if "base64" in part]
+    assert found["type"] == "image"
+    assert Image.open(BytesIO(b64decode(found["base64"]))).size == (2, 2)
 
 
 @for_each(

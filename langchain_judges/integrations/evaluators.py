@@ -28,14 +28,8 @@ from langsmith.schemas import Example, Run
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases as cases
-from langchain_judges.integrations.feedback import (
-    Feedback,
-    ScoreScale,
-    Span,
-    in_openevals_form,
-    logged_in_test,
-    spans_of,
-)
+from langchain_judges.integrations import feedback as sent
+from langchain_judges.integrations.feedback import Feedback, ScoreScale, Span, spans_of
 from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
@@ -202,11 +196,11 @@ class JudgeEvaluator(RunEvaluator):
                 return {**self.reader.case(row), **variables}
             return self._case(as_object(run), as_object(example))
 
-        with logged_in_test(self.key) as log:
+        with sent.logged_in_test(self.key) as log:
             own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
             outcome = await cases.outcome_or_refusal(self.judge, case, **own)
             run_id = own["run_id"] if utils.tracing_is_enabled() is True else None
-            feedback = in_openevals_form(self._results(outcome, run_id))
+            feedback = sent.in_openevals_form(self._results(outcome, run_id))
             log(feedback)
         return feedback
 
@@ -351,7 +345,7 @@ def as_comparative_evaluator(
             return compared(runs, example, context, variables)
         texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
         known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
-        with logged_in_test(key) as log:
+        with sent.logged_in_test(key) as log:
             found = compared(texts, known, context, variables)
             lists = {name: [*found[name].values()] for name in ("scores", "comment")}
             log({"key": key, "score": lists["scores"][0], "comment": lists["comment"][0]})

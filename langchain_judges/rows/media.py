@@ -37,7 +37,7 @@ def kind_of_block(block: object) -> str | None:
     if not isinstance(block, Mapping) or isinstance(block.get("text"), str):
         return None
     kind = _KIND_OF_TYPE.get(str(block.get("type")))
-    if kind is None and len(block) == 1:
+    if kind is None and (len(block) == 1 or [*block] == ["bytes", "path"]):
         kind = _KIND_OF_KEY.get(next(iter(block)))
     elif kind != "file":
         return kind

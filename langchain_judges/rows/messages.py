@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from io import BytesIO
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -453,6 +454,9 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         own = (n if isinstance(n, str | int | float | None) else _python_form(n) for n in value)
         return dict(zip(own, map(plain_data, value.values()), strict=True))
+    if type(value).__module__.startswith("PIL.") and hasattr(value, "save"):
+        value.save(file := BytesIO(), "PNG")
+        return {"type": "image", "image": b64encode(file.getvalue()).decode()}
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
         value = value if (value == value) is True else None
