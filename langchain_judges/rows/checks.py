@@ -338,11 +338,8 @@ def check_annotations(row: Mapping[str, Any], labels: Sequence[object] = ()) -> 
     check_countable(row)
     votes, systems = row.get("human_votes") or [], row.get("systems")
     is_pair = kind_in(row) == "pair"
-    if (
-        is_pair
-        and systems is not None
-        and not (isinstance(systems, list | tuple) and len(systems) == 2)
-    ):
+    are_two = isinstance(systems, list | tuple) and len(systems) == 2
+    if is_pair and systems is not None and not are_two:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
     rule = "A, B or tie, or a usual spelling of them such as model_a or A>B"
     known = SIDES if is_pair else labels
@@ -350,7 +347,8 @@ def check_annotations(row: Mapping[str, Any], labels: Sequence[object] = ()) -> 
     for field, label in (("label", row.get("label")), *(("human_votes", v) for v in votes)):
         said = label if is_pair else typed_like(labels, label)
         if (is_pair or (known and isinstance(said, str))) and said not in (None, "", *known):
-            raise InputError(f"`{field}` must be {rule}, got {label!r}")
+            hint = f"rename labels, in pandas by df[{field!r}].replace({{{label!r}: …}})"
+            raise InputError(f"`{field}` must be {rule}, got {label!r}; {hint}")
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
