@@ -137,6 +137,7 @@ def agents() -> Iterator[tuple[str, Any]]:
     yield "agent: a thread whose tool failed, as a server returns it", thread
     cut = AIMessage("Oslo and", response_metadata={"finish_reason": "length"})
     yield "agent: a reply that was cut", state(ASKS, cut)
+    yield "agent: nobody replied", {"messages": [HumanMessage(TASK)]}
     yield "agent: an invalid call", state(AIMessage("", invalid_tool_calls=[BROKEN]))
 
 

@@ -241,8 +241,8 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     rest = record[len(asked) :]
     if any(message["role"] == "user" for message in rest):
         return CONVERSATION  # it may begin with what the assistant says
-    is_asked = rest and any(message["role"] == "user" for message in asked)
-    return task_in(asked) if is_asked else None
+    users = [message["content"] for message in asked if message["role"] == "user"]
+    return task_in(asked) if users and (rest or not any(map(content_in, users))) else None
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:
@@ -280,8 +280,8 @@ def _work_of(part: object, field: Field, task: object = None) -> PlainText:
         return _text(part, field)
     record = without_task(record, task)
     only = record[0]
-    is_text = len(record) == 1 and not content_in(only["content"]) and not _acts(only)
-    return plain(only["content"]) if is_text else record
+    is_text = only["role"] != "how it ended" and not content_in(only["content"])
+    return record if len(record) > 1 or _acts(only) or not is_text else plain(only["content"])
 
 
 def _acts(message: Message) -> bool:

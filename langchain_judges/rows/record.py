@@ -304,10 +304,8 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
     fields = message_fields(parts[-1])
     details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
-    reasons = (each.get(name) for each in details for name in _REASONS)
-    if any(isinstance(reason, str) and reason in _LIMITS for reason in reasons):
-        return [ended("The last reply was cut at its limit of tokens.")]
-    return []
+    is_cut = bool(_LIMITS & {str(each.get(name)) for each in details for name in _REASONS})
+    return [ended("The last reply was cut at its limit of tokens.")] if is_cut else []
 
 
 def _of_response(value: Mapping[str, Any]) -> list[Message]:
@@ -334,16 +332,18 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
     """A record without the task at its beginning, which is shown as the task.
 
     That is the messages that the task has too, and all before the first reply if the user
-    says nothing later. A conversation keeps all its turns.
+    says nothing later. A conversation keeps all its turns. Where only the task is there, the
+    record says that nobody replied.
     """
-    rest = list(record[sum(takewhile(bool, map(_same, messages_in(task), record))) :])
-    if isinstance(task, str) and rest and _same({"role": "user", "content": task}, rest[0]):
-        rest = rest[1:]
+    asked = messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
+    said = [each for each in record if each["role"] != "system"]
+    if said and all(any(_same(each, one) for one in asked) for each in said):
+        return [ended("There is no reply")]
+    rest = list(record[sum(takewhile(bool, map(_same, asked, record))) :])
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
-    first = replies[0] if replies else len(rest)
-    if replies and not any(message["role"] == "user" for message in rest[first:]):
-        rest = rest[first:]
-    return rest or list(record[-1:])
+    if replies and not any(message["role"] == "user" for message in rest[replies[0] :]):
+        return rest[replies[0] :]
+    return rest
 
 
 def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:

@@ -321,6 +321,8 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     return {**value, **changed}
 
 
+# Roles of messages that say what was done, and are no text of their own.
+_DONE = ("tool", "how it ended")
 _NO_ANSWER = "(there is no final answer, unless the last result is one)"
 
 
@@ -328,7 +330,7 @@ def _written(text: Text, write: Callable[[WorkStep], str], *, is_work: bool) -> 
     """A text, or messages with each step written by itself."""
     if isinstance(text, str):
         return text
-    if len(text) == 1 and not _calls(text[0]) and text[0].get("role") != "tool":
+    if len(text) == 1 and not _calls(text[0]) and text[0].get("role") not in _DONE:
         return plain(text[0].get("content"))
     parts = [write(step) for step in steps_of(text, is_work=is_work)]
     tools = any(_calls(message) or message.get("role") == "tool" for message in text)
