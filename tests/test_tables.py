@@ -867,3 +867,49 @@ def test_a_file_of_json_that_holds_no_rows_says_what_it_holds(text, told, tmp_pa
 def test_an_object_of_texts_alone_is_the_row_of_its_file(tmp_path):
     (tmp_path / "one.json").write_text('{"input": "Why?",\n "output": "So.", "n": 1}')
     assert [*read_table(tmp_path / "one.json")] == [{"input": "Why?", "output": "So.", "n": 1}]
+
+
+def outcomes(judge, rows):
+    """The label of each row, and what is told of it."""
+    verdicts = [(row.get("verdict") or row) for row in judge_many(judge, rows, progress=False)]
+    return [(each.get("label"), [f["detail"] for f in each["failures"]]) for each in verdicts]
+
+
+def test_what_tables_write_for_a_missing_value_or_an_error_is_no_answer(tmp_path):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it good?")
+    book = openpyxl.Workbook()
+    for cells in (["question", "answer"], ["q1", "NaN"], ["q2", "#REF!"], ["q3", "yes"]):
+        book.active.append(cells)
+    book.active["B3"].data_type = "e"
+    book.save(tmp_path / "rows.xlsx")
+    first, second, third = outcomes(judge, tmp_path / "rows.xlsx")
+    assert first == (None, ["the field `output` is empty, read from 'NaN'"])
+    assert second == (None, ["the field `output` is empty, read from '#REF!'"])
+    assert third[0] is not None
+    assert not third[1]
+
+
+def test_a_word_that_may_stand_for_nothing_is_judged_and_noted(tmp_path):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it good?")
+    (tmp_path / "rows.csv").write_text("question,answer\nq1,N/A\nq2,Not applicable\n")
+    first, second = outcomes(judge, tmp_path / "rows.csv")
+    assert first[0] is not None
+    assert first[1] == ["is 'N/A', which may stand for nothing"]
+    assert second[1] == []
+
+
+@for_each("cell", ["nan", "N/A", "null", "{}", "-"])
+def test_a_word_that_may_stand_for_nothing_is_no_source(cell):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="groundedness")
+    row = {"question": "q", "contexts": cell, "answer": "x"}
+    table = import_module("pandas").DataFrame([row])
+    [(label, told)] = outcomes(judge, table)
+    assert label is None
+    assert told[0].startswith("there is nothing to judge by")
+
+
+def test_a_row_that_is_no_table_may_say_what_it_likes():
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it good?")
+    [(label, told)] = outcomes(judge, [{"input": "What is 0/0 in Python?", "output": "nan"}])
+    assert label is not None
+    assert not told

@@ -218,10 +218,14 @@ class GraphOptions(AskingOptions):
         return self.calls()
 
 
-def _choice(recall: Recall | str | None) -> Recall | str | None:
-    if recall is not None:
-        read_recall(recall)
+def _choice(recall: Recall | str) -> Recall | str:
+    read_recall(recall)
     return recall
+
+
+_Choice = Annotated[
+    Recall | str, AfterValidator(_choice), Rule("a choice of examples such as 'knn:8'")
+]
 
 
 class JudgeOptions(GraphOptions):
@@ -250,11 +254,7 @@ class JudgeOptions(GraphOptions):
         Rule("a FailureMemory or a list of examples"),
         NotSerialisable(),
     ] = None
-    recall: Annotated[
-        Recall | str | None,
-        AfterValidator(_choice),
-        Rule("a choice of examples such as 'knn:8'"),
-    ] = None
+    recall: _Choice | None = None
     allow_leak: bool = False
     context: Annotated[int, Ge(500)] | None = None
 

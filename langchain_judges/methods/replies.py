@@ -61,14 +61,12 @@ class MarkedCriterion(PlannedCriterion):
 PlanLineLike = str | Mapping[str, Any]
 
 
-def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ...] | None:
+def read_criteria(criteria: Sequence[PlanLineLike]) -> tuple[PlanLine, ...]:
     """The criteria of a caller in one form.
 
     Raises:
         ValueError: They are not a list of at least one, one has no name, or two have the same.
     """
-    if criteria is None:
-        return None
     if isinstance(criteria, str) or not criteria:
         raise ValueError("no list of criteria")
     plan = tuple(map(_criterion_shape, criteria))
@@ -81,9 +79,8 @@ def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ..
 def _criterion_shape(criterion: PlanLineLike) -> PlanLine:
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
-        criterion = {}
-    else:
-        name, description = criterion.get("name", ""), criterion.get("description", "")
+        criterion = {"name": name, "description": description}
+    name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
     if unknown := set(criterion) - {*PlanLine.__annotations__}:

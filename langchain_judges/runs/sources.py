@@ -19,7 +19,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import no_table, read_table
-from langchain_judges.rows.messages import plain_data
+from langchain_judges.rows.messages import KNOWN_NAMES, plain_data
 from langchain_judges.rows.record import record_row
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
@@ -38,6 +38,8 @@ SourceRecord = Mapping[str, Any]
 RowStream = Iterator[dict[str, Any]]
 # Stands for an empty response, which people judged and no judge here accepts.
 NO_TEXT = "(no text)"
+# What tables write where a value is missing or an error, and what may stand for none.
+_LOST, _DOUBTFUL = KNOWN_NAMES["lost"], KNOWN_NAMES["doubtful"]
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`.
 _CRITERION = "label."
 
@@ -96,13 +98,15 @@ class TableForm:
     def cell_row(self, record: SourceRecord, number: int) -> dict[str, Any]:
         """Read a record of a table: with texts and no id it is named by its number, from 1.
 
-        The label of a single text is a number where its cell spells one, for cells of CSV have
-        no types and judges' labels do.
+        What tables write where a value is missing or an error, such as `NaN`, is no text. The
+        label of a single text is a number where its cell spells one, for cells of CSV have no
+        types and judges' labels do.
 
         Raises:
             InputError: A column is missing, or a label is not one of `labels`.
         """
         row = self.row(record, number)
+        _mark_placeholders(row)
         if "input" in row:
             # Labels alone must not meet, by a number that is nobody's, the verdicts on other
             # rows.
@@ -150,6 +154,21 @@ class TableForm:
             id_ = row.get("id", str(number + 1))
             row |= by_coin(self.seed, row.get("id", str(number)), better, worse) | {"id": id_}
         return row
+
+
+def _mark_placeholders(row: dict[str, Any]) -> None:
+    """Leave out what tables write for a missing value or an error; note what may stand for it.
+
+    What may stand for nothing is no source.
+    """
+    notes = Notes.of(row)
+    for name, word in [(name, row.get(name)) for name in READ]:
+        if is_lost := word in _LOST:
+            notes.empty = {**notes.empty, name: str(word)}
+        elif word in _DOUBTFUL:
+            notes.add(name, f"is {word!r}, which may stand for nothing")
+        if is_lost or word in _DOUBTFUL:
+            row |= {NOTES: notes} | ({name: None} if is_lost or name == "source" else {})
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
@@ -528,7 +547,7 @@ class RowReader:
                 raw = own = record_row(raw)
             data = self._checked(raw, index)
             content = {field: data[field] for field in self._keyed if field in data}
-            if not self._holds(content):
+            if self._shard and not self._shard.holds(content):
                 return None
             key = self._key(content)
         except UnreadableTable:
@@ -536,16 +555,13 @@ class RowReader:
         except (TypeError, ValueError, RecursionError) as exc:
             is_bad = isinstance(exc, InputError)
             problem = str(exc) if is_bad else f"a field cannot be written: {exc}"
-            if not self._holds({"index": index}):
+            if self._shard and not self._shard.holds({"index": index}):
                 return None
             name = raw.get("id") if isinstance(raw, Mapping) else None
             data = {"id": name if isinstance(name, str) else None}
             key = self._key({"input": problem})
         known = own if isinstance(own, Mapping) else {}
         return RunRow(index, data, key, self._kind, problem=problem, own=known)
-
-    def _holds(self, content: Mapping[str, object]) -> bool:
-        return self._shard is None or self._shard.holds(content)
 
     def _checked(self, raw: object, index: int) -> dict[str, object]:
         """A good row as plain JSON."""

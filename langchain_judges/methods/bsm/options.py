@@ -19,7 +19,7 @@ from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 
 Criteria = Annotated[
-    Sequence[PlanLineLike] | None,
+    Sequence[PlanLineLike],
     AfterValidator(read_criteria),
     Rule(
         "a list with distinct names, of 'name', 'name: description' or {'name', 'description', "
@@ -89,7 +89,7 @@ class BSM(LookupOptions, Worded):
     examples_in = ("branch", "merge")
     results = ("criteria", "subscores", "by_order")
 
-    criteria: Criteria = None
+    criteria: Criteria | None = None
     reference_model: OtherModel = None
     max_criteria: Annotated[int, Ge(1)] = 5
     scale: Scale = (1, 5)
@@ -115,7 +115,7 @@ class BSM(LookupOptions, Worded):
     @property
     def plan(self) -> tuple[PlanLine, ...]:
         """The caller's own plan; empty where one is made."""
-        return read_criteria(self.criteria) or ()
+        return read_criteria(self.criteria) if self.criteria else ()
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:

@@ -71,10 +71,8 @@ class Baseline(LookupOptions, Worded):
     @cached_property
     def form(self) -> BaselineSpec:
         """The question of each order."""
-        options = {
-            name: getattr(self, name) for name in BaselineSpec._fields if hasattr(self, name)
-        }
-        return BaselineSpec(**options)
+        names = (name for name in BaselineSpec._fields if hasattr(self, name))
+        return BaselineSpec(**{name: getattr(self, name) for name in names})
 
     @property
     def worked(self) -> Sequence[WorkedExample]:
@@ -100,14 +98,19 @@ class AboutATask(Baseline):
     task: AboutTask = "helpful"
 
 
-def _lines(criteria: Sequence[str] | Mapping[str, str] | None) -> Sequence[str] | None:
-    if criteria is None:
-        return None
+def _lines(criteria: Sequence[str] | Mapping[str, str]) -> Sequence[str]:
     about = criteria if isinstance(criteria, Mapping) else {}
     texts = [*criteria, *filter(None, about.values())]
     if isinstance(criteria, str) or not texts or any(map(is_blank, texts)):
         raise ValueError("no criteria")
     return [f"{name}: {about[name]}" if about.get(name) else name for name in criteria]
+
+
+_Criteria = Annotated[
+    Sequence[str] | Mapping[str, str],
+    AfterValidator(_lines),
+    Rule("a list of criteria, or a mapping of them to what each asks"),
+]
 
 
 class ByCriteria(Baseline):
@@ -117,11 +120,7 @@ class ByCriteria(Baseline):
         criteria: The only criteria that count: names, or names with descriptions.
     """
 
-    criteria: Annotated[
-        Sequence[str] | Mapping[str, str] | None,
-        AfterValidator(_lines),
-        Rule("a list of criteria, or a mapping of them to what each asks"),
-    ] = None
+    criteria: _Criteria | None = None
 
 
 class Relative(FewShot, ByCriteria):
@@ -198,14 +197,15 @@ class Absolute(ScoresBoth, ByCriteria):
     orders: OrderRule = "strict"
 
 
-def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
-    if aspects is None:
-        return None
+def _distinct(aspects: Sequence[str]) -> tuple[str, ...]:
     names = tuple(aspect.strip() for aspect in aspects)
     is_list = not isinstance(aspects, str) and names and not any(map(is_blank, names))
     if not is_list or len({name.casefold() for name in names}) < len(names):
         raise ValueError("no distinct names")
     return names
+
+
+_Names = Annotated[Sequence[str], AfterValidator(_distinct), Rule("a list of distinct names")]
 
 
 class Direct(AboutATask):
@@ -237,9 +237,7 @@ class Direct(AboutATask):
     }
     templates = prompts_in(PROMPTS, "direct")
 
-    aspects: Annotated[
-        Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
-    ] = None
+    aspects: _Names | None = None
     orders: OrderRule = "none"
 
 
