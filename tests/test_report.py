@@ -74,7 +74,7 @@ def test_the_sentence_ends_with_agreement_people_flips_and_failures():
 
 
 def test_the_table_says_how_often_a_judge_cannot_assess_and_whether_people_could():
-    rows, data = items_of([1, 0, None, None, None]), data_of([1, 0, 1, None, 1])
+    rows, data = items_of([1, 0, None, None, None]), texts_of([1, 0, 1, None, 1])
     for row in rows[2:4]:
         failure = {"step": "evaluate", "unit": "", "reason": "cannot_assess", "detail": "-"}
         row["verdict"]["failures"] = [failure]

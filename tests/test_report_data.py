@@ -71,3 +71,61 @@ def test_labels_of_single_texts_are_no_spellings_of_sides():
     for row in data:
         del row["input"], row["output"]
     assert trust(rows, data)["agreement.label.wrong"] == 1
+
+
+TONE = create_rubric_judge(
+    FakeChatModel(replies=lambda prompt: {"explanation": "e", "label": "polite"}),
+    rubric="Tone ok?",
+    labels=["rude", "polite"],
+    best="polite",
+)
+
+
+def labelled_by(judge: Any, right: Any, other: Any) -> Any:
+    """A report on 20 rows of which every fourth has the other label."""
+    data = [
+        {"input": "q", "output": f"t{i}", "label": right if i % 4 else other} for i in range(20)
+    ]
+    return trust(list(judge_many(judge, data)), data)
+
+
+@for_each(
+    ("judge", "right", "other"),
+    [
+        *((TONE, "polite", other) for other in ("", " ", None, "n/a", "pollite")),
+        *((GOOD, "1", other) for other in ("", None, "n/a")),
+    ],
+)
+def test_a_label_that_is_none_is_no_mistake_of_the_judge(judge, right, other):
+    agreement = labelled_by(judge, right, other)["agreement.label.wrong"]
+    assert (agreement, agreement.n) == (1, 15)
+
+
+@for_each(
+    ("judge", "right", "other"),
+    [(TONE, "polite", "POLITE"), (GOOD, 1, True), (GOOD, True, "1")],
+)
+def test_a_label_in_another_spelling_is_the_judges_own(judge, right, other):
+    agreement = labelled_by(judge, right, other)["agreement.label.wrong"]
+    assert (agreement, agreement.n) == (1, 20)
+
+
+def test_rows_with_a_label_that_is_none_of_the_judges_are_counted_and_one_is_named():
+    report = labelled_by(TONE, "polite", "pollite")
+    assert "unusable: 5. First: row 1: `label` must be one of rude, polite" in report.left_out
+    assert "15 of 20 rows; left out: 5 unusable" in report.uses["averages"].text
+
+
+def test_labels_that_are_all_none_of_the_judges_are_refused():
+    with pytest.raises(InputError, match=r"row 1: `label` must be one of rude, polite"):
+        labelled_by(TONE, "good", "bad")
+
+
+def test_an_empty_vote_is_no_vote():
+    rows, data = items_of([1, 0] * 4), texts_of([None] * 8, human_votes=["1", "", "1"])
+    assert trust(rows, data)["agreement.votes.wrong"].n == 16
+
+
+def test_empty_labels_leave_ratings_ratings():
+    rows, data = items_of([1, 2, 3, 4, 5] * 2), texts_of([1, 2, 3, 4, ""] * 2)
+    assert trust(rows, data).sample.rated

@@ -299,12 +299,10 @@ def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, An
         OptionError: A baseline is named for several judges.
         InputError: The baseline cannot be read.
     """
-    options: dict[str, Any] = {"data_name": data.name if data else ""}
-    if flags.baseline is not None:
-        if judges > 1:
-            raise OptionError(f"--baseline is for one judge, got {judges}")
-        options["baseline"] = reports.read_baseline(flags.baseline)
-    return options
+    if flags.baseline and judges > 1:
+        raise OptionError(f"--baseline is for one judge, got {judges}")
+    earlier = reports.read_baseline(flags.baseline) if flags.baseline else None
+    return {"data_name": data.name if data else "", "baseline": earlier}
 
 
 def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, preference_points
+from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, judge_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.texts import transcript
+from langchain_judges.verdict import POINTS
 
 # Disagreements that a page shows.
 CASES = 10
@@ -88,7 +89,7 @@ def _cost(row: JudgedRow) -> float:
     """Distance of the score from people's label, weighted by their agreement."""
     agreed = row.votes.count(row.choices[0]) / len(row.votes) if row.votes else 1.0
     score = _score(row)
-    target = preference_points([row.label]) if row.is_pair else row.label
+    target: object = POINTS.get(row.label) if row.is_pair else row.label
     if score is None or not isinstance(target, int | float):
         return agreed
     return min(1.0, abs(score - target)) * agreed
@@ -124,8 +125,7 @@ def readable_cell(text: object) -> str:
 
 def own_evidence(row: VerdictRow) -> list[TextTable]:
     """The method's own findings: votes, tables, scores, orders."""
-    judge = row.get("judge")
-    method = judge.get("method") if isinstance(judge, Mapping) else None
+    method = judge_in(row).get("method")
     if method is None and row.keys() <= {"index", "id", "verdict"}:
         return []
     # Loaded on use: the methods take a second.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -46,13 +46,18 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
     return cast("list[Mapping[str, Any]]", rows)
 
 
+def judge_in(row: VerdictRow) -> Mapping[str, Any]:
+    """Description of the judge of a row, if it has one: its method, model, mark, labels."""
+    judge = row.get("judge")
+    return judge if isinstance(judge, Mapping) else {}
+
+
 def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
     """Split rows by judge; each is named by its model and method."""
     by_mark: dict[str, VerdictRows] = {}
     names: dict[str, str] = {}
     for row in verdicts:
-        description = row.get("judge")
-        judge = description if isinstance(description, Mapping) else {}
+        judge = judge_in(row)
         mark = str(judge.get("mark", ""))
         by_mark.setdefault(mark, []).append(row if type(row) is dict else dict(row))
         parts = [str(judge[part]) for part in ("model", "method") if judge.get(part)]
@@ -119,8 +124,7 @@ class JudgedRow:
     @cached_property
     def votes(self) -> list[Label]:
         """Each person's answer."""
-        votes = self.data_row.get("human_votes") or []
-        return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
+        return self.data_row.get("human_votes") or []
 
     @property
     def label(self) -> Label | None:
@@ -242,6 +246,32 @@ class Joined:
         parts = [f"{count:,} {which}" for which, count in counts.items() if count]
         return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
+    def usable(self) -> tuple[list[JudgedRow], list[str]]:
+        """The rows, with labels as the judge's, and the problems of rows that are left out.
+
+        Raises:
+            InputError: A row has a problem, and the judge's labels are not known, or no row is
+                without one.
+        """
+        answers = {row.verdict.get("label") for row in self.rows} - {None}
+        known = next((own for row in self.rows if (own := judge_in(row.row).get("labels"))), ())
+        labels = [*dict.fromkeys([*known, *answers])]
+        read_rows, problems = list[JudgedRow](), list[str]()
+        for row in self.rows:
+            facts = dict(row.data_row)
+            try:
+                facts["label"] = _read(facts.get("label"), labels)
+                if isinstance(votes := facts.get("human_votes"), list):
+                    said = [_read(vote, labels) for vote in votes]
+                    facts["human_votes"] = [vote for vote in said if vote is not None]
+                checks.check_annotations(facts, labels if known else ())
+                read_rows.append(replace(row, data_row=facts))
+            except InputError as exc:
+                problems.append(f"row {row.name}: {exc}")
+        if problems and not (known and read_rows):
+            raise InputError(problems[0])
+        return read_rows, problems
+
 
 def join(
     verdicts: Iterable[VerdictRow], data: object, columns: Columns | None = None
@@ -312,28 +342,18 @@ def was_asked(row: VerdictRow) -> bool:
 
 def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | None) -> Joined:
     if table is None:
-        names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
-        own = zip(rows, names, strict=True)
-        return Joined([_beside(row, _facts_in(row), name) for row, name in own])
-    places = _Places(table)
-    answers = (row["verdict"].get("label") for row in rows if judged_row(row))
-    read = _reader(answer for answer in answers if answer is not None)
-    joined: list[JudgedRow] = []
+        return Joined([JudgedRow(r, _facts_in(r), _id(r) or r.get("index")) for r in rows])
+    places, judged = _Places(table), list[JudgedRow]()
     stale = unknown = 0
     for row in rows:
         place, older = places.of(row)
         if place is None or older:
             stale, unknown = stale + older, unknown + (place is None)
             continue
-        facts = {**_facts_in(row), **table[place]}
-        if "label" in facts:
-            facts["label"] = read(facts["label"])
-        if isinstance(votes := facts.get("human_votes"), list):
-            facts["human_votes"] = [read(vote) for vote in votes]
-        joined.append(_beside(row, facts, place))
-    absent = len(table) - len({each.place for each in joined})
-    outcome = Joined(joined, stale, unknown, absent=absent)
-    if not joined:
+        judged.append(JudgedRow(row, {**_facts_in(row), **table[place]}, place))
+    absent = len(table) - len({each.place for each in judged})
+    outcome = Joined(judged, stale, unknown, absent=absent)
+    if not judged:
         fields = checks.fields_of(table[0] if table else {})
         raise InputError(
             f"no verdict belongs to a row of the data. {outcome.left_out} Of the data, "
@@ -342,30 +362,14 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
     return outcome
 
 
-def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedRow:
-    judged = JudgedRow(row, facts, place)
-    try:
-        checks.check_countable(facts)
-    except InputError as exc:
-        raise InputError(f"row {judged.name}: {exc}") from exc
-    return judged
-
-
-def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
-    """Reader of people's labels: typed and spelled like the judge's own."""
-    own = set(answers)
-    labels = {type(answer): answer for answer in own}.values()  # one of each type
-    spellings = {each.strip().casefold(): each for each in own if isinstance(each, str)}
-
-    def read(label: Any) -> Any:
-        typed = checks.typed_like(labels, label)
-        if not isinstance(typed, str) or typed in own:
-            return typed
-        if typed.strip() and {*map(type, own)} in ({int}, {float}, {int, float}):
-            raise InputError(f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}")
-        return spellings.get(typed.strip().casefold(), typed)
-
-    return read
+def _read(label: Any, labels: Collection[Label]) -> Any:
+    """A label that people gave, as one of the judge's; an empty one is none."""
+    typed = checks.typed_like(labels, label)
+    if not isinstance(typed, str) or not typed.strip():
+        return None if isinstance(typed, str) else typed
+    if labels and not any(isinstance(each, str) for each in labels):
+        raise InputError(f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}")
+    return typed
 
 
 class _Places:

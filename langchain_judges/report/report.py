@@ -28,7 +28,7 @@ from langchain_judges.report.answers import (
 )
 from langchain_judges.report.compared_runs import Contest, contests, drift, row_answers
 from langchain_judges.report.evidence import costliest
-from langchain_judges.report.joined_rows import JudgedRow, join, judges_of, rows_in
+from langchain_judges.report.joined_rows import JudgedRow, join, judge_in, judges_of, rows_in
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import SIDES
@@ -207,8 +207,7 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
 
 def _provenance(row: JudgedRow) -> dict[str, str]:
     """Date, package version, and what a row says of its judge."""
-    own = row.row.get("judge")
-    judge = own if isinstance(own, Mapping) else {}
+    judge = judge_in(row.row)
     parts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "langchain-judges": version("langchain-judges"),
@@ -342,10 +341,11 @@ def trust(  # noqa: PLR0913 - options
             "`compare` takes several"
         )
     joined = join(rows, data, columns)
-    label = next(iter(judges)) if name is None else name
-    sample = Sample(joined.rows, confidence, unread)
-    notes = [sample.unshared, joined.left_out, sample.note]
-    report = TrustReport(sample, label, policy)
+    counted, problems = joined.usable()
+    sample = Sample(counted, confidence, unread + len(problems))
+    first = [f"First: {each}." for each in problems[:1]]
+    notes = [sample.unshared, joined.left_out, sample.note, *first]
+    report = TrustReport(sample, next(iter(judges)) if name is None else name, policy)
     report.data_name, report.absent = data_name, joined.absent
     report.left_out = " ".join(filter(None, notes))
     report.provenance = _provenance(joined.rows[0])

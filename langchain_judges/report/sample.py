@@ -48,13 +48,12 @@ class Sample:
         self.votes = [row.votes for row in rows]
         self.targets = [row.target for row in rows]
         self.choices = [row.choices for row in rows]
-        votes = [vote for targets in self.targets for vote in targets]
-        for value in [*votes, *self.labels] if self.pairs else []:
-            if value is not None and value not in SIDES:
-                raise InputError(
-                    f"labels of pairs must be 'A', 'B' or 'tie', got {value!r}; name what "
-                    "they mean by `datasets.rows(…, labels={…})`"
-                )
+        said = {label for own in [*self.targets, *self.choices] for label in own}
+        if self.pairs and (odd := sorted(map(repr, said - {*SIDES}))):
+            raise InputError(
+                f"labels of pairs must be 'A', 'B' or 'tie', got {odd[0]}; name what they mean "
+                "by `datasets.rows(…, labels={…})`"
+            )
 
     @cached_property
     def systems(self) -> list[tuple[str | None, ...]]:

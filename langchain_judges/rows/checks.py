@@ -302,9 +302,9 @@ def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
 
 
 def typed_like(labels: Iterable[object], label: object) -> Any:
-    """A label as the number or the text that a judge's labels are.
+    """A label as the number or the text that a judge's labels are, in its spelling.
 
-    A cell of CSV has no type: its "1" may be the judge's 1, and a 1 its "1".
+    A cell of CSV has no type: its "1" may be the judge's 1, and a 1 its "1"; True is 1.
 
     Args:
         labels: Labels that the judge gave.
@@ -313,10 +313,16 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
     >>> typed_like([0, 1], "1"), typed_like(["1", "2"], 1), typed_like([0, 1], "polite")
     (1, '1', 'polite')
     """
-    kinds = {_EXACT_TYPES.get(type(each)) for each in labels}
+    own = list(labels)
+    kinds = {_EXACT_TYPES.get(type(each)) for each in own}
+    if kinds == {float}:
+        return int(label) if isinstance(label, bool) else number_in(label)
     if kinds == {str} and _EXACT_TYPES.get(type(label)) is float:
         return str(label)
-    return number_in(label) if kinds == {float} else label
+    if not isinstance(label, str) or label in own:
+        return label
+    spellings = {each.strip().casefold(): each for each in own if isinstance(each, str)}
+    return spellings.get(label.strip().casefold(), label)
 
 
 def number_in(cell: object) -> Any:

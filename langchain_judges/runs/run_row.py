@@ -79,7 +79,7 @@ def servers_of(judge: object) -> str:
     return " ".join(dict.fromkeys(filter(None, servers)))
 
 
-def name_of(fingerprint: Fingerprint) -> dict[str, str]:
+def name_of(fingerprint: Fingerprint) -> dict[str, Any]:
     """A row's description of its judge: method, model, prompts, a mark of all that."""
     models = {str(model.get("name")) for model in fingerprint.get("model", {}).values()}
     known = {
@@ -173,7 +173,7 @@ def outcome_without(
 def result_row(
     row: RunRow,
     outcome: Mapping[str, Any],
-    judge: Mapping[str, str],
+    judge: Mapping[str, Any],
     spent: Mapping[str, float | None],
 ) -> ResultRow:
     """The result of a row.
@@ -181,7 +181,7 @@ def result_row(
     Args:
         row: The row.
         outcome: What its judge returned, or why it was not judged.
-        judge: The judge's method, model and mark.
+        judge: The judge's method, model, mark and labels.
         spent: What it cost in dollars, as `cost`, where calls were made.
     """
     # The verdict of another runnable may omit these.

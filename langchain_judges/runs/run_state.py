@@ -176,6 +176,7 @@ class RunState:
             judge=judge,
             numbers_repeats=bool(self._files.records) or self._keeps_threads,
         )
+        self.name |= {"labels": self._reader.labels} if self._reader.labels else {}
         self.frame = source.frame
         # The user's own columns of the rows that are not returned yet, by index.
         self._own: dict[int, Mapping[str, object]] = {}

@@ -486,6 +486,9 @@ class RowReader:
         shard: The shard whose rows are read; None reads them all.
         judge: What it receives, and what its verdicts follow from.
         numbers_repeats: Whether a repeated row gets a key of its own.
+
+    Attributes:
+        labels: The judge's, where every row is judged by them.
     """
 
     def __init__(
@@ -509,8 +512,9 @@ class RowReader:
         self._named = fields_named(judge) - {*_SHOWN_FIELDS}
         self._given, self._keyed = seen_fields(judge)
         options = getattr(unwrapped(judge), "options", None)
-        self._labels = getattr(options, "human_labels", ())
         self._rubric = getattr(options, "own_rubric", None)
+        # Without a rubric of the judge's own a row may bring other labels.
+        self.labels = [*getattr(options, "human_labels", ())] if self._rubric else []
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
@@ -606,7 +610,7 @@ class RowReader:
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
         try:
-            checks.check_annotations(row, self._labels)
+            checks.check_annotations(row, self.labels)
         except InputError as exc:
             if not self._warned:
                 told = "Row %s is judged, but its annotations cannot be used: %s"
