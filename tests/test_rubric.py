@@ -386,6 +386,29 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
         create(says(1), **options)
 
 
+@for_each(
+    ("text", "named"),
+    [
+        ("Rate the help that it gives from 1 to 5.", "1 to 5"),
+        ("Bewerte die Antwort von 1 bis 10.", "1 bis 10"),
+        ("1〜5で評価してください。", "1〜5"),
+        ("Score it (0-100).", "0-100"),
+        ("Is it under 100 words, in 2 or 3 sentences?", ""),
+        ("Does it name version 1.5, and 1,000 words at 1:30?", ""),
+        ("Was it made in 2024-2025, on 01-12, for 24/7?", ""),
+    ],
+)
+def test_a_rubric_with_a_range_and_labels_0_and_1_is_told(text, named, caplog):
+    caplog.clear()
+    criteria.tell_range.cache_clear()
+    create_rubric_judge(says(1), rubric=text)
+    create_allure_judge(says(1), rubric=text)
+    create_rubric_judge(says(1), rubric=text, labels=[1, 2, 3, 4, 5])
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == bool(named)
+    assert all(f"names {named!r}, and its labels are 0 and 1" in each for each in told)
+
+
 def test_a_row_whose_own_rubric_says_nothing_is_refused():
     with pytest.raises(InputError, match="empty text"):
         create_rubric_judge(says(1), rubric="Polite?").invoke({**ITEM, "rubric": " "})

@@ -65,8 +65,7 @@ def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
             f"got {sorted(map(str, names)) or spec!r}"
         )
     options, preset = spec.get("options"), spec.get("preset")
-    is_named = isinstance(options, Mapping) and all(isinstance(name, str) for name in options)
-    if options is not None and not is_named:
+    if not isinstance(options, Mapping | None) or {*map(type, options or ())} - {str}:
         raise OptionError(f"the `options` of a spec must be an object, got {options!r}")
     if not isinstance(spec["method"], str) or not isinstance(preset, str | None):
         wrong = preset if isinstance(spec["method"], str) else spec["method"]

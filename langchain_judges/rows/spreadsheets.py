@@ -212,8 +212,7 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
         own = name or names[0]
         if name is None and len(names) > 1:
             _tell_sheet(path, own, tuple(names))
-        rows = (list(row) for row in book[own].iter_rows(values_only=True))
-        yield from _records(path, rows)
+        yield from _records(path, map(list, book[own].iter_rows(values_only=True)))
     finally:
         book.close()
 

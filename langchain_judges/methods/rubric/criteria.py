@@ -223,6 +223,19 @@ class Criterion(Options):
         return Criterion(**fields).model_copy(update={"best": best})
 
 
+# A range from 0 or 1 to more, as digits write it in any language: "1-5", "0 to 10", "1〜5".
+_RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([2-9]|[1-9]\d|100)(?!\d)")
+
+
+@cache
+def tell_range(description: str) -> None:
+    """Warn, once, that a criterion whose labels are 0 and 1 asks for a range of numbers."""
+    if found := _RANGE.search(description):
+        _LOG.warning(
+            "A rubric names %r, and its labels are 0 and 1: set others by `labels`", found[0]
+        )
+
+
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.
 CriterionLike = str | Criterion | Mapping[str, object]
 # One criterion as a text or several: a list, or a mapping of names to descriptions.

@@ -66,9 +66,8 @@ class LabelOptions(LookupOptions):
     def _oriented(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        labels = getattr(cls.model_fields.get("labels"), "default", None)
-        if values.get("best") is not None and labels is not None:
-            values = {"labels": labels, **values}
+        if values.get("best") is not None and (own := cls.model_fields["labels"].default):
+            values = {"labels": own, **values}
         return rubrics.oriented(values, rubrics.JUDGE)
 
     @property
@@ -163,6 +162,8 @@ class LabelOptions(LookupOptions):
     def labelled(self, rubric: rubrics.Rubric) -> rubrics.Rubric:
         """A rubric with the options' labels where its criteria have none."""
         criteria = tuple(c.with_labels(self.labels, self.best) for c in rubric.criteria)
+        for criterion in (each for each in criteria if each.names == (0, 1)):
+            rubrics.tell_range(criterion.description)
         return rubric.model_copy(update={"criteria": criteria})
 
     def check(self, item: Mapping[str, object]) -> None:
@@ -318,13 +319,10 @@ class RubricOptions(LabelOptions):
         if self.rubric is not None:
             return self.named(self.rubric)
         if self.file is not None:
-            rubric = rubrics.load_rubric(self.file)
-        elif isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
-            asked = rubrics.Criterion(name="score", description="What the prompt asks holds.")
-            rubric = rubrics.Rubric(criteria=(asked,))
-        else:
-            return None
-        return self.labelled(rubric)
+            return self.labelled(rubrics.load_rubric(self.file))
+        if isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
+            return self.named({"score": "What the prompt asks holds."})
+        return None
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
