@@ -66,6 +66,18 @@ def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path
     assert Page((tmp_path / "f.html").read_text()).values == page.values
 
 
+@pytest.mark.parametrize("out", ["report.html", "adv.json"])
+def test_the_advised_commands_run(serve, tmp_path, monkeypatch, out):
+    monkeypatch.chdir(tmp_path)
+    rows = [{**pair, "label": "A"} for pair in pairs(6)] + pairs(8)[6:]
+    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first = invoke("trust", "some.jsonl", *asking(serve()), "-o", out)
+    label, trust = first.stdout.partition("Next: ")[2].splitlines()[1:3]
+    for command in (label, trust):
+        done = CliRunner().invoke(app, shlex.split(command)[1:], input="1q")
+        assert done.exit_code == 0, done.output
+
+
 def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     data = [json.loads(line) for line in labelled.read_text().splitlines()]
     paths = []

@@ -150,6 +150,7 @@ def trust(
     _check_use(judge, has_rows=path is not None, dry_run=run.dry_run)
     report.check_paths([*paths, *results])
     options = _options(report, path, len(judge.judge or results))
+    records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
     rows: list[dict[str, Any]] | None = None
     runs, spent = _read_runs(results), False
     if path and judge.judge:
@@ -174,7 +175,6 @@ def trust(
         elif path:
             specs = _specs(row_files.with_method(judge, path, table))
             rows, options["unread"] = _labelled(paths, specs, table, run)
-            records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
             messages.tell_kept(records)
             if run.dry_run:
                 return
@@ -185,9 +185,8 @@ def trust(
             from langchain_judges.report.report import report_on
 
             answer = report_on(runs, rows, **options)
-    records = results[0] if results else report.records or report.paths[0]
     for each in answer.shown()[0]:
-        each.files = _named(paths, judge, table, records)
+        each.files = _named(paths, judge, table, results[0] if results else records)
     text, passed = _tell(answer, report)
     with busy("Drawing the report"):
         report.write(answer, text)
