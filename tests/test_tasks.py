@@ -135,5 +135,5 @@ def test_a_caller_says_which_criterion_asks_what_is_right_and_other_keys_are_ref
     told = [each for each in prompts if "Work out first what is right" in each]
     assert len(told) == 2
     assert all("The criterion: Truth" in each for each in told)
-    with pytest.raises(OptionError, match=r"'asks_right'\}, got .*weight"):
+    with pytest.raises(OptionError, match=r"'asks_right'\} or None, got .*weight"):
         create_bsm_judge("local", criteria=[{"name": "Tone", "weight": 2}])
