@@ -17,6 +17,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langsmith import Client, traceable
 from typer.testing import CliRunner
@@ -913,3 +914,13 @@ def test_a_row_that_is_no_table_may_say_what_it_likes():
     [(label, told)] = outcomes(judge, [{"input": "What is 0/0 in Python?", "output": "nan"}])
     assert label is not None
     assert not told
+
+
+def test_messages_in_a_cell_are_written_as_json_that_is_read_again(tmp_path):
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it good?")
+    messages = [HumanMessage("Where is it?"), AIMessage("It comes today.")]
+    row = {"thread": 7, "output": {"messages": messages}}
+    list(judge_many(judge, [row], out=tmp_path / "x.csv", progress=False))
+    [record] = read_table(tmp_path / "x.csv")
+    [asked, said] = json.loads(record["output"])["messages"]
+    assert (asked["content"], said["content"]) == ("Where is it?", "It comes today.")

@@ -15,6 +15,7 @@ from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.orders import naming_sides
 from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.messages import as_json
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.summary import CriterionCounts
 
@@ -92,8 +93,7 @@ def free_name(name: str, own: Iterable[str]) -> str:
 
 
 def _cell_text(cell: object) -> object:
-    is_nested = isinstance(cell, list | tuple | dict)
-    return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
+    return as_json(cell) if isinstance(cell, list | tuple | dict) else cell
 
 
 def encodable(cell: Any) -> Any:
