@@ -223,7 +223,7 @@ class Criterion(Options):
         return Criterion(**fields).model_copy(update={"best": best})
 
 
-# A range from 0 or 1 to 3 or more, as digits write it in any language: "1-5", "0 to 10", "1〜5".
+# A range from 0 or 1 to 3 or more, as digits write it in any language: "1-5", "0 to 10".
 _RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([3-9]|[1-9]\d|100)(?!\d)")
 
 
