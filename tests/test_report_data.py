@@ -129,3 +129,11 @@ def test_an_empty_vote_is_no_vote():
 def test_empty_labels_leave_ratings_ratings():
     rows, data = items_of([1, 2, 3, 4, 5] * 2), texts_of([1, 2, 3, 4, ""] * 2)
     assert trust(rows, data).sample.rated
+
+
+@for_each("people", [range(5), range(20, 101, 20), [1, 2, 3, 4, 6]])
+def test_labels_off_the_judges_scale_measure_the_order_alone(people):
+    rows = items_of([1, 2, 3, 4, 5] * 20, judge={"labels": [1, 2, 3, 4, 5]})
+    report = trust(rows, texts_of([*people] * 20))
+    assert {report.uses[use].word for use in ("single", "averages")} == {"not measured"}
+    assert "on different scales only the order of texts counts" in report.uses["single"].text

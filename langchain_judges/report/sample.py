@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
-from langchain_judges.report.joined_rows import JudgedRow, preference_points
+from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
@@ -90,8 +90,7 @@ class Sample:
     def rated(self) -> bool:
         """Whether labels are ratings of three steps or more, or the judge's probabilities."""
         steps = {label for own in self.choices for label in own}
-        numbers = are_numbers([*steps, *self.answers])
-        if self.pairs or not numbers:
+        if self.pairs or not are_numbers([*steps, *self.answers]):
             return False
         given: Any = self.answers
         return len(steps) > 2 or (steps == {0, 1} and any(0 < (a or 0) < 1 for a in given))
@@ -312,7 +311,8 @@ class Sample:
     def apart(self) -> str:
         """Finding that the sides rate on different scales; empty where that is not clear.
 
-        On one scale whole numbers are shared; others hardly ever are, and go as high.
+        On one scale whole numbers are shared; others hardly ever are, and go as high. No label
+        lies outside the labels that a run names for its judge.
         """
         if not self.rated or min(len({*self.answers} - {None}), len(self.label_counts)) < 3:
             return ""
@@ -322,6 +322,8 @@ class Sample:
         differ = low < 0.6 * high
         if all(map(float.is_integer, ours | theirs)):
             differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
+        named = {*map(float, judge_in(self.rows[0].row).get("labels") or theirs)}
+        differ |= min(theirs) < min(named) or max(theirs) > max(named)
         ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
         found = ends.format(min(ours), max(ours), min(theirs), max(theirs), self.whom)
         return f"{found}: on different scales only the order of texts counts" * differ

@@ -61,8 +61,7 @@ def joined(
     for key in shared:
         first = next(own[key] for own in rows.values() if key in own)
         fields = {field: value for field, value in first.items() if field != "output"}
-        outputs = {name: own.get(key, {}).get("output") for name, own in rows.items()}
-        table.append(fields | outputs)
+        table.append(fields | {n: own.get(key, {}).get("output") for n, own in rows.items()})
     return table, {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
 
 
