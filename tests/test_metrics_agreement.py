@@ -20,6 +20,7 @@ from langchain_judges.metrics import (
     order_accuracy,
     order_agreement,
     people_agreement,
+    people_beyond_chance,
     vote_agreement,
 )
 from langchain_judges.metrics.agreement import majority_vote
@@ -42,6 +43,29 @@ def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:
     assert dropped == pytest.approx(2 / 3)
     assert (dropped.n, dropped.n_failed) == (3, result.n_failed)
     assert dropped.interval == wilson_interval(2, 3)
+
+
+@for_each(
+    "measure", [accuracy, cohen_kappa, vote_agreement, metrics.balanced_accuracy, metrics.f1]
+)
+def test_labels_that_are_texts_beside_numbers_are_refused_and_empty_ones_are_none(
+    measure,
+) -> None:
+    judged = [1, 0, 1, 0]
+    with pytest.raises(InputError, match="some labels are texts and others numbers"):
+        measure(judged, ["1", "0", "1", "1"])
+    found = measure(judged, [1, "", 1, 0])
+    assert (found.n, found.n_failed) == (3, {"no_label": 1})
+
+
+def test_votes_in_a_csv_are_numbers_where_distances_count() -> None:
+    votes = [[1, 2], [3, 3], [10, 9]] * 5
+    texts = [list(map(str, each)) for each in votes]
+    for level in ("ordinal", "interval"):
+        alpha = people_beyond_chance(votes, level).alpha
+        assert people_beyond_chance(texts, level).alpha == alpha
+        with pytest.raises(InputError, match="a number for each item"):
+            people_beyond_chance([["good", "bad"]] * 5, level)
 
 
 @for_each(

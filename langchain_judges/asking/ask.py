@@ -77,8 +77,7 @@ async def ask(
     try:
         reply = await _logged(asking)
         booking.failures, booking.usage = reply.failures, reply.usage
-        event = {"failures": reply.failures, "usage": reply.usage}
-        emit("reply", question.step, event, unit)
+        emit("reply", question.step, {"failures": reply.failures, "usage": reply.usage}, unit)
         return reply
     except ModelSetupError as exc:
         if run and run.end_run and ends_the_run(exc):

@@ -123,8 +123,7 @@ class ExampleVersions:
     def example(self) -> Example:
         """The example in its current version."""
         lessons = [_lesson(record.fields) for record in self.records]
-        version = 1 + sum(a != b for a, b in pairwise(lessons))
-        return {**self.last.fields, "version": version}
+        return {**self.last.fields, "version": 1 + sum(a != b for a, b in pairwise(lessons))}
 
 
 class MemorySnapshot:

@@ -177,13 +177,11 @@ def verdict_of(
         account: Of the row.
     """
     if ballots.lost:
-        why = verdict.why_not(account.failures, ballots.lost)
-        return ensemble.unjudged(kind, account, why)
+        return ensemble.unjudged(kind, account, verdict.why_not(account.failures, ballots.lost))
     answer, score = _preferred(ballots) if kind == "pair" else _jury_label(ballots, grades)
     if answer is None:
         account.fail([ballots.undecided])
-        why = f"Not judged: {ballots.undecided['detail']}."
-        return ensemble.unjudged(kind, account, why)
+        return ensemble.unjudged(kind, account, f"Not judged: {ballots.undecided['detail']}.")
     flips = {each.get("flipped") for each in ballots.saying(answer)}
     both = {"flipped": None if None in flips else True in flips} if kind == "pair" else {}
     return {

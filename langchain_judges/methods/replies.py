@@ -110,8 +110,7 @@ def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
     plan: dict[str, PlanLine] = {}
     for criterion in planned:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
-        description = " ".join(criterion["description"].split())[:300]
-        line = PlanLine(name=name, description=description)
+        line = PlanLine(name=name, description=" ".join(criterion["description"].split())[:300])
         if criterion.get("asks_right") == "yes":
             line["asks_right"] = True
         if name:

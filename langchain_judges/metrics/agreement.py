@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from typing_extensions import Unpack
 
@@ -17,6 +17,7 @@ from langchain_judges.metrics.inputs import (
     Votes,
     as_list,
     as_votes,
+    check_labels,
     flat,
     is_missing,
     one_of,
@@ -71,6 +72,7 @@ def labelled(
     failed = Counter(reason for value, reason in readings if value is None)
     failed[NO_LABEL] = len(truths) - len(items)
     pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
+    check_labels(*(as_votes(cast("Any", each)) for pair in pairs for each in pair))
     return pairs, failed, {**options, "groups": take(clusters, [index for index, _ in items])}
 
 
@@ -142,8 +144,7 @@ def order_agreement(
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
     agreement = share(hits, failed, errors=errors, **options)
-    alike = sum(one == other for one, other in pairs)
-    with_unread = alike / len(pairs) if pairs else math.nan
+    with_unread = sum(one == other for one, other in pairs) / len(pairs) if pairs else math.nan
     return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)
 
 

@@ -26,6 +26,7 @@ from langchain_judges.metrics.inputs import (
     Judgment,
     Judgments,
     Votes,
+    as_floats,
     as_list,
     flat,
     one_of,
@@ -121,7 +122,9 @@ def people_beyond_chance(
     """
     intervals.check_shares(confidence=confidence)
     one_of("level", level, AlphaLevel)
-    people = votes_of(votes)
+    people: list[Any] = votes_of(votes)
+    if level != "nominal":  # what a CSV has are texts
+        people = [as_floats(own).tolist() for own in people]
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
     classes = classes_of(vote for index in indices for vote in people[index])

@@ -240,8 +240,7 @@ def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
         shares = tables / tables.sum(axis=(1, 2), keepdims=True)
         observed = (shares * distances).sum(axis=(1, 2))
         rows, columns = shares.sum(axis=2), shares.sum(axis=1)
-        chance = np.einsum("ti,ij,tj->t", rows, distances, columns)
-        return np.asarray(1 - observed / chance)
+        return np.asarray(1 - observed / np.einsum("ti,ij,tj->t", rows, distances, columns))
 
     return compute
 

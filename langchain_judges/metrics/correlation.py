@@ -249,8 +249,7 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
     correlations = [each for each in found if each is not None]
     if not correlations:
         return Result.undefined("no two voters vary on the same items", n=size)
-    alike = max(0.0, float(np.mean(correlations)))
-    return Result(size / (1 + (size - 1) * alike), n=size)
+    return Result(size / (1 + (size - 1) * max(0.0, float(np.mean(correlations)))), n=size)
 
 
 def _voter_columns(votes: VoterAnswers) -> dict[str, list[Judgment]]:

@@ -160,8 +160,7 @@ def balanced_accuracy(
     if len(targets) < 2:
         return _undefined(cases, "the labels have fewer than two classes")
     classes = targets + [each for each in classes_of(answers) if each not in targets]
-    statistic = partial(mean_recall, classes=len(targets))
-    return _with_interval(cases, classes, statistic, options)
+    return _with_interval(cases, classes, partial(mean_recall, classes=len(targets)), options)
 
 
 def _undefined(cases: Cases, reason: str) -> Result:

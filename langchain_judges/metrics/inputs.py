@@ -161,9 +161,9 @@ def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
 
 
 def is_missing(value: object) -> TypeIs[None]:
-    """Whether a value stands for nothing: None, NaN or pandas' NA."""
+    """Whether a value stands for nothing: None, NaN, pandas' NA or an empty cell's text."""
     if value is None or isinstance(value, (str, int)):
-        return value is None
+        return value is None or value == ""
     if isinstance(value, float | np.floating):
         return bool(value != value)
     return type(value).__name__ in {"NAType", "NaTType"}
@@ -188,6 +188,18 @@ def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
         failures = verdict.get("failures") or []
         reason = failures[0]["reason"] if failures else NOT_JUDGED
     return (None if is_missing(value) else value), reason
+
+
+def check_labels(*columns: Iterable[object]) -> None:
+    """Check that labels are all texts, or none is: `"1"` never agrees with 1.
+
+    Raises:
+        InputError: Some are texts and some are not.
+    """
+    known = (v for each in columns for v in each if isinstance(v, str | int | float))
+    kinds = {isinstance(label, str) for label in known}
+    if len(kinds) > 1:
+        raise InputError("some labels are texts and others numbers: make all of them one kind")
 
 
 def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float | None]:
@@ -303,6 +315,8 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
     same_length(judge=answers, truth=truths)
     # Labels come first, for where both are missing the label counts as missing.
     cases = cases_of([bare(truths, NO_LABEL), [value_of(item, field) for item in answers]])
+    if field is None:
+        check_labels(*cases.columns)
     return replace(cases, columns=cases.columns[::-1])
 
 

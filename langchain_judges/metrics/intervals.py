@@ -220,8 +220,7 @@ def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
 
 def telling(values: Floats | Ints, groups: Ints) -> int:
     """Number of groups with a value other than the most common one, plus one; at most all."""
-    apart = _off_the_commonest(values)
-    return min(int(groups.max()) + 1, len(np.unique(groups[apart])) + 1)
+    return min(int(groups.max()) + 1, len(np.unique(groups[_off_the_commonest(values)])) + 1)
 
 
 def _off_the_commonest(values: Floats | Ints) -> NDArray[np.bool_]:

@@ -366,8 +366,7 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
         if is_record or (not names and (len(value) != 1 or field == "reference")):
-            is_only = len(value) == 1 and not is_record
-            return f"is read from {keys_in(value)}" if is_only else ""
+            return f"is read from {keys_in(value)}" if len(value) == 1 and not is_record else ""
         value = value[names[0]] if names else next(iter(value.values()))
     return ""
 
