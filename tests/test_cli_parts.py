@@ -537,8 +537,9 @@ def test_a_baseline_is_of_one_judge():
     one = trust.ReportFlags(baseline=Path("b.json"))
     with pytest.raises(OptionError, match="--baseline is for one judge, got 2"):
         trust._options(one, None, 2)
-    assert trust._options(trust.ReportFlags(), Path("x/t.csv"), 2) == {"data_name": "t.csv"}
-    assert trust._options(trust.ReportFlags(), None, 0) == {"data_name": ""}
+    for data, name in ((Path("x/t.csv"), "t.csv"), (None, "")):
+        found = trust._options(trust.ReportFlags(), data, 2)
+        assert found == {"data_name": name, "baseline": None}
 
 
 def test_a_report_that_cannot_be_written_is_refused_by_its_file():

@@ -21,9 +21,10 @@ import yaml
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
 
-# What readers raise where a file is not of its form; openpyxl looks for parts that it lacks.
+# What readers raise where a file is not of its form; openpyxl looks for parts that it lacks,
+# pyarrow implements not every type, and zipfile asks for passwords by a RuntimeError.
 _DAMAGES = (
-    *(EOFError, LookupError, OSError, RecursionError, ValueError),
+    *(EOFError, LookupError, OSError, RuntimeError, ValueError),
     *(csv.Error, zipfile.BadZipFile, zlib.error),
 )
 
