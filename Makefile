@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # uv resolves in seconds what takes pip a minute; where it cannot be installed, pip does all.
 UV := $(BIN)/uv pip install -q --python $(BIN)/python
 INSTALL = $(shell test -x $(BIN)/uv && echo $(UV) || echo $(PIP)) -c constraints.txt
-# One for each core: each costs some seconds to start, and tests seldom wait.
+# One for each core, and one more where tests wait for programs (tests/conftest.py).
 WORKERS := auto
 # Of the demo: one method instead of all, and a model to ask instead of recorded replies.
 METHOD :=

@@ -41,6 +41,14 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than cores: whole runs wait for programs, unit tests alone seldom do."""
+    from xdist.plugin import pytest_xdist_auto_num_workers as cores
+
+    return cores(config) + (not config.option.markexpr)
+
+
 def pytest_sessionstart() -> None:
     """Sweep nothing while tests are read: imports stay. Give each example any time it takes."""
     from hypothesis import settings
