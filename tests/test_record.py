@@ -677,3 +677,23 @@ def test_a_reply_to_the_task_is_of_its_turn_and_the_next_request_of_another():
         "[turn 1, assistant]\nWhich one?\n\n[turn 2, user]\n7\n\n[turn 2, assistant]\nIn Kyiv."
     )
     assert readable(record(rest)) == told
+
+
+@for_each(
+    ("task", "work", "read"),
+    [
+        ("uau", "a", "Yes."),  # the reply of an earlier turn, again
+        ("uaU", "ua", "Yes."),
+        ("au", "a", "Yes."),
+        ("su", "s", None),
+        ("uaU", "uaU", None),
+        ("u", "su", None),
+        ("U", "u", "Why?"),
+    ],
+)
+def test_only_a_record_that_ends_with_what_was_asked_has_no_reply(task, work, read):
+    said = {"s": ("system", "Be kind."), "a": ("ai", "Yes."), "u": ("user", "Why?")}
+    said["U"] = ("user", "And how?")
+    row = {"input": [said[each] for each in task], "output": [said[each] for each in work]}
+    none = [{"role": "how it ended", "content": "There is no reply"}]
+    assert plain_row(row)["output"] == (read or none)

@@ -241,8 +241,8 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     rest = record[len(asked) :]
     if any(message["role"] == "user" for message in rest):
         return CONVERSATION  # it may begin with what the assistant says
-    users = [message["content"] for message in asked if message["role"] == "user"]
-    return task_in(asked) if users and (rest or not any(map(content_in, users))) else None
+    is_asked = rest and any(message["role"] == "user" for message in asked)
+    return task_in(asked) if is_asked else None
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:

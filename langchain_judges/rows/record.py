@@ -332,18 +332,18 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
     """A record without the task at its beginning, which is shown as the task.
 
     That is the messages that the task has too, and all before the first reply if the user
-    says nothing later. A conversation keeps all its turns. Where only the task is there, the
-    record says that nobody replied.
+    says nothing later. A conversation keeps all its turns. Where the task's last message is
+    the last there is, and nobody replied before, the record says so.
     """
     asked = messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
-    said = [each for each in record if each["role"] != "system"]
-    if said and all(any(_same(each, one) for one in asked) for each in said):
-        return [ended("There is no reply")]
     rest = list(record[sum(takewhile(bool, map(_same, asked, record))) :])
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
     if replies and not any(message["role"] == "user" for message in rest[replies[0] :]):
         return rest[replies[0] :]
-    return rest
+    is_asked = record[-1]["role"] in ("user", "system") and any(
+        _same(record[-1], m) for m in asked
+    )
+    return [ended("There is no reply")] if is_asked and not replies else rest or [record[-1]]
 
 
 def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:
