@@ -11,6 +11,7 @@ import scipy
 
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.intervals import check_shares
+from langchain_judges.rows.files import packaged
 
 # A share in [0, 1], a difference of shares, or a number in units of its own.
 NumberUnit = Literal["share", "points", "number"]
@@ -99,12 +100,8 @@ def range_text(number: Number, digits: int = 1) -> str:
 Word = Literal["yes", "no", "not yet", "not measured"]
 Use = Literal["averages", "single", "person", "ordering"]
 
-TITLES: dict[Use, str] = {
-    "averages": "Averages over many rows",
-    "single": "Single verdicts",
-    "person": "In place of a person",
-    "ordering": "Putting systems in order",
-}
+WORDS: dict[str, Any] = packaged(__package__, "words.yaml")
+TITLES: dict[Use, str] = WORDS["uses"]
 
 
 @dataclass(frozen=True)

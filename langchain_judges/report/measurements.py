@@ -12,7 +12,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgments, value_of
-from langchain_judges.report.answers import Number, percent_text
+from langchain_judges.report.answers import WORDS, Number, percent_text
 from langchain_judges.report.joined_rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
@@ -72,11 +72,7 @@ def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
 
 
-_ORDER_RULES: dict[OrdersRule, str] = {
-    "mean_of_orders": "The label, by one order alone (mean of both)",
-    "both_right": "The label in both orders (as in LLMBar)",
-    "sign_of_sum": "The label, by the sum of both orders (as in JudgeBench)",
-}
+_ORDER_RULES: dict[OrdersRule, str] = WORDS["order_rules"]
 
 
 def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]:

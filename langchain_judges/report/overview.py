@@ -14,6 +14,7 @@ from langchain_judges.escaping import clean, escaped
 from langchain_judges.report.answers import (
     MOST_TO_LABEL,
     POLICY,
+    WORDS,
     Number,
     TrustPolicy,
     Use,
@@ -163,18 +164,8 @@ def _table_lines(titles: Mapping[str, str], report: Measured) -> list[UseLine]:
     return [_table_line(titles[key], number) for key, number in found.items()]
 
 
-# What a row lacks that no judge could give it.
-_LACKS = {
-    "fewer_than_two_votes": "without two answers",
-    "no_label": "without a label",
-    "no_texts": "without texts",
-}
-# What a number counts, where it does not count rows.
-_COUNTED = {
-    "agreement.votes.wrong": "answer of people",
-    "agreement.people": "pair of answers",
-    "bias.first_slot_rate": "answer",
-}
+_LACKS: dict[str, str] = WORDS["lacks"]
+_COUNTED: dict[str, str] = WORDS["counted"]
 
 
 def _table_line(title: str, number: Number) -> UseLine:

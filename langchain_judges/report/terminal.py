@@ -15,6 +15,7 @@ from rich.text import Text
 from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
+from langchain_judges.rows.files import packaged
 from langchain_judges.runs.summary import HEAD, Summary, counted
 
 if TYPE_CHECKING:
@@ -231,16 +232,8 @@ def _range(value: Mapping[str, Any], sign: str = "") -> str:
     return f" ({value['low']:{sign}.2f} to {value['high']:{sign}.2f})"
 
 
-_WHY = {
-    "max_rounds": "That was the last round.",
-    "nothing_new": "The last round taught nothing new.",
-}
-_WAITS = {
-    "no_gain": "dev did not rise with them by more than chance explains",
-    "harms": "dev does better without them",
-    "unmeasured": "too few items of dev were shown them",
-    "untried": "the trials were spent, or dev has too few mistakes to show a gain",
-}
+_WHY: dict[str, str] = packaged(__package__, "words.yaml")["ended"]
+_WAITS: dict[str, str] = packaged(__package__, "words.yaml")["waits"]
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
