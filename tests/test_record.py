@@ -697,3 +697,49 @@ def test_only_a_record_that_ends_with_what_was_asked_has_no_reply(task, work, re
     row = {"input": [said[each] for each in task], "output": [said[each] for each in work]}
     none = [{"role": "how it ended", "content": "There is no reply"}]
     assert plain_row(row)["output"] == (read or none)
+
+
+TOOLS, FILES = {"tools": [{"name": "track"}]}, {"files": {"a.md": "Kyiv"}}
+
+
+@for_each("more", [{}, TOOLS, FILES, TOOLS | FILES])
+def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(more):
+    state = {"messages": [("system", "Be kind."), ("user", "Where?")], **more}
+    for task in ({}, {"input": "Where?"}, {"input": "Say where."}):
+        row = plain_row({**task, "output": state})
+        roles = [message["role"] for message in row["output"]]
+        assert roles[-1] == "how it ended"
+        assert not {"system", "user"} & {*roles}
+        assert "There is no reply\n</how-it-ended-" in shown(row["output"])
+        assert {**row, **task} == row
+        assert "here" in readable(row["input"])
+
+
+@for_each("more", [{}, TOOLS, FILES])
+def test_a_state_that_is_what_was_asked_lacks_no_reply(more):
+    row = plain_row({"input": {"messages": [("user", "Where?")], **more}, "output": "Kyiv"})
+    assert "There is no reply" not in readable(row["input"])
+
+
+VALUES = {
+    "messages": [{"type": "human", "content": "Where?"}, {"type": "ai", "content": "Kyiv"}]
+}
+EARLIER = {"values": {"messages": VALUES["messages"][:1]}, "next": ["agent"]}
+SERVED = {"thread_id": "t", "status": "idle", "values": VALUES, "interrupts": {}}
+WAITS = {"task": [{"value": "Send it?", "id": "i"}]}
+
+
+@for_each(
+    ("thread", "last"),
+    [
+        (SERVED, "Kyiv"),
+        ({**SERVED, "status": "error"}, "It failed"),
+        ({**SERVED, "interrupts": WAITS}, "It was interrupted and waits: Send it?"),
+        ([{"values": VALUES, "next": []}, EARLIER], "Kyiv"),
+        ([{**EARLIER, "created_at": "1"}, {**SERVED, "created_at": "2"}], "Kyiv"),
+    ],
+)
+def test_a_thread_of_a_server_and_the_history_of_one_are_its_last_state(thread, last):
+    row = plain_row({"output": thread})
+    assert readable(row["output"]).endswith(last)
+    assert readable(row["input"]) == "Where?"

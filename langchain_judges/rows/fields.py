@@ -234,7 +234,7 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     try:
         if is_run(outputs) and outputs.inputs:
             return task_in(outputs.inputs)
-        record = record_in(_part(outputs, "output", source))
+        record = record_in(_part(outputs, "output", source), is_work=True)
     except InputError:
         return None
     asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
@@ -275,13 +275,13 @@ def work_in(
 
 def _work_of(part: object, field: Field, task: object = None) -> PlainText:
     """The text or the record that a part of an application's outputs is."""
-    record = _spoken(record_in(part), field)
+    record = _spoken(record_in(part, is_work=True), field)
     if not record:
         return _text(part, field)
     record = without_task(record, task)
-    only = record[0]
-    is_text = only["role"] != "how it ended" and not content_in(only["content"])
-    return record if len(record) > 1 or _acts(only) or not is_text else plain(only["content"])
+    only, *others = record
+    is_text = not others and readable(record) == (text := plain(only["content"]))
+    return text if is_text and not content_in(only["content"]) else record
 
 
 def _acts(message: Message) -> bool:

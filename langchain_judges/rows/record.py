@@ -52,10 +52,15 @@ def is_state(value: object) -> bool:
     )
 
 
-def record_in(value: object) -> list[Message]:
+def record_in(value: object, *, is_work: bool = False) -> list[Message]:
     """The record of what happened in a value of any shape; [] if it holds none.
 
     What is not of the messages themselves follows them, under one of the roles of `OUTCOMES`.
+
+    Args:
+        value: Messages, a state, a thread, a response.
+        is_work: Whether it is what is judged: of a state that ends with a request, the record
+            says that nobody replied.
     """
     if messages := messages_in(value):
         return [*messages, *_ending(messages, value)]
@@ -68,7 +73,9 @@ def record_in(value: object) -> list[Message]:
     if isinstance(value, Mapping) and isinstance(value.get("intermediate_steps"), list):
         return _of_executor(value)
     if (state := _state(value)) is not None:
-        return _of_state(state)
+        record = _of_state(state)
+        is_silent = is_work and _SILENT.issuperset(each["role"] for each in record)
+        return [*record, _NO_REPLY] if record and is_silent else record
     if isinstance(value, Mapping) and (calls := calls_beside(value)):
         return _of_calls(calls, _answer(value))
     return _of_response(value) if isinstance(value, Mapping) else []
@@ -81,10 +88,15 @@ def state_values(value: Any) -> Any:
 
 
 def _thread(value: Any) -> Mapping[str, Any]:
-    """The fields of a LangGraph thread or its snapshot; empty for anything else."""
+    """The fields of a LangGraph thread or its snapshot; empty for anything else.
+
+    Of a thread's history, which holds them all, the last snapshot by its time, or the first.
+    """
+    if isinstance(value, list) and all(threads := [*map(_thread, value)]):
+        return max(threads, key=lambda each: str(each.get("created_at") or ""), default={})
     fields = value._asdict() if hasattr(value, "_asdict") else value
-    is_thread = isinstance(fields, Mapping) and {"values", "next"} <= fields.keys()
-    return fields if is_thread else {}
+    names = {*fields} & {"next", "thread_id"} if isinstance(fields, Mapping) else ()
+    return fields if names and "values" in fields else {}
 
 
 def is_run(value: object) -> TypeGuard[Any]:
@@ -156,11 +168,15 @@ def _state(value: object) -> Mapping[str, Any] | None:
     if not isinstance(state, Mapping) or not {"messages", "structured_response"} & {*state}:
         return None
     thread = _thread(value)
-    if waiting := thread.get("interrupts"):
+    waiting = thread.get("interrupts")
+    if isinstance(waiting, Mapping):  # of a thread, by the task that waits
+        waiting = [each for own in waiting.values() if isinstance(own, list) for each in own]
+    if waiting:
         return {**state, "__interrupt__": waiting}
     tasks: Any = map(record_row, thread.get("tasks") or ())
     errors = [f"{each.get('name')}: {each['error']}" for each in tasks if each.get("error")]
     following = [f"It stopped before {name}" for name in thread.get("next") or ()]
+    following += ["It failed"] if thread.get("status") == "error" else []
     return {**state, "__stops__": [f"It failed in {each}" for each in errors] or following}
 
 
@@ -297,6 +313,11 @@ def ended(words: str) -> Message:
     return {"role": "how it ended", "content": words}
 
 
+_NO_REPLY = ended("There is no reply")
+# Roles of messages after which a reply is still to come.
+_SILENT = {"user", "system", "tools available", "file"}
+
+
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     """End of an agent's work, if its last message says that it was cut."""
     if not messages or messages[-1]["role"] != "assistant":
@@ -343,7 +364,7 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
     is_asked = record[-1]["role"] in ("user", "system") and any(
         _same(record[-1], m) for m in asked
     )
-    return [ended("There is no reply")] if is_asked and not replies else rest or [record[-1]]
+    return [_NO_REPLY] if is_asked and not replies else rest or [record[-1]]
 
 
 def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:

@@ -322,7 +322,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 # Roles of messages that say what was done, and are no text of their own.
-_DONE = ("tool", "how it ended")
+_DONE = ("tool", *OUTCOMES[1:])
 _NO_ANSWER = "(there is no final answer, unless the last result is one)"
 
 
