@@ -172,27 +172,19 @@ class WrappedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "wrapped"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: Any = None,
-        run_manager: Any = None,
-        **more: Any,
-    ) -> ChatResult:
-        return _result_of(self.runnable.invoke(messages, **_stopped(stop), **more))
+    # LangChain looks whether a class takes a `run_manager`: this one has no use for it.
+    def _generate(self, messages: list[BaseMessage], *_: Any, **settings: Any) -> ChatResult:
+        return _result_of(self.runnable.invoke(messages, **_set(settings)))
 
     async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: Any = None,
-        run_manager: Any = None,
-        **more: Any,
+        self, messages: list[BaseMessage], *_: Any, **settings: Any
     ) -> ChatResult:
-        return _result_of(await self.runnable.ainvoke(messages, **_stopped(stop), **more))
+        return _result_of(await self.runnable.ainvoke(messages, **_set(settings)))
 
 
-def _stopped(stop: Any) -> dict[str, Any]:
-    return {} if stop is None else {"stop": stop}
+def _set(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a call without a `stop` that is None."""
+    return {name: value for name, value in settings.items() if (name, value) != ("stop", None)}
 
 
 def _result_of(message: Any) -> ChatResult:
