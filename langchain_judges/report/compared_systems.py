@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from langchain_judges.escaping import escaped
 from langchain_judges.orders import naming_sides
+from langchain_judges.report.overview import from_template
 from langchain_judges.runs.comparison import Ranked, Ranking
-from langchain_judges.runs.summary import Summary, conclusion, counted, rate_text
+from langchain_judges.runs.summary import Summary, conclusion, counted
 
 # Pairs that are shown for each system.
 MOST_SHOWN = 3
@@ -62,31 +62,23 @@ class Duel:
         parts = [(name, won[name], of[name]) for name in rest] if len(of) > 1 else []
         return [("all", won.total(), of.total()), *parts] if of.total() else []
 
+    @property
+    def counts(self) -> str:
+        """The ties, the flips and the pairs that were not judged."""
+        ties, both = self.summary.preferences["tie"], self.summary.both_orders
+        flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"
+        return (
+            f"{counted(ties, 'tie')}, {flips}, {self.summary.not_judged.total():,} not judged."
+        )
+
+    def reason(self, row: Mapping[str, Any]) -> str:
+        """Why a pair was decided, with the systems' names in place of A and B."""
+        names = dict(zip("AB", self.names, strict=True))
+        return naming_sides(row["rationale"] or "no reason given", names)[:300]
+
     def markdown(self) -> str:
         """A summary for a pull request."""
-        first, second = map(escaped, self.names)
-        ties = self.summary.preferences["tie"]
-        lines, bars = [*map(escaped, self.sentences())], self.bars()
-        if bars:
-            lines += ["", f"| | {second} better | {first} better |", "|---|---|---|"]
-        for name, won, of in bars:
-            lines.append(f"| {escaped(name)} | {rate_text(won, of)} | {of - won:,} |")
-        lost = self.summary.not_judged.total()
-        both = self.summary.both_orders
-        flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"
-        lines += ["", f"{counted(ties, 'tie')}, {flips}, {lost:,} not judged."]
-        for name, rows in self.deciding().items():
-            if rows:
-                lines += ["", f"Won by {escaped(name)}:", ""]
-            lines += [f"- {escaped(str(row['id']))}: {self._reason(row)}" for row in rows]
-        return "\n".join(lines) + "\n"
-
-    def _reason(self, row: Mapping[str, Any]) -> str:
-        """Why a pair was decided, with the systems' names in place of A and B."""
-        text = naming_sides(
-            row["rationale"] or "no reason given", dict(zip("AB", self.names, strict=True))
-        )
-        return escaped(text[:300])
+        return from_template("duel.md", duel=self)
 
 
 @dataclass
@@ -104,13 +96,7 @@ class RankedSystems:
 
     def markdown(self) -> str:
         """A summary for a pull request."""
-        head = ["| system | strength | 95 % | comparisons |", "|---|---|---|---|"]
-        rows = [
-            f"| {escaped(own['system'])} | {own['strength']:+.2f} | {own['low']:+.2f} to "
-            f"{own['high']:+.2f} | {own['comparisons']:,} |"
-            for own in self.ranking["systems"]
-        ]
-        return "\n".join([*head, *rows, "", *map(escaped, self.sentences())]) + "\n"
+        return from_template("ranking.md", ranked=self)
 
 
 def _standing(better: Ranked) -> str:

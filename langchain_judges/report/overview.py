@@ -30,7 +30,7 @@ from langchain_judges.report.measurements import headline_key, measure, slot_tex
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import mistakes_text
 from langchain_judges.report.use_cases import answers_of
-from langchain_judges.runs.summary import counted
+from langchain_judges.runs.summary import counted, rate_text
 from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
@@ -419,8 +419,8 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """A summary of a report in Markdown: the table, the next step, the bars, and why."""
-    template = _templates().get_template("report.md")
-    text = template.render(
+    text = from_template(
+        "report.md",
         report=report,
         overview=overview(report),
         step=next_step(report),
@@ -451,6 +451,7 @@ def _templates() -> Environment:
     environment = templates_of("langchain_judges.report")
     environment.filters.update(
         md=escaped,
+        rate=rate_text,
         value=value_text,
         ranged=with_range,
         range=range_text,
@@ -459,6 +460,11 @@ def _templates() -> Environment:
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
     return environment
+
+
+def from_template(name: str, **values: object) -> str:
+    """A template of the reports, filled."""
+    return _templates().get_template(name).render(**values)
 
 
 def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
@@ -476,5 +482,4 @@ def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
         for report in reports
     ]
     level = percent(reports[0].sample.confidence)
-    template = _templates().get_template("report.html")
-    return template.render(views=views, contests=contests, level=level)
+    return from_template("report.html", views=views, contests=contests, level=level)
