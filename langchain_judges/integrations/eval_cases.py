@@ -16,7 +16,13 @@ from langchain_judges import errors
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
-from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
+from langchain_judges.methods.describe import (
+    fields_named,
+    fingerprint_of,
+    kind_of,
+    option_of,
+    unwrapped,
+)
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -401,14 +407,12 @@ _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
 
 def feedback_key(judge: Judge) -> str:
     """Key of a judge's feedback: its name, its rubric's, or its method."""
-    options = getattr(unwrapped(judge), "options", None)
-    if name := getattr(options, "name", None):
+    if name := option_of(judge, "name"):
         return str(name)
-    rubric = getattr(options, "rubric", None)
+    rubric, own = option_of(judge, "rubric"), option_of(judge, "own_rubric")
     if isinstance(rubric, str) and rubric in ready_names():
         return rubric
-    own = options.own_rubric if isinstance(options, LabelOptions) else None
-    names = [each.name for each in own.criteria] if own else []
+    names = [str(each.name) for each in own.criteria] if own else []
     return names[0] if len(names) == 1 else str(fingerprint_of(judge)["method"])
 
 

@@ -30,7 +30,7 @@ from langchain_judges.errors import InputError, OptionError, RepeatedFailureErro
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations import feedback as sent
 from langchain_judges.integrations.feedback import Feedback, ScoreScale, Span, spans_of
-from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, unwrapped
+from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, option_of
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.record import as_object
@@ -130,8 +130,7 @@ class JudgeEvaluator(RunEvaluator):
     @property
     def feedback_keys(self) -> list[str]:
         """The feedback keys of a row, also if this evaluator fails on it."""
-        options = getattr(unwrapped(self.judge), "options", None)
-        return [*dict.fromkeys((self.key, *getattr(options, "parts", ())))]
+        return [*dict.fromkeys((self.key, *(option_of(self.judge, "parts") or ())))]
 
     def evaluate_run(
         self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None

@@ -16,7 +16,7 @@ from langsmith.utils import LangSmithError
 
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import eval_cases as cases
-from langchain_judges.methods.describe import unwrapped
+from langchain_judges.methods.describe import option_of
 from langchain_judges.options import check_value
 from langchain_judges.runs.run_state import Judge
 
@@ -99,7 +99,7 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     check_value("scale", scale, ScoreScale)
     if scale == "unit":
         return {}
-    rubric = getattr(getattr(unwrapped(judge), "options", None), "own_rubric", None)
+    rubric = option_of(judge, "own_rubric")
     criteria = rubric.criteria if rubric else ()
     ends = {each.name: (each.names[0], each.names[-1]) for each in criteria if each.is_graded}
     if not ends or len(ends) < len(criteria) or any(high <= 0 for _, high in ends.values()):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations.eval_cases import CaseVerdict, judge_case
-from langchain_judges.methods.describe import kind_of, unwrapped
+from langchain_judges.methods.describe import kind_of, option_of
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
@@ -75,10 +75,9 @@ def judge_tool(
 
 def _purpose(judge: Judge, pairs: bool) -> str:
     """Description of the tool, with its criteria."""
-    options = getattr(unwrapped(judge), "options", None)
-    rubric = getattr(options, "own_rubric", None)
+    rubric = option_of(judge, "own_rubric")
     by = [each.description or each.name for each in rubric.criteria] if rubric else []
-    if instructions := getattr(options, "instructions", None):
+    if instructions := option_of(judge, "instructions"):
         by.append(instructions)
     purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
     return f"{purpose} It is judged by: {' '.join(by)}"[:1000] if by else purpose

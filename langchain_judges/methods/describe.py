@@ -34,6 +34,11 @@ def unwrapped(runnable: object) -> Any:
     return [*layers_of(runnable)][-1]
 
 
+def option_of(judge: object, name: str) -> Any:
+    """An option of a judge, or what its options say; None of a judge that has none."""
+    return getattr(getattr(unwrapped(judge), "options", None), name, None)
+
+
 def fields_named(judge: object) -> set[str]:
     """The fields of a row that prompts of a judge name, also of one within a sequence."""
     parts = [judge, *getattr(unwrapped(judge), "steps", ())]
@@ -109,8 +114,7 @@ def kind_of(judge: Any) -> Kind:
         OptionError: `judge` is not a judge, or declares neither.
     """
     check_judge(judge)
-    options = getattr(unwrapped(judge), "options", None)
-    takes = metadata_of(judge).get("takes") or getattr(options, "takes", None)
+    takes = metadata_of(judge).get("takes") or option_of(judge, "takes")
     if takes in {"pair", "item"}:
         return takes  # type: ignore[no-any-return]
     # What is wrapped around a graph may not know the graph's own schema.

@@ -100,10 +100,7 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     numbered = [f"{name} {number}" for number, name in enumerate(method_and_model, 1)]
     forms = (models, methods, method_and_model, numbered)
     names = next(form for form in forms if all(form) and len(set(form)) == len(form))
-    given_names = [
-        getattr(getattr(describe.unwrapped(each), "options", None), "name", None)
-        for each in judges
-    ]
+    given_names = [describe.option_of(each, "name") for each in judges]
     member_names = [name or other for name, other in zip(given_names, names, strict=True)]
     if len(set(member_names)) < len(member_names):
         raise OptionError(f"each member needs a name of its own, got {member_names!r}")

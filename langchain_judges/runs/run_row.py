@@ -37,7 +37,7 @@ def run_fingerprint(judge: object, memory: str) -> tuple[Fingerprint, int]:
         memory: The version of its memories; empty without any.
     """
     # Loaded on use: reading results needs no judge.
-    from langchain_judges.methods.describe import leaves_of, metadata_of, unwrapped
+    from langchain_judges.methods.describe import leaves_of, metadata_of, option_of
 
     metadata = metadata_of(judge)
     fingerprint = {key: metadata[key] for key in _DECISIVE if key in metadata}
@@ -46,8 +46,7 @@ def run_fingerprint(judge: object, memory: str) -> tuple[Fingerprint, int]:
         fingerprint["options"] = _decisive({k: v for k, v in options.items() if k != "name"})
     if memory:
         fingerprint["memory"] = memory
-    options_of_all = (getattr(unwrapped(each), "options", None) for each in leaves_of(judge))
-    found = (getattr(each, "embeddings", None) for each in options_of_all)
+    found = (option_of(each, "embeddings") for each in leaves_of(judge))
     if embeddings := [each for each in found if each is not None]:
         # Loaded on use: most judges use no embeddings.
         from langchain_judges.asking.embeddings import identity_of

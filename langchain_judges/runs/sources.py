@@ -507,14 +507,13 @@ class RowReader:
         self._rows = enumerate(records.source.records)
         self._fingerprint = fingerprint
         self._shard = shard
-        from langchain_judges.methods.describe import fields_named, unwrapped
+        from langchain_judges.methods.describe import fields_named, option_of
 
         self._named = fields_named(judge) - {*_SHOWN_FIELDS}
         self._given, self._keyed = seen_fields(judge)
-        options = getattr(unwrapped(judge), "options", None)
-        self._rubric = getattr(options, "own_rubric", None)
+        self._rubric = option_of(judge, "own_rubric")
         # Without a rubric of the judge's own a row may bring other labels.
-        self.labels = [*getattr(options, "human_labels", ())] if self._rubric else []
+        self.labels = [*option_of(judge, "human_labels")] if self._rubric else []
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()
