@@ -132,7 +132,7 @@ def own_evidence(row: VerdictRow) -> list[TextTable]:
     from langchain_judges.methods.registry import result_tables
 
     return [
-        _table(title, _columns(rows), rows)
+        text_table(title, _columns(rows), rows)
         for key, title in result_tables(method).items()
         if row.get(key) and (rows := _rows(row[key]))
     ]
@@ -169,15 +169,22 @@ def evidence(row: VerdictRow) -> list[TextTable]:
     verdict = row.get("verdict") or {}
     if verdict.get("recalled"):
         ids = [{"id": own} for own in verdict["recalled"]]
-        tables.append(_table("Remembered examples shown", (("id", "Example"),), ids))
+        tables.append(text_table("Remembered examples shown", (("id", "Example"),), ids))
     if verdict.get("failures"):
-        tables.append(_table("What went wrong", _WENT_WRONG, verdict["failures"]))
+        tables.append(text_table("What went wrong", _WENT_WRONG, verdict["failures"]))
     return tables
 
 
-def _table(
+def text_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Mapping[str, Any]]
 ) -> TextTable:
+    """Rows as a table of texts, without the columns that are empty.
+
+    Args:
+        title: What stands above it.
+        columns: Each field, or a part of one by a dot, and what it is called.
+        rows: The rows.
+    """
     filled = [(key, name) for key, name in columns if any(_cell(row, key) for row in rows)]
     cells = [[_cell(row, key) for key, _ in filled] for row in rows]
     return TextTable(title, [name for _, name in filled], cells)

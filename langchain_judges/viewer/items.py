@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.report.evidence import TextTable
+from langchain_judges.report.evidence import TextTable, text_table
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, judges_of
 from langchain_judges.report.joined_rows import read_verdicts as read_run
 from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, row_identity
@@ -269,11 +269,10 @@ def _add_report(found: Collection, data: Cells, path: Path) -> None:
     for each in [data, *judges] if "judges" in data else [data]:
         title = " on ".join(filter(None, [each.get("judge"), each.get("data")])) or path.name
         lines = str(each.get("sentence") or f"Stopped: {each.get('stopped')}.").split("\n")
-        parts = {name: each.get(name) or [] for name in _TABLES}
         tables = [
-            _table(name.capitalize(), [{c: row.get(c) for c in _TABLES[name]} for row in rows])
-            for name, rows in parts.items()
-            if rows
+            text_table(name.capitalize(), [(c, c.replace("_", " ")) for c in columns], rows)
+            for name, columns in _TABLES.items()
+            if (rows := each.get(name))
         ]
         found.reports.append(Report(title, [*lines, *each.get("notes", ())], tables))
         found.rows += _disagreements(each)
@@ -284,20 +283,6 @@ _TABLES = {
     "numbers": ("title", "value", "low", "high", "n", "n_failed"),
     "decisions": ("id", "round", "answer", "wrong", "label", "mode", "note", "auditor"),
 }
-
-
-def _table(title: str, rows: Sequence[Cells]) -> TextTable:
-    head = list(dict.fromkeys(name for row in rows for name in row))
-    shown = [[_cell(row.get(name)) for name in head] for row in rows]
-    return TextTable(title, [name.replace("_", " ") for name in head], shown)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f"{round(value, 3):g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {own}" for name, own in value.items())
-    return "" if value is None else str(value)
 
 
 _FIELD = {"A": "output_a", "B": "output_b", "Text": "output"}
