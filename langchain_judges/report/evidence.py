@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, judge_in
 from langchain_judges.report.sample import Sample
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import transcript
 from langchain_judges.verdict import POINTS
 
@@ -22,14 +23,7 @@ _TEXTS = (
     *(("output_a", "A"), ("output_b", "B"), ("output", "Text")),
     *(("expected", "Expected"), ("source", "Source"), ("reference", "Reference")),
 )
-# What a page calls fields of results, where not by their own name; None: it leaves them out.
-_COLUMNS: Mapping[str, str | None] = {
-    **{"member": "Judge", "preference": "Verdict", "common": "In both"},
-    **{"only_a": "Only in A", "only_b": "Only in B", "scores.A": "A", "scores.B": "B"},
-    **dict.fromkeys(("asked", "calls", "confidence_source", "flipped", "holds", "match")),
-    **dict.fromkeys(("position", "probability", "required", "sample", "tables", "tokens")),
-    **dict.fromkeys(("totals.A", "totals.B")),
-}
+_COLUMNS: Mapping[str, str | None] = packaged(__package__, "words.yaml")["columns"]
 _WENT_WRONG = (("step", "Step"), ("unit", "Of"), ("reason", "Reason"), ("detail", "Detail"))
 
 
