@@ -31,6 +31,7 @@ from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.test_evaluators import a_run
 from tests.test_front_door import SPEC, entered, written
 
 RUBRIC = "Is it right?"
@@ -39,6 +40,8 @@ Note = tuple[str, str]
 WHOLE = "is shown whole, as JSON, as none of its keys is a usual one"
 LISTED = "is a list of no known messages, shown as JSON"
 SPELT = "is the text of messages and shown as it stands; pass them as data"
+FIRST = [("output", "has 2 replies; the first is shown")]
+SAID = [{"message": {"role": "assistant", "content": each}} for each in ("Kyiv", "Oslo")]
 # A row, and what is to be said of it: the field, and which key.
 ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     "two answers": (
@@ -78,6 +81,31 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         ],
     ),
     "plain": ({**TASK, "output": "Kyiv", "expected": "Kyiv", "source": "A map."}, []),
+    "two choices": ({**TASK, "output": {"choices": SAID}}, FIRST),
+    "two choices under a key": ({**TASK, "output": {"answer": {"choices": SAID}}}, FIRST),
+    "one choice": ({**TASK, "output": {"choices": SAID[:1]}}, []),
+    "two generations": ({**TASK, "output": {"generations": [SAID]}}, FIRST),
+    "two prompts": ({**TASK, "output": {"generations": [SAID[:1], [{"text": "Oslo"}]]}}, FIRST),
+    "a line of a batch": (
+        {**TASK, "output": {"status_code": 200, "body": {"choices": SAID}}},
+        FIRST,
+    ),
+    "two candidates": (
+        {**TASK, "output": {"candidates": [
+            {"content": {"role": "model", "parts": [{"text": each}]}, "finishReason": "STOP"}
+            for each in ("Kyiv", "Oslo")
+        ]}},
+        FIRST,
+    ),
+    "answers that a question offers": (
+        {**TASK, "output": {"choices": [{"text": "Kyiv"}, {"text": "Oslo"}]}},
+        [("output", f"{WHOLE}: 'choices'")],
+    ),
+    "texts under a key": (
+        {**TASK, "output": {"output": ["Kyiv", "Oslo"]}},
+        [("output", "is a list of 2 texts, shown as one")],
+    ),
+    "lists in a list": ({**TASK, "output": [["Kyiv", "Oslo"]]}, [("output", LISTED)]),
 }  # fmt: skip
 # Rows of columns, which are keys of a row, and of no field.
 COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
@@ -119,6 +147,18 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         [("input", SPELT)],
     ),
     "messages by name": ({**TASK, "output": "[AIMessage(content='x')]"}, [("output", SPELT)]),
+    "a state in JSON": (
+        {**TASK, "output": '{"messages": [{"content": "Kyiv", "role": "assistant"}]}'},
+        [("output", SPELT)],
+    ),
+    "a state in Python": (
+        {"input": "{'messages': [HumanMessage(content='x')]}", "output": "Kyiv"},
+        [("input", SPELT)],
+    ),
+    "a message in Python": (
+        {**TASK, "output": "content='Kyiv' additional_kwargs={} id='7'"},
+        [("output", SPELT)],
+    ),
     "data in JSON": ({**TASK, "output": '{"role": "admin", "days": ["Monday"]}'}, []),
     "a prompt of the system": (
         {**TASK, "output": "Kyiv", "system_prompt": "Be brief.", "model": "x"},
@@ -215,6 +255,11 @@ def notes(found):
     assert {each["reason"] for each in found} <= {"read_as_json", "one_of_several"}
     assert {each["step"] for each in found} <= {"input"}
     return [(each["unit"], each["detail"]) for each in found]
+
+
+def test_the_replies_of_a_run_in_a_row_are_counted():
+    row = plain_row({**TASK, "output": a_run({"generations": [SAID]})})
+    assert notes(row[NOTES]) == FIRST
 
 
 @pytest.mark.whole

@@ -100,7 +100,10 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
 
 
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
-_SPELT = re.compile(r"""\s*\[\s*(\{[^{}]*["'](role|from)["']\s*:|(Human|AI|System)Message\()""")
+_SPELT = re.compile(
+    r"""\s*(\{\s*["']messages["']\s*:\s*)?\[\s*(\{[^{}]*["'](role|from)["']\s*:|\w*Message\()"""
+    r"""|\s*content=(?s:.*) additional_kwargs="""
+)
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
@@ -116,22 +119,20 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
     """
     notes = Notes.of(shown)
     for unit, (value, text) in read.items():
-        value, field = opened(value), cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
-        listed = value if isinstance(value, list) and isinstance(text, str) else []
-        if len(listed) > 1 and text == "\n".join(map(str, listed)):
-            notes.add(unit, f"is a list of {len(listed):,} texts, shown as one")
+        field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
+        value = value.outputs if is_run(value := opened(value)) else value
         if isinstance(text, str) and _SPELT.match(text):
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
-        elif type(text) is str and not isinstance(value, str) and text.startswith("[{"):
+        elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
-        if text is None or not isinstance(value, Mapping):
+        if text is None or not isinstance(value, Mapping | list):
             continue
-        if text == as_json(value):
+        if isinstance(value, Mapping) and text == as_json(value):
             is_null = not value.keys().isdisjoint(lookup.USUAL[field])
             why = "its usual keys are null" if is_null else "none of its keys is a usual one"
             detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
             notes.add(unit, detail, "read_as_json")
-        elif detail := lookup.unread(value, field, shown):
+        elif detail := lookup.unread(value, field, shown, text):
             notes.add(unit, detail)
     return notes
 

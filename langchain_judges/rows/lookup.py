@@ -33,6 +33,7 @@ from langchain_judges.rows.record import (
     is_state,
     opened,
     record_in,
+    replies_in,
     state_values,
     trajectory_of,
 )
@@ -345,8 +346,8 @@ def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> ob
     return find(second, field, place)
 
 
-def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
-    """Which key `find` takes where others have something to show; "" if none has.
+def unread(value: object, field: Field, case: Mapping[str, object], text: object) -> str:
+    """Which key or reply `find` takes where others have something to show; "" if none has.
 
     That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
     the only key is told too, whose name may say that it is no answer.
@@ -365,10 +366,13 @@ def unread(value: object, field: Field, case: Mapping[str, object]) -> str:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
+        if is_record and (number := len(replies_in(value))) > 1:
+            return f"has {number:,} replies; the first is shown"
         if is_record or (not names and (len(value) != 1 or field == "reference")):
             return f"is read from {keys_in(value)}" if len(value) == 1 and not is_record else ""
         value = value[names[0]] if names else next(iter(value.values()))
-    return ""
+    listed = value if isinstance(value, list) and text == "\n".join(map(str, value)) else []
+    return f"is a list of {len(listed):,} texts, shown as one" if len(listed) > 1 else ""
 
 
 # What a record has of a state, and what another field is read from.

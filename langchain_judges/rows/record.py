@@ -34,7 +34,8 @@ from langchain_judges.rows.texts import Message, plain
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
 # Where they say it: in a message or a response, or in a part of one.
-_REASONS = ("finish_reason", "stop_reason", "done_reason")
+_REASONS = ("finish_reason", "finishReason", "stop_reason", "done_reason")
+_REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
 _DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
@@ -78,7 +79,7 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
         return [*record, _NO_REPLY] if record and is_silent else record
     if isinstance(value, Mapping) and (calls := calls_beside(value)):
         return _of_calls(calls, _answer(value))
-    return _of_response(value) if isinstance(value, Mapping) else []
+    return _of_response(value)
 
 
 def state_values(value: Any) -> Any:
@@ -137,6 +138,12 @@ def opened(value: object) -> object:
         value = dump_of(value)
     if isinstance(value, Mapping) and {"run_type", "inputs", "outputs"} <= value.keys():
         return as_object(value)
+    if (
+        isinstance(value, Mapping)
+        and "status_code" in value
+        and _of_response(value.get("body"))
+    ):
+        return value["body"]  # of OpenAI's batches
     if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
         return value
     state, waiting = opened(value["value"]), plain_data(value["interrupts"])
@@ -329,21 +336,25 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     return [ended("The last reply was cut at its limit of tokens.")] if is_cut else []
 
 
-def _of_response(value: Mapping[str, Any]) -> list[Message]:
-    """The messages in a response of a chat model, as providers and traces have it."""
-    choices = value.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-        said = messages_in(choices[0].get("message"))
-        return [*said, *_ending(said, choices[0])]
-    generations = value.get("generations")
-    while isinstance(generations, list) and generations:
-        generations = generations[0]
-    if isinstance(generations, Mapping):
-        said = messages_in(generations.get("message"))
-        if not said and isinstance(text := generations.get("text"), str):
+def replies_in(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The replies in a response of a model, those to several prompts one after another."""
+    name = next((name for name in _REPLIES if isinstance(response.get(name), list)), "")
+    found = response.get(name) or []
+    while found and all(isinstance(each, list) for each in found):
+        found = [*chain(*found)]
+    replies = [each for each in found if isinstance(each, Mapping)]
+    return replies if replies and {*_REPLIES[name]} & replies[0].keys() else []
+
+
+def _of_response(value: object) -> list[Message]:
+    """The messages in a response of a chat model: its first reply."""
+    value = value if isinstance(value, Mapping) else {}
+    for reply in replies_in(value)[:1]:
+        said = messages_in(reply.get("message") or reply.get("content"))
+        if not said and isinstance(text := reply.get("text"), str):
             said = [{"role": "assistant", "content": text}]
         if said:
-            return [*said, *_ending(said, generations)]
+            return [*said, *_ending(said, reply)]
     if value.get("object") == "response" and isinstance(items := value.get("output"), list):
         return [m for item in items for m in messages_in(item)]
     return []
