@@ -559,6 +559,59 @@ def test_a_comparison_is_fed_back_by_its_key_and_reads_the_texts_where_they_are_
         as_comparative_evaluator(bsm(), key="")
 
 
+ONE = (["Q", "A"], [QUESTION, GOOD], ["runs", "example"], ["run", "text"], ["example", "run"])
+
+
+@for_each("given", [*ONE, ["runs", "examples"]])
+def test_an_evaluator_says_how_it_is_called_and_what_compares_runs(given):
+    runs, example = [a_run(GOOD), a_run(BAD)], an_example()
+    things = {"run": runs[0], "runs": runs, "example": example, "examples": [example] * 2}
+    for judge in (labels(), bsm()):
+        with pytest.raises(OptionError, match=r"a run and its example.*as_comparative_eval"):
+            as_evaluator(judge)(*(things.get(str(each), each) for each in given))
+
+
+@for_each("given", [*ONE[:2], [[]], [["run"]], ["run", "example"], ["example"]])
+def test_a_comparison_says_that_it_takes_two_runs_and_what_judges_one(given):
+    things = {"run": a_run(GOOD), "example": an_example()}
+    first, *more = given
+    first = (
+        [*map(things.get, first)] if isinstance(first, list) else things.get(str(first), "Q")
+    )
+    with pytest.raises(OptionError, match=r"two or more runs .*`as_evaluator`"):
+        as_comparative_evaluator(bsm())(first, *(things.get(str(each)) for each in more))
+    for outputs in ("text", ["one"], None):
+        with pytest.raises(OptionError, match="two or more runs"):
+            as_comparative_evaluator(bsm())(inputs="Q", outputs=outputs)
+
+
+@for_each("name", ["input", "output", "reference_output"])
+def test_a_misspelt_field_of_a_call_is_refused_with_its_name(name):
+    right = {"input": "inputs", "output": "outputs"}.get(name, "reference_outputs")
+    fields = {"inputs": "Q", "outputs": ["A", "B"], "reference_outputs": "G"}
+    wrong = {name if each == right else each: text for each, text in fields.items()}
+    for evaluator in (as_evaluator(labels()), as_comparative_evaluator(bsm())):
+        with pytest.raises(OptionError, match=f"`{name}` is shown.*did you mean '{right}'"):
+            cast("Any", evaluator)(**wrong)
+
+
+def test_a_call_with_a_run_shows_its_variables_too():
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, prompts="Is {outputs} {tone}?")
+    as_evaluator(judge)(a_run(GOOD), an_example(), tone="mild")
+    assert "mild" in model.prompts[0]
+
+
+def test_of_a_target_that_raised_the_comment_says_what_it_raised():
+    error = "ValueError('target broke')\n\nTraceback (most recent call last):\n  File"
+    failed = a_run({"output": None}, error=error)
+    for found in (
+        as_evaluator(labels())(failed, an_example())["comment"],
+        *as_comparative_evaluator(bsm())([failed, a_run(GOOD)], None)["comment"].values(),
+    ):
+        assert found.endswith("the run failed and has no output: ValueError('target broke')")
+
+
 def listened(judge):
     """A judge, and what its runs are: id, name, metadata."""
     runs: list[Any] = []

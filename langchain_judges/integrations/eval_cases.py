@@ -133,8 +133,9 @@ class CaseReader:
         Raises:
             InputError: The run failed, and has none.
         """
-        if run.error and not run.outputs:
-            raise errors.InputError(f"the run failed and has no output: {run.error[:300]}")
+        if run.error and _is_blank(run.outputs):
+            why = run.error.partition("Traceback (most recent")[0].strip() or run.error
+            raise errors.InputError(f"the run failed and has no output: {why[:300]}")
         return run.outputs if self.places.output else fields.outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
@@ -198,8 +199,7 @@ class CaseReader:
         outputs = [*map(self.outputs, runs)]
         task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
         held, place = row.reference, self.places.reference
-        parts = held.values() if isinstance(held, Mapping) else [held]
-        known = None if all(map(is_nothing, parts)) else fields.reference_in(held, place)
+        known = None if _is_blank(held) else fields.reference_in(held, place)
         source = self._source(row)
         a, b = (fields.work_in(side, self.places.output, task=task) for side in outputs)
         pair = pair_for(task, a, b, reference=known, source=source)
@@ -274,6 +274,11 @@ class CaseReader:
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return fields.source_in(row.inputs, None if usual else row.outputs, self.places.context)
+
+
+def _is_blank(held: object) -> bool:
+    """Whether outputs hold nothing: of a target that raised they are `{"output": None}`."""
+    return all(map(is_nothing, held.values() if isinstance(held, Mapping) else [held]))
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

@@ -26,7 +26,7 @@ from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import run
-from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
+from langchain_judges.errors import InputError, OptionError, RepeatedFailureError, did_you_mean
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations import feedback as sent
 from langchain_judges.integrations.feedback import Feedback, ScoreScale, Span, spans_of
@@ -42,6 +42,11 @@ Prepare = Annotated[
     Callable[[Any, Any], Mapping[str, object]] | None,
     Rule("a function of a run and its example that returns a row"),
 ]
+# Further fields of a row, which a call may name; its texts have names of their own.
+_TEXTS = ("inputs", "outputs", "reference_outputs")
+_FURTHER = {*Item.__annotations__, *Pair.__annotations__} - {
+    *("input", "output", "output_a", "output_b")
+}
 # The names of feedback of the row that LangSmith evaluates, and whose they are. It calls the
 # evaluators of an experiment one after another for each row; none knows the others.
 _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = ContextVar(
@@ -185,15 +190,16 @@ class JudgeEvaluator(RunEvaluator):
             **variables: Further fields of the row, such as those that an own prompt names.
 
         Raises:
-            OptionError: A variable is no field of a row, and no prompt of the judge names it.
+            OptionError: A variable is no field of a row, and no prompt of the judge names it;
+                or `run` is no run.
         """
         _check_variables(self.judge, variables)
         row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
+        run, example = _as_record(run), _as_record(example, "inputs")
 
         def case() -> dict[str, object]:
-            if run is None:
-                return {**self.reader.case(row), **variables}
-            return self._case(as_object(run), as_object(example))
+            read = self.reader.case(row) if run is None else self._case(run, example)
+            return {**read, **variables}
 
         with sent.logged_in_test(self.key) as log:
             own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
@@ -280,9 +286,32 @@ class JudgeEvaluator(RunEvaluator):
 
 
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
-    known = {*fields_named(judge), *Item.__annotations__, *Pair.__annotations__}
+    known = fields_named(judge) | _FURTHER
     if unknown := [name for name in variables if name not in known]:
-        raise OptionError(f"`{unknown[0]}` is shown to nobody: no prompt of the judge has it")
+        hint = did_you_mean(unknown[0], _TEXTS)
+        raise OptionError(
+            f"`{unknown[0]}` is shown to nobody: {hint}no prompt of the judge has it"
+        )
+
+
+def _as_record(value: Any, trait: str = "error") -> Any:
+    """A run, or an example, as an object.
+
+    Args:
+        value: None stays None.
+        trait: An attribute that it has.
+
+    Raises:
+        OptionError: It is something else; the message says what takes that.
+    """
+    is_data = isinstance(value, Mapping) and {"inputs", "outputs"} & value.keys()
+    if value is None or is_data or hasattr(value, trait):
+        return as_object(value)
+    raise OptionError(
+        "an evaluator is called with a run and its example, or with texts by name, as in "
+        f"`inputs=…, outputs=…`, got {type(value).__name__}; runs are compared by "
+        "`as_comparative_evaluator`"
+    )
 
 
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
@@ -342,7 +371,9 @@ def as_comparative_evaluator(
         _check_variables(judge, variables)
         if runs is not None:
             return compared(runs, example, context, variables)
-        texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
+        texts: Any = outputs
+        if isinstance(outputs, list | tuple):
+            texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
         known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
         with sent.logged_in_test(key) as log:
             found = compared(texts, known, context, variables)
@@ -353,7 +384,13 @@ def as_comparative_evaluator(
     def compared(
         runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
     ) -> Feedback:
-        runs, example = [*map(as_object, runs)], as_object(example)
+        if not isinstance(runs, list | tuple) or len(runs) < 2:
+            got = len(runs) if isinstance(runs, list | tuple) else type(runs).__name__
+            raise OptionError(
+                "two or more runs of an example are compared, or texts by name, as in "
+                f"`inputs=…, outputs=[…, …]`, got {got}; one is judged by `as_evaluator`"
+            )
+        runs, example = [*map(_as_record, runs)], _as_record(example, "inputs")
         inputs = example.inputs if example else runs[0].inputs
         row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))
