@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.compat import agentevals as agents
 from langchain_judges.compat import openevals as ours
-from langchain_judges.errors import NotJudgedError, OptionError
+from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from tests.cases import for_each
 from tests.langsmith_server import LangSmithServer
@@ -258,7 +258,7 @@ def test_attachments_stand_where_the_prompt_names_them():
     evaluate(outputs="a cat", attachments={"mime_type": "image/png", "data": "aGk="})
     kinds = [block["type"] for block in judge.messages[0][-1].content]
     assert kinds[:3] == ["text", "image", "text"]
-    with pytest.raises(OptionError, match="image, audio"):
+    with pytest.raises(InputError, match="image, audio"):
         evaluate(outputs="x", attachments={"mime_type": "model/stl", "data": "x"})
 
 

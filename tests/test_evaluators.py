@@ -726,12 +726,26 @@ def test_a_prepared_row_that_is_none_is_named():
 )  # fmt: skip
 def test_an_attachment_is_a_block_of_its_kind_or_is_refused(attached, block):
     if block is None:
-        with pytest.raises(OptionError, match="an attachment is an address"):
+        with pytest.raises(InputError, match="an attachment is an address"):
             eval_cases.attachment_blocks(attached)
+        told = as_evaluator(labels())(inputs="q", outputs="a", attachments={"map": attached})
+        assert told["comment"].startswith("Not judged. invalid_input")
         return
     for given in (attached, [attached, None]):
         [made] = eval_cases.attachment_blocks(given)
         assert {name: made[name] for name in made if name != "id"} == block
+
+
+@for_each("data", [b"hi", "aGk=", "data:image/png;base64,aGk="])
+def test_files_by_name_are_given_as_examples_of_langsmith_are(data):
+    for file in (("image/png", data), {"mime_type": "image/png", "data": data}):
+        named, sent = eval_cases.attachment_blocks({"a.png": file})
+        assert named["text"] == "Attached, a.png:"
+        assert (sent["type"], sent["base64"], sent["mime_type"]) == (
+            "image",
+            "aGk=",
+            "image/png",
+        )
 
 
 def test_a_file_of_an_example_is_text_as_text_and_unknown_kinds_as_files():

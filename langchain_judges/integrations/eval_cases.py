@@ -295,13 +295,14 @@ def attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
     """Attachments as content blocks.
 
     Args:
-        attachments: Those of a LangSmith example, by name; or one or a list of openevals'.
+        attachments: Files by name, as a LangSmith example has them or is given them; or one
+            or a list of openevals'.
 
     Raises:
-        OptionError: One is no image's address, `{"mime_type", "data"}` or content block.
+        InputError: One is no image's address, `{"mime_type", "data"}` or content block.
     """
     if isinstance(attachments, Mapping) and all(
-        isinstance(each, Mapping) and "reader" in each for each in attachments.values()
+        isinstance(each, Mapping | tuple) for each in attachments.values()
     ):
         return [block for name in attachments for block in _named(name, attachments[name])]
     several = attachments if isinstance(attachments, list) else [attachments]
@@ -309,15 +310,12 @@ def attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
 
 
 def _named(name: str, file: Any) -> list[dict[str, Any]]:
-    data, mime = file["reader"].read(), str(file.get("mime_type") or "")
-    file["reader"].seek(0)  # the next evaluator reads it too
-    kind = mime.partition("/")[0]
-    if kind == "text":
-        content = {"type": kind, "text": data.decode("utf-8", "replace")}
-    else:
-        coded = base64.b64encode(data).decode()
-        content = {"type": _KINDS.get(kind, "file"), "base64": coded, "mime_type": mime}
-    return [{"type": "text", "text": f"Attached, {name}:"}, content]
+    names = ("mime_type", "data")
+    given = dict(zip(names, file, strict=False) if isinstance(file, tuple) else file)
+    if reader := given.pop("reader", None):
+        given["data"] = reader.read()
+        reader.seek(0)  # the next evaluator reads it too
+    return [{"type": "text", "text": f"Attached, {name}:"}, _block(given)]
 
 
 _KINDS = {"image": "image", "audio": "audio", "video": "video", "application/pdf": "file"}
@@ -329,9 +327,15 @@ def _block(attachment: Any) -> dict[str, Any]:
     if isinstance(given.get("text"), str):
         return given
     mime = str(given.get("mime_type") or "").strip().lower()
-    kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
+    main, data = mime.partition("/")[0], given.get("data")
+    kind = _KINDS.get(mime) or _KINDS.get(main)
+    if isinstance(data, bytes):
+        if main == "text":
+            return {"type": main, "text": data.decode("utf-8", "replace")}
+        coded = base64.b64encode(data).decode()
+        return {"type": kind or "file", "base64": coded, "mime_type": mime}
     if not (block := standard({"type": kind, **given} | ({"mime_type": mime} if kind else {}))):
-        raise errors.OptionError(
+        raise errors.InputError(
             "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
             f"image, audio, video or a PDF file, got {str(attachment)[:80]}"
         )
