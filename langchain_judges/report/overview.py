@@ -125,22 +125,14 @@ class UseLine(NamedTuple):
     rows: str
 
 
+_TITLES: dict[str, dict[str, str]] = WORDS["overview"]
+
+
 def overview(report: Measured) -> list[UseLine]:
     """The table: agreement, people among themselves, the answers, what went wrong."""
-    numbers = report.numbers
+    numbers, wrong = report.numbers, dict(_TITLES["wrong"])
     same = " (the same rating)" if report.sample.rated else ""
-    titles = {
-        "agreement.people": f"People among themselves{same}",
-        "agreement.alpha": "People beyond chance (Krippendorff's α; weak below 0.67)",
-    }
-    wrong = {
-        "baseline.length": "The longer text would be right",
-        "bias.flips": "Flips when the texts swap places",
-        "bias.first_slot_rate": "Winners that were shown first (no bias: 50 %)",
-        "failures.ties": "Ties by the judge",
-        "failures.abstained.labelled": "Not assessed by the judge, but labelled by people",
-        "failures.failed": "Not judged",
-    }
+    people = {key: title.format(same=same) for key, title in _TITLES["people"].items()}
     top, slot = report.headline, numbers.get("bias.first_slot_rate")
     what = f": {top.title}" if report.sample.by_criteria else ""
     if top.unit == "number" and not what:
@@ -149,7 +141,7 @@ def overview(report: Measured) -> list[UseLine]:
         wrong.pop("bias.first_slot_rate")
     return [
         _table_line(f"Agreement with {report.sample.whom}{what}", top),
-        *_table_lines(titles, report),
+        *_table_lines(people, report),
         *(
             UseLine(each.title, each.word, each.brief or each.reason, each.basis)
             for each in report.uses.values()
