@@ -135,15 +135,15 @@ def people_beyond_chance(
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
     clusters = Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
     values = _beyond_chance(counts, classes, level)
-    part, blocks = intervals.jackknife_blocks(
-        clusters, max(10, min(100, 100_000 // len(counts)))
+    most = max(10, min(100, 100_000 // len(counts)))
+    without = intervals.jackknife(
+        clusters, lambda kept: _beyond_chance(counts[kept], classes, level), most
     )
-    without = [_beyond_chance(counts[part != block], classes, level) for block in range(blocks)]
-    few = _too_few(counts, blocks)
+    few = _too_few(counts, len(without))
     results = []
-    for value, rest in zip(values, np.transpose(without), strict=True):
+    for value, rest in zip(values, without.T, strict=True):
         error = intervals.jackknife_spread(rest)
-        half = error * intervals.student_quantile(confidence, max(1, blocks - 1))
+        half = error * intervals.student_quantile(confidence, max(1, len(without) - 1))
         interval = None if few or not error > 0 else Interval.around(value, half)
         interval = interval and interval.within(-1.0, 1.0)
         parts: Any = {"interval": interval, "no_interval": few or "people hardly differ"}

@@ -132,11 +132,9 @@ def _fisher_error(kind: str, x: Floats, y: Floats, groups: Ints) -> tuple[float,
     """The error of Fisher's z by leaving out each group in turn, and its freedom."""
     if int(groups.max()) + 1 < intervals.LEAST_GROUPS:
         return math.nan, math.nan
-    part, blocks = intervals.jackknife_blocks(groups)
-    kept = (part != block for block in range(blocks))
-    r = np.asarray([_coefficient(kind, x[own], y[own])[0] for own in kept])
+    r = intervals.jackknife(groups, lambda kept: _coefficient(kind, x[kept], y[kept])[0])
     r = np.where(np.abs(r) < 1 - 1e-12, r, math.nan)
-    return intervals.jackknife_spread(np.arctanh(r)), blocks - 1.0
+    return intervals.jackknife_spread(np.arctanh(r)), len(r) - 1.0
 
 
 def _within_groups(

@@ -35,7 +35,7 @@ from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     LEAST_OF_A_CLASS,
     check_shares,
-    jackknife_blocks,
+    jackknife,
     jackknife_spread,
     share_interval,
 )
@@ -233,12 +233,11 @@ def auc(
         if int(clusters.max()) + 1 < LEAST_GROUPS:
             return result(no_interval="too few groups")
         told = min(len(np.unique(clusters[y])), len(np.unique(clusters[~y])))
-        part, blocks = jackknife_blocks(clusters)
-        rest = (part != block for block in range(blocks))
-        clustered = jackknife_spread(np.asarray([_area(x[kept], y[kept]) for kept in rest]))
+        areas = jackknife(clusters, lambda kept: _area(x[kept], y[kept]))
+        clustered = jackknife_spread(areas)
         if math.isnan(clustered):
             return result(no_interval="a group holds nearly all of a class")
-        se, freedom = max(se, clustered), max(2, min(freedom, blocks - 1, told - 1))
+        se, freedom = max(se, clustered), max(2, min(freedom, len(areas) - 1, told - 1))
     return result(interval=share_interval(value, se, rare, freedom, confidence), se=se)
 
 

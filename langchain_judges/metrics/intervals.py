@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -356,17 +356,25 @@ def paired_difference(
 BLOCKS = 200
 
 
-def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:
-    """The block of each item that a jackknife leaves out in turn, and their number.
+def jackknife(
+    groups: Ints,
+    statistic: Callable[[NDArray[np.bool_]], float | tuple[float, ...]],
+    most: int = BLOCKS,
+) -> Floats:
+    """A statistic of the items without each group in turn.
 
-    Of more than `most` groups, blocks of them are drawn by chance.
+    Args:
+        groups: The number of each item's group, from 0.
+        statistic: Of the items that a mask keeps.
+        most: Of more groups, blocks of them are drawn by chance and left out.
 
     Source: Busing, Meijer & van der Leeden 1999.
     """
     count = int(groups.max()) + 1
     blocks = min(count, most)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
-    return (order % blocks)[groups], blocks
+    part = (order % blocks)[groups]
+    return np.asarray([statistic(part != block) for block in range(blocks)])
 
 
 def jackknife_spread(estimates: Floats) -> float:
