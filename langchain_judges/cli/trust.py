@@ -422,9 +422,6 @@ def _tell_first(
     uses = [each for report in answer.shown()[0] for each in report.uses.values()]
     if hopeful := [each for each in uses if each.hopeful]:
         number = min([each.labels for each in hopeful if each.labels], default=FIRST)
-        write_first(
-            lambda places: {place: rows[place] for place in places},
-            doubts(rows, ({r.place: r.verdict for r in join(run, rows).rows} for run in runs)),
-            number,
-            beside,
-        )
+        judged = ({row.place: row.verdict for row in join(run, rows).rows} for run in runs)
+        order = doubts(rows, judged)
+        write_first(lambda places: {p: rows[p] for p in places}, order, number, beside)

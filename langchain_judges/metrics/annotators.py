@@ -352,11 +352,10 @@ def alt_test(
     p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
     adjusted = scipy.stats.false_discovery_control(p_values, method="by")
     rejected = [bool(p <= level) for p in adjusted]
-    advantages: dict[Hashable, Annotator] = {
-        name: Annotator(Result(float(own), n=len(pairs)), float(theirs), p, hit)
-        for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True)
-        for own, theirs in [pairs.mean(axis=0)]
-    }
+    advantages: dict[Hashable, Annotator] = {}
+    for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True):
+        own, theirs = pairs.mean(axis=0).tolist()
+        advantages[name] = Annotator(Result(own, n=len(pairs)), theirs, p, hit)
     omega = sum(rejected) / len(rejected)
     rho = float(np.mean([float(a.advantage) for a in advantages.values()]))
     n = len(tested)

@@ -220,18 +220,22 @@ def selective_cascade(
     columns = [(as_list(answers), as_list(chances)) for answers, chances in judges]
     rest = [index for index, label in enumerate(truths) if not is_missing(label)]
     total, thresholds, shares = len(rest), [], []
-    hits: dict[int, float] = {}
+    hits: list[float] = []
     sure = [confidences_of(answers, chances) for answers, chances in columns]
     able = max(1, sum(any(not is_missing(each) for each in chances) for chances in sure))
     for answers, chances in columns:
         part = take(answers, rest), take(chances, rest), take(truths, rest)
         gate = selective_threshold(*part, alpha=alpha, delta=delta / able)
         rows, _ = _usable(*part)
-        decisions = [c is not None and c >= gate.value for c, _ in rows]
-        hits |= {i: float(r) for i, (_, r), t in zip(rest, rows, decisions, strict=True) if t}
-        shares.append(sum(decisions) / total if total else 0.0)
+        left = []
+        for index, (chance, right) in zip(rest, rows, strict=True):
+            if chance is not None and chance >= gate.value:
+                hits.append(float(right))
+            else:
+                left.append(index)
+        shares.append((len(rest) - len(left)) / total if total else 0.0)
         thresholds.append(gate)
-        rest = [i for i, t in zip(rest, decisions, strict=True) if not t]
-    agreement = rate(list(hits.values())) if hits else Result.undefined("nothing is taken")
+        rest = left
+    agreement = rate(hits) if hits else Result.undefined("nothing is taken")
     coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
     return CascadeFindings(thresholds, coverage, agreement, shares)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -97,8 +96,11 @@ def _headline(verdict: Mapping[str, Any]) -> str:
 
 def criteria_table(summary: Summary) -> Table:
     """Render what each criterion came to."""
-    lines = [("", *HEAD), *summary.criteria.lines()]
-    rows = [(n * (n != last), *cells) for (last, *_), (n, *cells) in pairwise(lines)]
+    rows: list[tuple[str, ...]] = []
+    last = ""
+    for name, *cells in summary.criteria.lines():
+        rows.append(("" if name == last else name, *cells))
+        last = name
     return _table(HEAD, rows)
 
 

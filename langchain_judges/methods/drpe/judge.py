@@ -86,19 +86,20 @@ class VoteSteps(RoleSteps):
         return ballots
 
     def _question(self, voters: Sequence[Role]) -> Question:
-        poll, batch = self.options.poll, self.options.poll.batch
+        poll = self.options.poll
         measured = poll.confidence in {"auto", "logprobs"}
-        return self.context.question(
-            "vote",
-            replies.votes_shape(len(voters)) if batch else replies.RoleVote,
-            "vote" if batch else "vote_alone",
-            label="vote" if batch else "role",
-            partial=lax_shape(tuple(replies.unit_names(len(voters)))) if batch else None,
-            measure=replies.confidences if measured else None,
-            sampled=poll.replies > 1,
-            shares_material=poll.replies > 1 or not batch,
-            logprobs=measured,
-        )
+        own: dict[str, Any] = {
+            "measure": replies.confidences if measured else None,
+            "sampled": poll.replies > 1,
+            "logprobs": measured,
+        }
+        if not poll.batch:
+            own |= {"label": "role", "shares_material": True}
+            return self.context.question("vote", replies.RoleVote, "vote_alone", **own)
+        shape = replies.votes_shape(len(voters))
+        own |= {"label": "vote", "shares_material": poll.replies > 1}
+        own |= {"partial": lax_shape(tuple(replies.unit_names(len(voters))))}
+        return self.context.question("vote", shape, "vote", **own)
 
     def _variables(
         self, pair: ShownPair, order: Order, voters: Sequence[Role]
