@@ -151,14 +151,6 @@ class RunRow:
         return {**rest, "index": self.index, "id": self.data.get("id"), **self.labels()}
 
 
-def failed_outcome(
-    row: RunRow, reason: verdict.FailureReason, detail: str, usage: verdict.Usage | None = None
-) -> Mapping[str, object]:
-    """The outcome of a row that was not judged, with its reason."""
-    failure = verdict.Failure(step="run", unit="", reason=reason, detail=detail[:500])
-    return outcome_without(row, failure, usage)
-
-
 def outcome_without(
     row: RunRow, failure: verdict.Failure, usage: verdict.Usage | None = None
 ) -> Mapping[str, object]:

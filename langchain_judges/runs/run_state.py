@@ -296,7 +296,8 @@ class RunState:
                 self.summary.add(result)
             return result
         if row.over_budget:
-            outcome = run_row.failed_outcome(row, "over_budget", self._why_not())
+            spent = failure_of(errors.OverBudget(self._why_not()), "run")
+            outcome = run_row.outcome_without(row, spent)
         elif row.problem:
             outcome = self._refused(row)
         else:
@@ -308,7 +309,7 @@ class RunState:
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
             self._first_rows.raised(errors.InputError(f"row {row.index + 1}: {row.problem}"))
-        return run_row.failed_outcome(row, "invalid_input", row.problem)
+        return run_row.outcome_without(row, failure_of(errors.InputError(row.problem), "run"))
 
     async def _outcome(self, row: run_row.RunRow, in_run: RowInRun) -> Mapping[str, object]:
         """Outcome of a row by the judge; a service that fails costs only that row."""
@@ -317,7 +318,7 @@ class RunState:
         try:
             return await self._invoke(row)
         except errors.OverBudget as exc:
-            return run_row.failed_outcome(row, "over_budget", str(exc), in_run.usage)
+            return run_row.outcome_without(row, failure_of(exc, "run"), in_run.usage)
         except Exception as exc:  # whatever a judge raises
             if ends_the_run(exc) or (is_bug(exc) and self._options.on_bug == "raise"):
                 raise
