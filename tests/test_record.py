@@ -725,18 +725,18 @@ VALUES = {
     "messages": [{"type": "human", "content": "Where?"}, {"type": "ai", "content": "Kyiv"}]
 }
 EARLIER = {"values": {"messages": VALUES["messages"][:1]}, "next": ["agent"]}
-SERVED = {"thread_id": "t", "status": "idle", "values": VALUES, "interrupts": {}}
+THREAD = {"thread_id": "t", "status": "idle", "values": VALUES, "interrupts": {}}
 WAITS = {"task": [{"value": "Send it?", "id": "i"}]}
 
 
 @for_each(
     ("thread", "last"),
     [
-        (SERVED, "Kyiv"),
-        ({**SERVED, "status": "error"}, "It failed"),
-        ({**SERVED, "interrupts": WAITS}, "It was interrupted and waits: Send it?"),
+        (THREAD, "Kyiv"),
+        ({**THREAD, "status": "error"}, "It failed"),
+        ({**THREAD, "interrupts": WAITS}, "It was interrupted and waits: Send it?"),
         ([{"values": VALUES, "next": []}, EARLIER], "Kyiv"),
-        ([{**EARLIER, "created_at": "1"}, {**SERVED, "created_at": "2"}], "Kyiv"),
+        ([{**EARLIER, "created_at": "1"}, {**THREAD, "created_at": "2"}], "Kyiv"),
     ],
 )
 def test_a_thread_of_a_server_and_the_history_of_one_are_its_last_state(thread, last):
