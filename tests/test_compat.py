@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,14 +77,44 @@ async def test_an_evaluator_for_event_loops_is_a_coroutine_function():
     assert (await evaluate(outputs="x"))["score"] is True
 
 
-def test_a_variable_that_a_call_lacks_is_a_key_error_as_in_openevals():
-    with pytest.raises(KeyError):
-        ours.create_llm_as_judge(prompt="{context}", judge=model())(outputs="x")
+@for_each("prompt", ["{reference_outputs}", "{inputs} {outputs}", "{outputs[q]}"])
+def test_a_variable_that_a_call_lacks_is_named_beside_what_it_has(prompt):
+    name = re.findall("{(.*?)}", prompt)[0]
+    told = rf"the prompt shows `{re.escape(name)}`, and the call has \['outputs', 'tone'\]"
+    with pytest.raises(InputError, match=told):
+        ours.create_llm_as_judge(prompt=prompt, judge=model())(outputs="x", tone="mild")
+
+
+@for_each(
+    "prompt", ['{"score": 1} {outputs}', "{} {outputs}", "{0}", "{outputs} }", "{ {outputs}"]
+)
+def test_a_brace_of_the_text_is_refused_before_anything_is_asked(prompt):
+    with pytest.raises(OptionError, match=r"is not a template: .* written twice, \{\{ or \}\}"):
+        ours.create_llm_as_judge(prompt=prompt, judge=model())
+
+
+def test_a_prompt_looks_into_a_variable_and_forms_it_as_format_does():
+    judge = model()
+    ours.create_llm_as_judge(prompt="{case[id]:05d}: {{{outputs}}}", judge=judge)(
+        outputs="x", case={"id": 7}
+    )
+    assert "00007: {<outputs-" in judge.prompts[0]
+
+
+def test_a_number_from_0_to_1_is_asked_for_within_its_bounds():
+    for score in (0, 0.5, 1.0):
+        judge = model({"reasoning": "", "score": score})
+        evaluate = ours.create_llm_as_judge(prompt="{outputs}?", judge=judge, continuous=True)
+        assert evaluate(outputs="x")["score"] == score
+        assert '"maximum": 1, "minimum": 0' in judge.prompts[0]
 
 
 UNUSABLE = [
     ({}, {"reasoning": "?", "score": "perhaps"}),
     ({"continuous": True}, {"reasoning": "?", "score": True}),
+    ({"continuous": True}, {"reasoning": "?", "score": 4}),
+    ({"continuous": True}, {"reasoning": "?", "score": -1}),
+    ({"continuous": True}, {"reasoning": "?", "score": 1.0001}),
     ({"continuous": True}, '{"reasoning": "?", "score": NaN}'),
     ({"choices": [0.0, 0.5]}, {"reasoning": "?", "score": 0.4}),
     ({"output_schema": {"properties": {"n": {"type": "integer"}}}}, {"n": "many"}),
@@ -109,7 +140,7 @@ def test_an_unusable_reply_is_asked_for_once_more():
 
 NUMBERS = [
     ({"continuous": True}, 0.3),
-    ({"continuous": True}, 7),
+    ({"continuous": True}, 1),
     ({"choices": [0.0, 0.5]}, 0.5),
     ({"use_reasoning": False}, False),
 ]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from math import isfinite
+from math import inf, isfinite
 from string import Formatter
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.own_prompts import as_text, in_fence, unescaped
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.reading import Parse
-from langchain_judges.errors import NotJudgedError, OptionError
+from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.integrations.eval_cases import attachment_blocks
 from langchain_judges.rows.fences import MATERIAL_RULE
 
@@ -74,6 +74,8 @@ class OwnPromptJudge:
         """Check what can be checked without a model."""
         if self.system is not None and not isinstance(self.prompt, str):
             raise OptionError("`system` goes with a `prompt` that is a string")
+        if isinstance(self.prompt, str):
+            _check_braces(self.prompt)
         if isinstance(self.prompt, StructuredPrompt):
             if self.output_schema is not None:
                 raise OptionError("`output_schema` does not go with a `StructuredPrompt`")
@@ -144,7 +146,8 @@ class OwnPromptJudge:
     def _score_schema(self) -> dict[str, Any]:
         score: dict[str, Any] = {"type": "boolean", "description": f"Whether {_HOLDS}."}
         if self.continuous:
-            score = {"type": "number", "description": f"How far {_HOLDS}, from 0.0 to 1.0."}
+            told = f"How far {_HOLDS}, from 0.0 to 1.0."
+            score = {"type": "number", "description": told, "minimum": 0, "maximum": 1}
         if choices := self.choices:
             score = {"type": "number", "enum": [*choices], "description": f"How far {_HOLDS}."}
         reason = {"reasoning": {"type": "string", "description": "The reason for the score."}}
@@ -186,9 +189,30 @@ class _Fencing(Formatter):
 
     def get_field(self, name: str, args: Any, values: Any) -> Any:
         """Look a variable up, as a text in its fence; numbers stay what they are."""
-        value, first = super().get_field(name, args, values)
+        try:
+            value, first = super().get_field(name, args, values)
+        except (LookupError, TypeError, AttributeError) as exc:
+            raise InputError(
+                f"the prompt shows `{name}`, and the call has {sorted(values)!r}"
+            ) from exc
         is_number = isinstance(value, bool | int | float)
         return (value if is_number else in_fence(str(first), as_text(value))), first
+
+
+def _check_braces(template: str) -> None:
+    """Check that each brace of a template is a variable's.
+
+    Raises:
+        OptionError: One is not.
+    """
+    try:
+        names = [name for _, name, *_ in Formatter().parse(template) if name is not None]
+        odd = [f"{name!r} is no name" for name in names if not name[:1].isidentifier()]
+    except ValueError as exc:
+        odd = [str(exc)]
+    if odd:
+        twice = "a brace that is part of the text is written twice, {{ or }}"
+        raise OptionError(f"`prompt` is not a template: {odd[0]}; {twice}")
 
 
 def _filled(
@@ -275,9 +299,11 @@ def _type_of(form: Mapping[str, Any]) -> Any:
 
 
 def _checked(form: Mapping[str, Any], value: Any) -> Any:
-    choices = form.get("enum")
+    choices, low, high = form.get("enum"), form.get("minimum", -inf), form.get("maximum", inf)
     if choices and value not in choices:
         raise ValueError(f"must be one of {choices}")
+    if isinstance(value, int | float) and not low <= value <= high:
+        raise ValueError(f"must be from {low} to {high}")
     if form.get("properties"):
         _shape_of(form).model_validate(value, strict=True)
     if isinstance(value, float) and not isfinite(value):

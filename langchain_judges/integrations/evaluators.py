@@ -314,6 +314,21 @@ def _as_record(value: Any, trait: str = "error") -> Any:
     )
 
 
+def _several(given: Any) -> Sequence[Any]:
+    """What is compared, in a list.
+
+    Raises:
+        OptionError: It is not two or more.
+    """
+    sides = given if isinstance(given, list | tuple) else [given]
+    if len(sides) > 1:
+        return sides
+    raise OptionError(
+        "two or more runs of an example are compared, or texts by name, as in "
+        f"`inputs=…, outputs=[…, …]`, got {len(sides)}; one is judged by `as_evaluator`"
+    )
+
+
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
 
 
@@ -371,9 +386,8 @@ def as_comparative_evaluator(
         _check_variables(judge, variables)
         if runs is not None:
             return compared(runs, example, context, variables)
-        texts: Any = outputs
-        if isinstance(outputs, list | tuple):
-            texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
+        sides = enumerate(_several(outputs))
+        texts = [{"id": str(n), "outputs": each} for n, each in sides]
         known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
         with sent.logged_in_test(key) as log:
             found = compared(texts, known, context, variables)
@@ -384,13 +398,7 @@ def as_comparative_evaluator(
     def compared(
         runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
     ) -> Feedback:
-        if not isinstance(runs, list | tuple) or len(runs) < 2:
-            got = len(runs) if isinstance(runs, list | tuple) else type(runs).__name__
-            raise OptionError(
-                "two or more runs of an example are compared, or texts by name, as in "
-                f"`inputs=…, outputs=[…, …]`, got {got}; one is judged by `as_evaluator`"
-            )
-        runs, example = [*map(_as_record, runs)], _as_record(example, "inputs")
+        runs, example = [*map(_as_record, _several(runs))], _as_record(example, "inputs")
         inputs = example.inputs if example else runs[0].inputs
         row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))
