@@ -588,6 +588,7 @@ def test_no_document_passes_for_several():
     [
         ({"input": "Why?", "output": "So.", "source": []}, "a source .* the fields are 'inp"),
         ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "are 'input', 'output'"),
+        ({"input": "Why?", "output": {"generation": "So.", "documents": []}}, "'output'; name"),
     ],
 )
 def test_a_row_that_lacks_a_field_is_told_which_it_has(row, told):
@@ -721,11 +722,11 @@ def test_a_state_that_is_what_was_asked_lacks_no_reply(more):
     assert "There is no reply" not in readable(row["input"])
 
 
-VALUES = {
+VALUES: Any = {
     "messages": [{"type": "human", "content": "Where?"}, {"type": "ai", "content": "Kyiv"}]
 }
-EARLIER = {"values": {"messages": VALUES["messages"][:1]}, "next": ["agent"]}
-THREAD = {"thread_id": "t", "status": "idle", "values": VALUES, "interrupts": {}}
+EARLIER: Any = {"values": {"messages": VALUES["messages"][:1]}, "next": ["agent"]}
+THREAD: Any = {"thread_id": "t", "status": "idle", "values": VALUES, "interrupts": {}}
 WAITS = {"task": [{"value": "Send it?", "id": "i"}]}
 
 

@@ -238,6 +238,52 @@ def test_texts_that_answer_nothing_are_judged_where_a_person_says_so(tmp_path):
     ]
 
 
+SINGLE = {"question": "Where?", "response": "Kyiv"}
+PAIRED = {"prompt": "Where?", "response_a": "Kyiv", "response_b": "Oslo"}
+# Rows as exports of annotation tools and evaluators have them: their texts below other columns.
+EXPORTED = {
+    "below a key": lambda row: {"id": 1, "metadata": {"question": "no"}, "data": row},
+    "in a list": lambda row: {"annotations": [], "items": [row]},
+    "further down": lambda row: {"sample": {"doc": row, "scores": [1]}},
+    "in other words": lambda row: {
+        "fields": {n.title().replace("_", "-"): row[n] for n in row}
+    },
+    "each apart": lambda row: {f"part_{n}": {n: text} for n, text in row.items()},
+}
+
+
+@for_each("row", [SINGLE, PAIRED])
+@for_each("shape", EXPORTED)
+@for_each("form", [".jsonl", ".json", "list"])
+def test_advice_on_texts_below_a_column_works_when_it_is_followed(form, shape, row, tmp_path):
+    record = EXPORTED[shape](row)
+    (path := tmp_path / f"r{form}").write_text(
+        json.dumps([record] if form == ".json" else record)
+    )
+    judge = polite() if row is SINGLE else relative()
+    columns, told = dict[str, Any](), [""]
+    while told:
+        try:
+            rows = [record] if form == "list" else path
+            list(judge_many(judge, rows, columns=columns, progress=False))
+            told = []
+        except InputError as exc:
+            told = re.findall(r"`columns` (\w+)=([^;,\s]+)|--column (\w+)=([^;\s]+)", str(exc))[
+                :1
+            ]
+            field, place = filter(None, told[0])
+            assert columns.setdefault(field, place) == place
+            assert len(columns) <= len(row)
+    shown = unfenced(judge.model.prompts[0])
+    assert all(f"]\n{text}\n" in shown for text in row.values())
+
+
+def test_a_column_that_is_read_already_is_not_advised():
+    columns = {"output_a": "instruction_a", "output_b": "instruction_b"}
+    with pytest.raises(InputError, match="by `columns` input=COLUMN"):
+        understood([*columns.values(), "source"], columns, "pair")
+
+
 def test_a_column_that_a_person_named_is_in_no_doubt(caplog):
     row = {"question": "q", "answer": "a", "response": "r"}
     list(judge_many(polite(), [row], columns={"output": "answer"}, progress=False))
@@ -851,7 +897,8 @@ def test_a_field_that_is_there_and_empty_is_not_asked_for_as_a_missing_one(row, 
 @for_each(
     ("text", "told"),
     [
-        ('{"evalId": 1, "results": [{}]}', "an object with evalId, results: put the list"),
+        ('{"evalId": 1, "results": [{}]}', "with 'evalId', 'results': put 'results' alone, or"),
+        (json.dumps({str(n): {} for n in range(9)}), "and 4 more: put its objects in a list"),
         ('[{"input": "q"},\n{"input": "w', "line 2, column 11: not JSON [(]Unterminated"),
         ('{\n"input": "q",\n"outp', "line 3, column 1: not JSON [(]Unterminated"),
         ('{"input": "q"}\n{"input": "w', "line 2, column 11: not JSON [(]Unterminated"),

@@ -274,11 +274,13 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
         return judge
     file = open_rows(path, check_known_of, flags)
     kind = sources.kind_of_columns(file.source.records, file.columns)
-    for_texts = kind == "item" or (kind is None and _is_set_for(judge, SINGLE_TEXTS, PAIRS))
+    named = {"output", "output_a", "output_b"} & {*(file.columns or {})}
+    is_item = "output" in named or _is_set_for(judge, SINGLE_TEXTS, PAIRS)
+    for_texts = kind == "item" or (kind is None and is_item)
     method, what = (SINGLE_TEXTS, "single texts") if for_texts else (PAIRS, "pairs")
     if kind:
         say(f"{path} has {what}, so the method is {method}; --method chooses another.")
-    elif sources.first_object(file.source.records):
+    elif sources.first_object(file.source.records) and not named:
         say(
             f"Some texts in {path} are in columns whose names are not known; name them: of "
             "single texts --column output=COLUMN, of pairs --column output_a=COLUMN --column "

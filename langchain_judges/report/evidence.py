@@ -19,10 +19,7 @@ CASES = 10
 # Characters of a text that a page shows.
 LONGEST_TEXT = 20_000
 
-_TEXTS = (
-    *(("output_a", "A"), ("output_b", "B"), ("output", "Text")),
-    *(("expected", "Expected"), ("source", "Source"), ("reference", "Reference")),
-)
+_TEXTS: Mapping[str, str] = packaged(__package__, "words.yaml")["texts"]
 _COLUMNS: Mapping[str, str | None] = packaged(__package__, "words.yaml")["columns"]
 _WENT_WRONG = (("step", "Step"), ("unit", "Of"), ("reason", "Reason"), ("detail", "Detail"))
 
@@ -99,7 +96,11 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         id=row.name,
         category=row.category,
         task=readable_cell(labels.get("input") or ""),
-        texts=[(name, readable_cell(labels[key])) for key, name in _TEXTS if labels.get(key)],
+        texts=[
+            (name, readable_cell(labels[key]))
+            for key, name in _TEXTS.items()
+            if labels.get(key)
+        ],
         people=people,
         judge=str(row.answer),
         score=_score(row),

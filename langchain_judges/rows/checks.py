@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
@@ -13,6 +14,12 @@ from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes
 
+# Usual names of the fields of a row.
+_KNOWN: Mapping[str, Any] = packaged(__package__, "names.yaml")
+NAMES: dict[str, list[str]] = {**_KNOWN["columns"], "output": _KNOWN["answers"]}
+# Where a row keeps the documents that stood beside the answer in its `output`. A response is
+# made of them: they are shown to a judge that needs a source, and to no other.
+OF_OUTPUT = "documents_of_output"
 # Two texts to compare, one text to label, or concepts that a text must use.
 RowKind = Literal["pair", "item", "task"]
 # Whether a judge compares two texts or labels one.
@@ -114,16 +121,48 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     or_none = f"; where texts answer nothing, {NO_TASK!r}" if field == "input" else ""
     if field in empty:
         return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
+    place = place_in(Notes.of(row).columns or row, field) or "…"
     return InputError(
-        f"the field `{field}` is missing; {fields_of(row)}: name one `{field}`, "
-        f"or rows by `judge_many(columns={{{field!r}: …}})`, --column {field}=…{or_none}"
+        f"the field `{field}` is missing; {fields_of(row)}: name one `{field}`, or rows by "
+        f"`judge_many(columns={{{field!r}: {place!r}}})`, --column {field}={place}{or_none}"
     )
+
+
+@lru_cache(1024)  # the rows of a run have the same names
+def plain_name(name: str) -> str:
+    """A name of a column as usual names are written: in small letters, with underscores."""
+    return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z0-9])", "_", str(name).strip()).casefold()
+
+
+def place_in(row: object, field: str) -> str:
+    """The path in a row to the first text below a usual name of a field; "" if there is none.
+
+    >>> place_in({"id": 1, "data": [{"prompt": "Why?"}]}, "input")
+    'data.0.prompt'
+    """
+    usual = {field, *NAMES.get(field, ())} - {"user", "a", "b"}
+    found = (path for path, text in _texts_in(row) if plain_name(path.rsplit(".")[-1]) in usual)
+    return min(found, key=lambda path: path.count("."), default="")
+
+
+def _texts_in(whole: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts below the columns of a row, each with its path; of a list the first."""
+    parts = enumerate(whole[:1]) if isinstance(whole, list) else ()
+    for name, part in whole.items() if isinstance(whole, Mapping) else parts:
+        if isinstance(part, str) and path and not is_blank(part):
+            yield f"{path}.{name}", part
+        elif name not in _UNSURE and path.count(".") < _DEEPEST:
+            yield from _texts_in(part, f"{path}.{name}" if path else str(name))
+
+
+# Columns that hold no texts of a row, and how far down texts are looked for.
+_UNSURE, _DEEPEST = {"metadata", "meta"}, 5
 
 
 def fields_of(row: Mapping[str, object]) -> str:
     """List the fields of a row, and which of the user's are null."""
     # A judge's state also has its own fields, which are still empty.
-    own = {n: v for n, v in row.items() if n != NOTES and v not in (None, [])}
+    own = {n: v for n, v in row.items() if n not in (NOTES, OF_OUTPUT) and v not in (None, [])}
     shown = (Notes.of(row).columns or own).items()
     names = [f"{name!r} (null)" if value is None else repr(name) for name, value in shown]
     return f"the fields are {', '.join(names) or 'none'}"
@@ -139,7 +178,7 @@ def expected_answers(item: Mapping[str, object]) -> list[str]:
 
 # What a rubric may need of a row.
 Need = Literal["expected", "source", "calls", "image", "audio", "conversation", "instructions"]
-_NEEDED_REFERENCE: Mapping[Need, str] = packaged(__package__, "names.yaml")["lacking"]
+_NEEDED_REFERENCE: Mapping[Need, str] = _KNOWN["lacking"]
 
 
 def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
@@ -173,7 +212,7 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}; {fields_of(item)}; {_HOW}"
 
 
-_HOW: str = packaged(__package__, "names.yaml")["naming"]
+_HOW: str = _KNOWN["naming"]
 # What data are that are shown as they are.
 _UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
 
@@ -269,7 +308,7 @@ _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 SIDES = ("A", "B", "tie")
 
 # How labels of pairs are read if no map of labels is given; case does not matter.
-SPELLINGS: Mapping[str, str] = packaged(__package__, "names.yaml")["spellings"]
+SPELLINGS: Mapping[str, str] = _KNOWN["spellings"]
 
 
 # Fields of a row that no judge sees: what people know of it.

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows import lookup
-from langchain_judges.rows.checks import check_text, kind_in
+from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
@@ -68,7 +68,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         read = reference_in if "output_a" in copy and name == "reference" else expected_in
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
-        copy |= _of_item(copy) | ({lookup.OF_OUTPUT: beside} if beside else {})
+        copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     notes = _notes(copy, given, Notes.of(row))
@@ -107,7 +107,7 @@ _SPELT = re.compile(
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
-_SHOWN = (*READ, lookup.OF_OUTPUT, "media", "variables", "assertions")
+_SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
 
 
 def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:

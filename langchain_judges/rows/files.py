@@ -20,6 +20,7 @@ import yaml
 
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
+from langchain_judges.verdict import first_names
 
 # What readers raise where a file is not of its form; openpyxl looks for parts that it lacks,
 # pyarrow implements not every type, and zipfile asks for passwords by a RuntimeError.
@@ -201,9 +202,11 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
         return
     # An object of texts and numbers is a row: the only line of such a file.
     if isinstance(records, dict) and any(isinstance(v, dict | list) for v in records.values()):
+        lists = [name for name, value in records.items() if isinstance(value, list)]
+        what = f"{first_names(lists)} alone" if lists else "its objects in a list"
         raise InputError(
             f"{path} must hold a list of objects (pandas: orient='records'), got an object "
-            f"with {', '.join(records)}: put the list alone, or the row in [ ]"
+            f"with {first_names([*records])}: put {what}, or the row in [ ]"
         )
     yield from records if isinstance(records, list) else [records]
 

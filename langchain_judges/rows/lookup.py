@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
@@ -17,7 +17,14 @@ from annotated_types import MinLen
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.checks import ANNOTATIONS, kind_in
+from langchain_judges.rows.checks import (
+    ANNOTATIONS,
+    NAMES,
+    OF_OUTPUT,
+    kind_in,
+    place_in,
+    plain_name,
+)
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import (
     KNOWN_NAMES,
@@ -54,9 +61,6 @@ CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
 _WORD = re.compile(
     r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
 )
-# Where a row keeps the documents that stood beside the answer in its `output`. A response is
-# made of them: they are shown to a judge that needs a source, and to no other.
-OF_OUTPUT = "documents_of_output"
 # Where a line of a document would read as the beginning of another one.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
 
@@ -65,14 +69,12 @@ FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", 
 # Field of a row → its column, or several.
 Columns = Mapping[str, str | Sequence[str]]
 
-# Usual names of the fields of a row.
-NAMES: dict[str, list[str]] = {**KNOWN_NAMES["columns"], "output": KNOWN_NAMES["answers"]}
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
 
 def understood(
-    names: Sequence[str],
+    names: Collection[str],
     columns: Columns | None,
     takes: str,
     *,
@@ -83,7 +85,7 @@ def understood(
     A field whose own name is a column keeps it; an instruction and its input are one task.
 
     Args:
-        names: The table's columns.
+        names: The table's columns, as keys of a row where errors are to name places in it.
         columns: Field → column, as a person named them.
         takes: `"pair"` or `"item"`.
         needed: Fields that must be there, of those that rows need.
@@ -96,7 +98,7 @@ def understood(
     if "input" not in found and {"instruction", "input"} <= {*names}:
         found["input"] = ["instruction", "input"]
     used = columns_in(found)
-    plain = {_plain_name(name): name for name in names if name not in used}
+    plain = {plain_name(name): name for name in names if name not in used}
     rivals = {"chosen", "rejected"} <= {*names, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = FIELDS - {"reference"}
@@ -109,26 +111,22 @@ def understood(
         if name := next((name for name in known if plain[name] not in taken), None):
             found[field] = plain.pop(name)
         elif field in needed and field in _NEEDED[takes]:
-            raise _not_found(field, names, takes)
+            raise _not_found(field, names, takes, [*plain.values()])
     return found
 
 
-@lru_cache(1024)  # the rows of a run have the same names
-def _plain_name(name: str) -> str:
-    return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z0-9])", "_", str(name).strip()).casefold()
-
-
-def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
-    own = {_plain_name(name) for name in names}
+def _not_found(field: str, names: Iterable[str], takes: str, free: Sequence[str]) -> InputError:
+    own = {*map(plain_name, names)}
     if field == "output_a" and own & {"output", *NAMES["output"]}:
         what = "these rows are single texts, and the judge compares two"
     elif field == "output" and own & {"output_a", *NAMES["output_a"]}:
         what = "these rows are pairs, and the judge takes one text"
     else:
         usual = [field, *NAMES[field]]
-        alike = (repr(name) for name in names if did_you_mean(_plain_name(name), usual))
+        alike = (repr(name) for name in free if did_you_mean(plain_name(name), usual))
         none = ", or [] (--column input=) where texts answer nothing" * (field == "input")
-        what = f"name it by `columns` {field}={next(alike, f'COLUMN{none}')}"
+        place = place_in(names, field) or next(alike, f"COLUMN{none}")
+        what = f"name it by `columns` {field}={place}"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
@@ -231,7 +229,7 @@ def _doubts(
     used = {*columns_in(columns), *(FIELDS - {"reference"})}
     notes = Notes()
     for field in (*_NEEDED.get(takes or "", ()), *_OPTIONAL.get(takes or "", ())):
-        alike = [n for n in record if n not in used and _plain_name(str(n)) in NAMES[field]]
+        alike = [n for n in record if n not in used and plain_name(str(n)) in NAMES[field]]
         read = record.get(column := str(columns.get(field, field)))
         if field in named or not alike or read is None:
             continue

@@ -29,7 +29,7 @@ from langchain_judges.rows.messages import (
     plain_data,
     text_in,
 )
-from langchain_judges.rows.texts import Message, plain
+from langchain_judges.rows.texts import Message, has_answer, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
@@ -390,12 +390,6 @@ def _same(one: Message, other: Message) -> bool:
 
 def last_turn(record: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """Part of a record before its last reply, and that reply alone."""
-    places = [
-        i
-        for i, message in enumerate(record)
-        if message["role"] in ("assistant", "structured response")
-        and not message.get("tool_calls")
-        and plain(message["content"]).strip()
-    ]
-    place = places[-1] if places else len(record) - 1
+    said = [i for i, m in enumerate(record) if has_answer([m]) and plain(m["content"]).strip()]
+    place = said[-1] if said else len(record) - 1
     return list(record[:place]), list(record[place : place + 1])

@@ -48,7 +48,7 @@ _CRITERION = "label."
 _RECORDS_AT_ONCE = 1_000
 # What a prompt may follow from.
 _SHOWN_FIELDS = (
-    *(*READ, lookup.OF_OUTPUT, "media", "concepts", "instruction", "task_kind", "variables"),
+    *(*READ, checks.OF_OUTPUT, "media", "concepts", "instruction", "task_kind", "variables"),
 )
 
 
@@ -411,7 +411,7 @@ class Records:
         Raises:
             UnreadableTable: The columns of the table are not understood.
         """
-        names, columns = list(map(str, first)), self._columns
+        names, columns = {str(name): cell for name, cell in first.items()}, self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         if not (is_table or columns):
             return TableForm(lookup.columns_of(first, self.takes), takes=self.takes)

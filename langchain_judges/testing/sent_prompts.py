@@ -17,6 +17,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.rows.files import packaged
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import (
     Script,
@@ -26,16 +27,8 @@ from langchain_judges.testing.schema_replies import (
     scores,
 )
 
-PAIR = {
-    "input": "How do I keep basil alive through the winter?",
-    "output_a": "Give it six hours of light and water it when the soil is dry.",
-    "output_b": "Basil likes sun. Hope for the best.",
-}
-ITEM = {
-    "input": "Which gate leads to the tower?",
-    "output": "Take the north gate, then the stairs.",
-    "expected": "The north gate.",
-}
+PAIR: Mapping[str, str] = packaged(__package__, "rows.yaml")["pair"]
+ITEM: Mapping[str, str] = packaged(__package__, "rows.yaml")["item"]
 # By these words the fakes know the texts of the pair.
 TEXT_WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 _LESSON = "A remembered answer about tulips."

@@ -20,9 +20,9 @@ from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
-from langchain_judges.rows.checks import expected_answers, fields_of, lacking
+from langchain_judges.rows.checks import OF_OUTPUT, expected_answers, fields_of, lacking
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT, documents_in
+from langchain_judges.rows.lookup import CONTEXTS, documents_in
 from langchain_judges.rows.record import last_turn
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.verdict import NOTES, Label
