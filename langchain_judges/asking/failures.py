@@ -30,6 +30,7 @@ from langgraph.errors import GraphBubbleUp
 from langchain_judges import errors
 from langchain_judges.asking.reading import Problem, TokenUsage
 from langchain_judges.escaping import clean
+from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
@@ -48,9 +49,6 @@ _OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many t
 # What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
-_PASSING = re.compile(
-    "ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
-)
 
 
 # What LangChain's own errors mean where they carry no status.
@@ -77,17 +75,10 @@ _CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydanti
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
-_REFUSING = re.compile(
-    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
-    r"|not allowed|invalid|only the default|extra inputs?|does not",
-    re.IGNORECASE,
-)
-_FORMAT_REJECTED = re.compile(
-    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
-    r"|fail\w* to (?:parse|initialize) \w*\s*grammar|(?:tool|function)s?\b(?=.*\bsupport)"
-    r"|support\w* (?:\w+ ){0,2}(?:tool|function)",
-    re.IGNORECASE,
-)
+_SAID: dict[str, list[str]] = packaged(__package__, "names.yaml")["said"]
+_REFUSING = re.compile("|".join(_SAID["refusing"]), re.IGNORECASE)
+_PASSING = re.compile("|".join(_SAID["passing"]))
+_FORMAT_REJECTED = re.compile("|".join(_SAID["format_rejected"]), re.IGNORECASE)
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
 
 

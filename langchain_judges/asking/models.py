@@ -35,13 +35,7 @@ _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _PLAIN = str | int | float | None
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
-# Settings that say where, how and by whom a model is reached, and not what it replies.
-_NO_IDENTITY = re.compile(
-    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|api_base|host|address|endpoint|domain"
-    r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
-    r"|stream|usage|user|account|tenant|workspace|tags|callback"
-    r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
-)
+_NO_IDENTITY = re.compile("|".join(packaged(__package__, "names.yaml")["no_identity"]))
 # Settings that decide what a model replies, as providers call them: shown as they are.
 _SAMPLING = frozenset(packaged(__package__, "names.yaml")["settings"])
 # Settings that hold further ones.

@@ -50,10 +50,7 @@ _THOUGHT_MARK = re.compile(
     r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
 # Part of each name of such marks; other ones may hold a quotation or another verdict.
-_THOUGHT_NAME = re.compile(
-    "analysis|cot$|deliberat|explanation|monologue|rationale|reason|reflect|scratch|think|thought",
-    re.IGNORECASE,
-)
+_THOUGHT_NAME = re.compile("|".join(REPLY_NAMES["thoughts"]), re.IGNORECASE)
 # A reply by names that no judged text has: "the response" would announce a quotation.
 _NAMED = (
     "(?:(?:the|your|a) )?(?:final |requested |valid )?"
