@@ -199,8 +199,9 @@ class _Contest:
             number += 1
             sides = enumerate(zip(players[::2], players[1::2], strict=False), 1)
             calls = (judged(number, *side, f"match {number}.{i}") for i, side in sides)
-            bracket += (matches := await self._played(calls))
-            winners = [i for match in matches if (i := match["winner"]) is not None]
+            matches = await self._played(calls)
+            bracket += matches
+            winners = [match["winner"] for match in matches if match["winner"] is not None]
             players = winners + players[2 * len(matches) :]
         return players[0], bracket
 
@@ -219,7 +220,8 @@ class _Contest:
         samples = await gather(
             [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
         )
-        return [text for text, _ in samples], [f for _, failures in samples for f in failures]
+        failures = [failure for _, lost in samples for failure in lost]
+        return [text for text, _ in samples], failures
 
 
 async def _sample(

@@ -474,8 +474,11 @@ def context_in(value: object) -> str | None:
     >>> context_in(["It rained.\n[2] Oslo", {"text": "Snow.", "metadata": {"title": "Rome"}}])
     '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
     """
-    if isinstance(text := value, str) and (value := listed_in(text)) is None:
-        return text if text.strip() else None
+    if isinstance(value, str):
+        documents = listed_in(value)
+        if documents is None:
+            return value if value.strip() else None
+        value = documents
     parts = [(title, _LIKE_A_HEAD.sub("> ", text)) for title, text in _documents(value)]
     if len(parts) < 2:
         return parts[0][1] if parts else None

@@ -455,7 +455,8 @@ def _json_value(value: Any) -> Any:
         own = (n if isinstance(n, str | int | float | None) else _python_form(n) for n in value)
         return dict(zip(own, map(plain_data, value.values()), strict=True))
     if type(value).__module__.startswith("PIL.") and hasattr(value, "save"):
-        value.save(file := BytesIO(), "PNG")
+        file = BytesIO()
+        value.save(file, "PNG")
         return {"type": "image", "image": b64encode(file.getvalue()).decode()}
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):

@@ -210,16 +210,14 @@ def _differences(one: str, other: str) -> list[Markup]:
     words: list[list[str]] = [re.findall(r"\w+|\s+|[^\w\s]", text) for text in (one, other)]
     if sum(map(len, words)) > _MOST_WORDS:
         words = [text.splitlines(keepends=True) for text in (one, other)]
-    blocks = SequenceMatcher(None, words[0], words[1]).get_opcodes()
-    forms = {True: Markup("{}"), False: Markup("<mark>{}</mark>")}
-    return [
-        Markup("").join(
-            forms[kind == "equal"].format("".join(own))
-            for kind, *ends in blocks
-            if (own := words[side][slice(*ends[2 * side : 2 * side + 2])])
-        )
-        for side in (0, 1)
-    ]
+    one_words, other_words = words
+    marked: tuple[list[Markup], list[Markup]] = ([], [])
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, one_words, other_words).get_opcodes():
+        form = Markup("{}") if kind == "equal" else Markup("<mark>{}</mark>")
+        for parts, own in zip(marked, (one_words[i1:i2], other_words[j1:j2]), strict=True):
+            if own:
+                parts.append(form.format("".join(own)))
+    return [Markup("").join(parts) for parts in marked]
 
 
 def verdicts(

@@ -115,8 +115,9 @@ def labelled_cases(
 
 def balanced_share(cases: Sequence[Case]) -> float:
     """The mean recall of the true labels that occur; NaN without cases."""
-    of_label = [[c for c in cases if c[1] == truth] for truth in {c[1] for c in cases}]
-    return fmean(map(share_right, of_label)) if of_label else math.nan
+    truths = {truth for _, truth, _ in cases}
+    recalls = [share_right([case for case in cases if case[1] == truth]) for truth in truths]
+    return fmean(recalls) if recalls else math.nan
 
 
 def share_right(cases: Sequence[Case]) -> float:
