@@ -66,10 +66,6 @@ class AuditFlags(PlanFlags):
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
 
 
-# Begins the name of an annotation queue, in place of a file.
-_QUEUE = "langsmith:"
-
-
 @unfolded
 def audit(
     items: Annotated[
@@ -96,7 +92,7 @@ def audit(
     from langchain_judges.methods.describe import estimate_calls
     from langchain_judges.methods.registry import named
 
-    is_queue = str(items).startswith(_QUEUE)
+    is_queue = str(items).startswith(messages.LANGSMITH)
     with ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
         row_files.check_not_read([items], [flags.out])
         if flags.out:
@@ -139,7 +135,7 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> row_files.R
 
     columns = row_files.named_columns(table.column, ("label", "source")) or {}
     judge = load_judge({**spec, "model": judge_flags.keyless(spec["model"])})
-    queue = str(path).removeprefix(_QUEUE)
+    queue = str(path).removeprefix(messages.LANGSMITH)
     with langsmith_client() as client:
         key, source = columns.get("label"), columns.get("source")
         found = labelled_runs(client, queue, judge, key=key, context=source)

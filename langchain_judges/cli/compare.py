@@ -147,10 +147,6 @@ def compare(
             answer(load_judge(spec), good, names, run, output)
 
 
-# Begins the name of an experiment of LangSmith, in place of a file.
-_EXPERIMENT = "langsmith:"
-
-
 def _table_of_systems(
     paths: Sequence[str], systems: str | None, rows: RowFlags
 ) -> tuple[Source, list[str]]:
@@ -163,7 +159,7 @@ def _table_of_systems(
         if len(set(names)) < 2:
             raise OptionError(f"--systems must name two columns or more, got {systems!r}")
         return source, names
-    names = names or [Path(path.removeprefix(_EXPERIMENT)).stem for path in paths]
+    names = names or [Path(path.removeprefix(messages.LANGSMITH)).stem for path in paths]
     if len(set(names)) < len(paths):
         raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
     sources = {name: _source(path) for name, path in zip(names, paths, strict=True)}
@@ -175,12 +171,12 @@ def _table_of_systems(
 
 
 def _source(path: str) -> Source:
-    if not path.startswith(_EXPERIMENT):
+    if not path.startswith(messages.LANGSMITH):
         return source_of(Path(path))
     from langchain_judges.integrations.langsmith_runs import experiment_rows
 
     with messages.langsmith_client() as client:
-        rows = experiment_rows(client, path.removeprefix(_EXPERIMENT))
+        rows = experiment_rows(client, path.removeprefix(messages.LANGSMITH))
     return Source(rows, True)
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 # What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Begins the name of an experiment or a queue of LangSmith, in place of a file.
+LANGSMITH = "langsmith:"
 # Seconds after those of the calls in flight in which a run closes its files.
 _LATE = 5.0
 

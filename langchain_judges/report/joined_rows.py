@@ -13,6 +13,7 @@ from typing import Any, cast
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
+from langchain_judges.report.answers import WORDS
 from langchain_judges.rows import checks
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.lookup import Columns
@@ -237,12 +238,7 @@ class Joined:
     @property
     def left_out(self) -> str:
         """Sentence about verdicts that are not counted; empty if there are none."""
-        counts = {
-            "of an older text of their row": self.stale,
-            "of rows that are not in the data": self.unknown,
-            "that were not asked because the budget was spent": self.unasked,
-            "of rows with a later verdict": self.earlier,
-        }
+        counts = {which: getattr(self, name) for name, which in WORDS["left_out"].items()}
         parts = [f"{count:,} {which}" for which, count in counts.items() if count]
         return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
