@@ -595,6 +595,12 @@ def test_a_misspelt_field_of_a_call_is_refused_with_its_name(name):
             cast("Any", evaluator)(**wrong)
 
 
+def test_what_prepares_rows_takes_whatever_an_evaluator_is_called_with():
+    made = {"input": "Q", "output": "good good"}
+    evaluator = as_evaluator(labels(), prepare=lambda run, example: {**made, "input": run.q})
+    assert evaluator({"q": "Why?"})["score"] is not None
+
+
 def test_a_call_with_a_run_shows_its_variables_too():
     model = FakeChatModel(replies=fitting_reply)
     judge = create_rubric_judge(model, prompts="Is {outputs} {tone}?")

@@ -195,10 +195,15 @@ class JudgeEvaluator(RunEvaluator):
         """
         _check_variables(self.judge, variables)
         row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
-        run, example = _as_record(run), _as_record(example, "inputs")
+        if self.prepare is None:  # else they are what it takes
+            run, example = _as_record(run), _as_record(example, "inputs")
 
         def case() -> dict[str, object]:
-            read = self.reader.case(row) if run is None else self._case(run, example)
+            read = (
+                self.reader.case(row)
+                if run is None
+                else self._case(as_object(run), as_object(example))
+            )
             return {**read, **variables}
 
         with sent.logged_in_test(self.key) as log:
