@@ -320,7 +320,7 @@ def _as_record(value: Any, trait: str = "error") -> Any:
 
 
 def _several(given: Any) -> Sequence[Any]:
-    """What is compared, in a list.
+    """The sides of a comparison, as a list.
 
     Raises:
         OptionError: It is not two or more.
