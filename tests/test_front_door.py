@@ -77,6 +77,16 @@ def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(
     assert (told in caplog.text) == warned
 
 
+def test_a_label_below_a_column_is_read_where_a_row_has_one(caplog):
+    judge, _ = judge_and_model()
+    rows = [{**ITEM, "rated": []}, {**ITEM, "rated": [{"user": "u", "value": 1}]}]
+    run = judge_many(judge, rows, columns={"label": "rated"}, progress=False)
+    assert all(row["judged"] for row in run)
+    assert "named by `columns` label=COLUMN.0.value, got list" in caplog.text
+    run = judge_many(judge, rows, columns={"label": "rated.0.value"}, progress=False)
+    assert [row.get("label") for row in run] == [None, 1]
+
+
 # ---- the direction of a scale is said
 
 

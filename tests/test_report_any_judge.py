@@ -39,6 +39,31 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest():
         trust_columns(table(["A"], ["A"]), "gtp", "ann0")
 
 
+# A label as tools for annotations have it: Argilla's, Label Studio's, a list of choices.
+ANNOTATED = {
+    "a list": lambda label: [label],
+    "a vote": lambda label: [{"user_id": "u", "value": label, "status": "submitted"}],
+    "a rating": lambda label: [{"rating": label}],
+    "a choice": lambda label: {"choices": [label]},
+    "an annotation": lambda label: [{"id": 5, "result": [{"value": {"selected": label}}]}],
+    "a criterion": lambda label: [{"coherence": label}],
+}
+
+
+@for_each("kind", ANNOTATED)
+@for_each("own", [["A", "B", "tie"], [1, 2, 3], ["polite", "rude", "odd"]])
+def test_the_place_that_is_advised_for_a_nested_label_holds_it(own, kind):
+    rows = table([*own, own[0]] * 9, [*own, own[1]] * 9)
+    nested = [{**row, "ann0": ANNOTATED[kind](row["ann0"])} for row in rows]
+    nested += [{"gpt": own[0], "ann0": []}]
+    with pytest.raises(InputError) as refused:
+        trust_columns(nested, "gpt", "ann0")
+    place = re.findall("name a label in it: '(.*)'", str(refused.value))[0]
+    found: Any = trust_columns(nested, "gpt", place)
+    flat: Any = trust_columns([*rows, {"gpt": own[0], "ann0": None}], "gpt", "ann0")
+    assert found["agreement.label.wrong"] == flat["agreement.label.wrong"]
+
+
 @for_each("library", ["pandas", "polars"])
 def test_a_data_frame_is_its_rows_and_its_empty_cells_are_missing(library):
     made = pytest.importorskip(library, reason=f"needs {library}")

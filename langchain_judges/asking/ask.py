@@ -37,10 +37,6 @@ from langchain_judges.verdict import no_step_usage
 
 # Seconds that calls in flight get to come back when a run ends early.
 GRACE = 10.0
-_REPAIR = (
-    "That reply cannot be used: {detail}.\n"
-    "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
-)
 _NO_REPAIR = {"refusal", "truncated"}
 # Variables of prompts that hold what other people wrote, and a reply may quote.
 _MATERIAL = reading.REPLY_NAMES["material"]
@@ -213,7 +209,7 @@ def _material(variables: Mapping[str, object]) -> Iterator[str]:
 
 def _repair(question: Question, problem: reading.Problem) -> str:
     schema = json.dumps(reading.json_schema(question.reply_schema))
-    return _REPAIR.format(detail=problem.detail, schema=schema)
+    return reading.REPLY_NAMES["repair"][0].format(detail=problem.detail, schema=schema)
 
 
 def traced(

@@ -52,12 +52,7 @@ _THOUGHT_MARK = re.compile(
 # Part of each name of such marks; other ones may hold a quotation or another verdict.
 _THOUGHT_NAME = re.compile("|".join(REPLY_NAMES["thoughts"]), re.IGNORECASE)
 # A reply by names that no judged text has: "the response" would announce a quotation.
-_NAMED = (
-    "(?:(?:the|your|a) )?(?:final |requested |valid )?"
-    "(?:json(?: (?:object|output|response|reply))?|judge?ment|verdict|evaluation|assessment"
-    "|final answer)"
-    "|my (?:final )?(?:answer|reply|response|judge?ment|verdict|evaluation|assessment|vote)"
-)
+_NAMED = "|".join(REPLY_NAMES["announced"])
 _MARKUP = r"[\s*_`#\ufeff]*"
 # All that may stand before an object; none of it says anything about the verdict.
 _PREAMBLE = re.compile(

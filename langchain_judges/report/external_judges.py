@@ -13,8 +13,9 @@ from langchain_judges.metrics.inputs import one_of
 from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
-from langchain_judges.rows.checks import SIDES, read_label
-from langchain_judges.rows.messages import KNOWN_NAMES
+from langchain_judges.rows.checks import SIDES, label_place, read_label
+from langchain_judges.rows.lookup import known_at
+from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data
 from langchain_judges.runs.sources import kind_of_columns
 from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
 
@@ -55,23 +56,21 @@ def trust_columns(
     table = rows_in(rows, "rows")
     given = judge if isinstance(judge, list) else [cast("JudgeColumn", judge)]
     specs = [(each,) if isinstance(each, str) else each for each in given]
-    judges = {
-        "the judge of {} (A first) and {} (B first)".format(*spec)
-        if spec[1:]
-        else spec[0]: spec
-        for spec in specs
-    }
+    in_both = "the judge of {} (A first) and {} (B first)"
+    judges = {in_both.format(*spec) if spec[1:] else spec[0]: spec for spec in specs}
     people = [label] if isinstance(label, str) else list(label)
     sources = [name for spec in specs for name in spec]
     in_orders = len(sources) > len(specs)
     for name in [*sources, *people]:
-        if not any(name in row for row in table):
+        if not any(name in row or known_at(row, name) is not None for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names)}"
-            if name in people:
-                hint += "; `label=` names people's answers, or --column label=COLUMN"
+            hint += "; `label=` names people's answers, or --column label=COLUMN" * (
+                name in people
+            )
             raise InputError(f"no row has a column {name!r}; {hint}")
-    columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
+    named = [*sources, *people]
+    columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     read = _reading(columns, "pair" if in_orders else kind_of_columns([texts]))
     answers = {name: [*map(read, own)] for name, own in columns.items()}
@@ -167,12 +166,15 @@ def _score_in(outcome: Any) -> Any:
     return next((score for score in found if score is not None), None)
 
 
-def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str):
-        return value.strip() or None
-    return None if value is None or value != value else value
+def _cell(column: str, value: object) -> object:
+    if is_nothing(value := plain_data(value)):
+        return None
+    if (place := label_place(column, value)) != column:
+        raise InputError(
+            f"{column!r} holds {as_json(value)[:60]}; name a label in it: {place!r}"
+        )
+    value = value.strip() if isinstance(value, str) else value
+    return int(value) if isinstance(value, bool) else value
 
 
 def _reading(

@@ -178,7 +178,6 @@ def expected_answers(item: Mapping[str, object]) -> list[str]:
 
 # What a rubric may need of a row.
 Need = Literal["expected", "source", "calls", "image", "audio", "conversation", "instructions"]
-_NEEDED_REFERENCE: Mapping[Need, str] = _KNOWN["lacking"]
 
 
 def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
@@ -203,16 +202,16 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     missing = next((need for need in needs if need not in there), None)
     if missing is None:
         return ""
+    lack, how = _KNOWN["lacking"][missing], _KNOWN["naming"]
     if missing in ("expected", "source"):
-        return f"{_NEEDED_REFERENCE[missing]}; {fields_of(item)}; {_HOW}"
+        return f"{lack}; {fields_of(item)}; {how}"
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
     held = ", ".join(dict.fromkeys(kinds))
     if isinstance(output := item.get("output"), str):
         held = _UNREAD if output.lstrip()[:1] in ("[", "{") else "text"
-    return f"{_NEEDED_REFERENCE[missing]}; it holds: {held}; {fields_of(item)}; {_HOW}"
+    return f"{lack}; it holds: {held}; {fields_of(item)}; {how}"
 
 
-_HOW: str = _KNOWN["naming"]
 # What data are that are shown as they are.
 _UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
 
@@ -410,4 +409,19 @@ def check_countable(row: Mapping[str, Any]) -> None:
     counted += [(f"labels.{name}", label) for name, label in (labels or {}).items()]
     counted += [("human_votes", vote) for vote in votes or ()]
     for field, value in counted:
-        _check_is(value, str | int | float | None, f"`{field}`", "a text or a number")
+        held = [value] if field == "human_votes" else value
+        rule = f"a text or a number, named by `columns` {label_place(f'{field}=COLUMN', held)}"
+        _check_is(value, str | int | float | None, f"`{field}`", rule)
+
+
+def label_place(column: str, value: object) -> str:
+    """The path to the label in what tools for annotations have in its place.
+
+    >>> label_place("rating", [{"user": "Ann", "value": 4}])
+    'rating.0.value'
+    """
+    while isinstance(value, Mapping | list) and value:
+        parts: Any = value if isinstance(value, Mapping) else {0: value[0]}
+        name = next(name for name in (*_KNOWN["label_keys"], *parts) if name in parts)
+        column, value = f"{column}.{name}", parts[name]
+    return column

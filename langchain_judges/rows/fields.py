@@ -22,6 +22,7 @@ from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import (
+    KNOWN_NAMES,
     as_json,
     call_in,
     is_nothing,
@@ -100,10 +101,7 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
 
 
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
-_SPELT = re.compile(
-    r"""\s*(\{\s*["']messages["']\s*:\s*)?\[\s*(\{[^{}]*["'](role|from)["']\s*:|\w*Message\()"""
-    r"""|\s*content=(?s:.*) additional_kwargs="""
-)
+_SPELT = re.compile("|".join(KNOWN_NAMES["spelt"]))
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}

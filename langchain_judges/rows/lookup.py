@@ -10,7 +10,7 @@ import re
 from ast import literal_eval
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, cast
 
 from annotated_types import MinLen
@@ -183,7 +183,9 @@ def mapped(
     """
     used = {*columns_in(columns)}
     if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
-        record = {**record, **{path: follow(record, "columns", path) for path in paths}}
+        facts = columns_in({n: own for n, own in columns.items() if n in ANNOTATIONS})
+        read = {p: known_at if p in facts else partial(follow, field="columns") for p in paths}
+        record = {**record, **{path: read[path](record, path=path) for path in paths}}
     if missing := next((each for each in sorted(used) if each not in record), None):
         several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
         several_hint = "name several in a list, or repeat --column; "
@@ -447,6 +449,13 @@ def follow(value: object, field: str, path: str) -> object:
             whole = "" if step == path else f" of {path!r}"
             raise InputError(f"`{field}`: expected the key {step!r}{whole}, got {keys_in(at)}")
     return at
+
+
+def known_at(record: object, path: str) -> object:
+    """The value under a key or a path, of what a row need not have; else None."""
+    with suppress(InputError):
+        return follow(record, "label", path)
+    return None
 
 
 def _place(step: str, length: int) -> bool:

@@ -173,11 +173,8 @@ def _encoding_of(path: Path, _changed: int) -> str:
     likely = from_bytes(sample[: sample.rfind(b"\n")], cp_isolation=[*_SPOKEN]).best()
     if likely is None:
         raise InputError(f"{path} is in no encoding that is known here; save it as UTF-8")
-    _LOG.warning(
-        "%s is not UTF-8; it is read as %s, a guess: save it as UTF-8 if letters look wrong",
-        path,
-        _SPOKEN[likely.encoding],
-    )
+    told = "%s is not UTF-8; it is read as %s, a guess: save it as UTF-8 if letters look wrong"
+    _LOG.warning(told, path, _SPOKEN[likely.encoding])
     return likely.encoding
 
 
