@@ -36,6 +36,7 @@ from tests.test_front_door import SPEC, entered, written
 
 RUBRIC = "Is it right?"
 TASK = {"input": "Where?"}
+TALK = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "In Kyiv"}]
 Note = tuple[str, str]
 WHOLE = "is shown whole, as JSON, as none of its keys is a usual one"
 LISTED = "is a list of no known messages, shown as JSON"
@@ -79,6 +80,27 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
             ("input", f"{WHOLE}: 'place', 'days'"),
             ("output", "is read from 'answer'; not shown: 'trace'"),
         ],
+    ),
+    "a memory beside a reply": (
+        {**TASK, "output": {"messages": TALK, "summary": "Asked."}},
+        [("output", "is read from 'messages'; not shown: 'summary'")],
+    ),
+    "a reply and another": (
+        {**TASK, "output": {"messages": TALK, "answer": "In Oslo", "final_report": "REJECT"}},
+        [("output", "is read from 'messages'; not shown: 'answer', 'final_report'")],
+    ),
+    "a reply twice": ({**TASK, "output": {"messages": TALK, "answer": "In Kyiv "}}, []),
+    "a reply beside a request": (
+        {**TASK, "output": {"messages": TALK[:1], "answer": "Kyiv", "route": "maps"}},
+        [("output", "is read from 'messages'; not shown: 'route'")],
+    ),
+    "a reply beside a request alone": (
+        {**TASK, "output": {"messages": TALK[:1], "output": {"answer": "Kyiv"}}},
+        [],
+    ),
+    "a word beside an answer": (
+        {**TASK, "output": {"answer": "42", "reasoning": "because", "id": "a", "share": 0.5}},
+        [("output", "is read from 'answer'; not shown: 'reasoning'")],
     ),
     "plain": ({**TASK, "output": "Kyiv", "expected": "Kyiv", "source": "A map."}, []),
     "two choices": ({**TASK, "output": {"choices": SAID}}, FIRST),
@@ -200,6 +222,11 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         [("row", "has columns that are not shown: 'answers'")],
     ),
     "sources": ({**TASK, "output": "Kyiv", "docs": ["A map."]}, []),
+    "a state": (
+        {"messages": TALK, "summary": "Asked before."},
+        [("output", "is read from 'messages'; not shown: 'summary'")],
+    ),
+    "a state whose answer is beside": ({"messages": TALK[:1], "answer": "Kyiv"}, []),
     "an empty one": ({"question": "Where?", "answer": "Kyiv", "reply": None}, []),
 }  # fmt: skip
 RUNS = ["rows", "frame", ".jsonl", ".json", "command.jsonl"]

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain.agents import AgentState, create_agent
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -19,6 +20,8 @@ from langchain_core.messages import (
     message_to_dict,
     messages_to_dict,
 )
+from langgraph.types import StateSnapshot
+from pydantic import create_model
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
@@ -27,10 +30,10 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, thread_of
-from langchain_judges.rows.lookup import context_in
+from langchain_judges.rows.lookup import context_in, named_row
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
-from langchain_judges.verdict import comment_of
+from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
@@ -714,6 +717,68 @@ def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(m
         assert "There is no reply\n</how-it-ended-" in shown(row["output"])
         assert {**row, **task} == row
         assert "here" in readable(row["input"])
+
+
+LOOK = AIMessage("", tool_calls=[call(7, "1")])
+LOOKED = [HumanMessage(TASK), LOOK, ToolMessage("Kyiv", tool_call_id="1")]
+# Messages by who speaks last, and whether anybody replied in them.
+ENDS: dict[str, tuple[list[Any], bool]] = {
+    "reply": ([HumanMessage(TASK), AIMessage("In Kyiv.")], True),
+    "reply after calls": ([*LOOKED, AIMessage("In Kyiv.")], True),
+    "request": ([HumanMessage(TASK)], False),
+    "result": (LOOKED, False),
+    "call": (LOOKED[:2], False),
+    "blank": ([*LOOKED, AIMessage("")], False),
+}
+Open = create_model("Open", __config__={"extra": "allow"})
+FORMS: dict[str, Any] = {
+    "row": lambda state: state,
+    "output": lambda state: {"output": state},
+    "beside its task": lambda state: {"input": TASK, "output": state},
+    "thread": lambda state: {"output": {"values": state, "thread_id": "1"}},
+    "snapshot": lambda state: {
+        "output": StateSnapshot(state, (), {}, None, None, None, (), ())
+    },
+    "model": lambda state: {"output": Open(**state)},
+    "v2": lambda state: {"output": {"value": state, "interrupts": ()}},
+    "run": lambda state: {"output": a_run(1, state, inputs={"question": TASK})},
+}
+
+
+@for_each("form", FORMS)
+@for_each("key", ["summary", "answer", "output", "response", "generation", "final_report"])
+@for_each("end", ENDS)
+def test_what_stands_beside_the_messages_of_a_state_is_its_reply_where_they_have_none(
+    form, key, end
+):
+    messages, has_replied = ENDS[end]
+    row = plain_row(named_row(FORMS[form]({"messages": messages, key: "REJECT"}), "item"))
+    replied = has_replied or (key == "summary" and end != "request")
+    assert readable(row["output"]).endswith("REJECT") is not replied
+    assert ("call of track" in readable(row["output"])) is (LOOK in messages)
+    assert readable(row["input"]) == TASK
+    found: Any = row.get(NOTES, [])
+    notes = [(each["unit"], each["detail"]) for each in found]
+    told = ("output", f"is read from 'messages'; not shown: {key!r}")
+    assert notes == ([told] if replied else [])
+
+
+def test_an_agent_with_a_memory_is_judged_by_its_reply():
+    judge, model = judge_and_model(rubric="Is it kind?")
+    agent = create_agent(FakeChatModel(replies=["In Kyiv."]), state_schema=Remembering)
+    asked: Any = {"messages": [HumanMessage(TASK)], "summary": "They asked before."}
+    verdict = (agent | judge).invoke(asked)["verdict"]
+    assert "In Kyiv." in model.prompts[0]
+    assert "asked before" not in model.prompts[0]
+    assert [each["detail"] for each in verdict["failures"]] == [
+        "is read from 'messages'; not shown: 'summary'"
+    ]
+
+
+class Remembering(AgentState[Any]):
+    """The state of an agent that sums up what was said before."""
+
+    summary: str
 
 
 @for_each("more", [{}, TOOLS, FILES])

@@ -115,7 +115,7 @@ def rows(
     """
     path = Path(source)
     if path.is_file():
-        return TableForm(columns, labels, seed).rows(path)
+        return TableForm(columns, labels, seed, named=columns).rows(path)
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is not a file")
     if knows(source):

@@ -91,10 +91,7 @@ def check_text(value: object, field: str) -> None:
     if isinstance(value, str):
         _check_words(value, field)
         return
-    rule = (
-        f"`{field}` must be a text or a list of messages, each a LangChain message or a "
-        "dictionary with `role` and `content`"
-    )
+    rule = f"`{field}` must be {_KNOWN['text']}"
     if not isinstance(value, list) or not value:
         raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")
     for message in value:

@@ -94,10 +94,7 @@ def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     for message in messages:
         _with_texts(message.content, lambda text: texts.setdefault(text, text))
     texts = dict(zip(texts, sealed(list(texts)), strict=True))
-    return [
-        with_content(message, _with_texts(message.content, texts.__getitem__))
-        for message in messages
-    ]
+    return [with_content(m, _with_texts(m.content, texts.__getitem__)) for m in messages]
 
 
 def with_content(message: BaseMessage, content: Any) -> BaseMessage:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -123,7 +123,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
         elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
-        if text is None or not isinstance(value, Mapping | list):
+        if text is None or not isinstance(value, Mapping | list | tuple):
             continue
         if isinstance(value, Mapping) and text == as_json(value):
             is_null = not value.keys().isdisjoint(lookup.USUAL[field])
@@ -315,7 +315,7 @@ def record_of_run(run: Any) -> list[Message]:
     outputs = outputs_of(run)
     if not outputs:
         return _failure(run)
-    return record_in(outputs) or _said(work_in(outputs))
+    return record_in(outputs, is_work=True) or _said(work_in(outputs))
 
 
 def _said(work: PlainText) -> list[Message]:
@@ -341,11 +341,7 @@ def thread_of(runs: Sequence[Any]) -> list[Message]:
 def _tool_runs(run: Any) -> list[Any]:
     """The tool runs below a run, without those that a tool itself started."""
     children = run.child_runs or []
-    return [
-        tool
-        for child in children
-        for tool in ([child] if child.run_type == "tool" else _tool_runs(child))
-    ]
+    return [*chain(*([c] if c.run_type == "tool" else _tool_runs(c) for c in children))]
 
 
 def _of_tool(tool: Any) -> list[Message]:

@@ -36,6 +36,7 @@ from langchain_judges.rows.messages import (
 )
 from langchain_judges.rows.record import (
     ANSWER_KEYS,
+    OF_STATE,
     calls_beside,
     is_state,
     opened,
@@ -181,6 +182,10 @@ def mapped(
     Raises:
         InputError: A column is missing.
     """
+    given = record
+    are_told = {"input", "output"} & {*named}
+    if takes == "item" and "messages" in columns_in(columns) and not are_told:
+        record, columns = _state_of(record, columns, named)
     used = {*columns_in(columns)}
     if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
         facts = columns_in({n: own for n, own in columns.items() if n in ANNOTATIONS})
@@ -194,7 +199,7 @@ def mapped(
     notes = Notes.of(record)
     if not (notes or notes.columns or notes.named):  # it is read for the first time
         notes = _doubts(record, columns, takes, named)
-        notes.columns, notes.named = record, bool(named)
+        notes.columns, notes.named = given, bool(named)
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
@@ -210,6 +215,23 @@ def mapped(
     notes.empty = {name: columns.get(name, name) for name in empty}
     is_told = NOTES in record or notes or notes.named or used or "chosen" in record
     return whole | ({NOTES: notes} if is_told or notes.empty else {})
+
+
+def _state_of(
+    record: Mapping[str, Any], columns: Columns, named: Columns
+) -> tuple[Mapping[str, Any], Columns]:
+    """A record whose messages are what happened, with them and what is beside as its output.
+
+    They are the task where they end with a request, and another column holds the answer.
+    """
+    said = messages_in(plain_data(record.get("messages")))
+    is_task = said and said[-1]["role"] in ("user", "system")
+    if not said or (is_task and columns.get("input") == "messages"):
+        return record, columns
+    own = [name for name in record if name in OF_STATE and name not in columns_in(named)]
+    rest = {name: value for name, value in record.items() if name not in own}
+    left = {field: column for field, column in columns.items() if column not in own}
+    return {**rest, "output": {name: record[name] for name in own}}, left
 
 
 def _joined(cells: Sequence[object]) -> object:
@@ -353,7 +375,7 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     the only key is told too, whose name may say that it is no answer.
     """
     shown = lines_in(case)
-    while isinstance(value := opened(value), Mapping):
+    while isinstance(value := state_values(opened(value)), Mapping):
         is_record = _is_record(value, field) and not calls_beside(value)
         usual = ("messages",) * is_state(value) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
@@ -362,7 +384,7 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or lines_in(part, alone=False) - shown:
+            if is_other or lines_in(part) - shown:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
@@ -375,8 +397,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     return f"is a list of {len(listed):,} texts, shown as one" if len(listed) > 1 else ""
 
 
-# What a record has of a state, and what another field is read from.
-_SHOWN_ELSEWHERE = {*CONTEXTS, "files", "tools", "structured_response", "__interrupt__"}
+# What a record has of a state, what another field is read from, and what has nothing to show.
+_SHOWN_ELSEWHERE = {*CONTEXTS, *KNOWN_NAMES["state"], *KNOWN_NAMES["origin"]} - {"messages"}
 
 
 def lines_in(value: object, *, alone: bool = True) -> set[str]:
@@ -394,7 +416,7 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
         parts = [part for name, part in value.items() if name != role]
     else:
         is_text = isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1)
-        return {*value.splitlines()} if is_text else set()
+        return {line.strip() for line in value.splitlines()} if is_text else set()
     return set[str]().union(*map(lines_in, parts))
 
 
@@ -427,7 +449,8 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
     ):
         return True
     if is_state(value):
-        return not own or own[0] == "messages"
+        is_record = field == "output" and bool(messages_in(value.get("messages")))
+        return is_record or not own or own[0] == "messages"
     return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
 
 

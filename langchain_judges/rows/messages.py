@@ -85,9 +85,8 @@ def _messages_of(value: object) -> Iterator[Message]:
         return
     role = _ROLES.get(role, role)
     parts = fields.get("parts")
-    content = (
-        parts if isinstance(parts, list) else _first(fields, "content", "items", default=None)
-    )
+    said = _first(fields, "content", "items", default=None)
+    content = parts if isinstance(parts, list) else said
     calls = [*_tool_calls(role, fields)]
     # What a tool says is nothing else, unless the message says nothing of a call itself.
     is_bare = role != "tool" or {"tool_call_id", *_IDS}.isdisjoint(fields)
@@ -303,12 +302,8 @@ def _result_block(block: Mapping[str, Any]) -> Message:
     message: Message = {"role": "tool", "content": _of_result(said), "tool_call_id": asked}
     if name := _first(block, *_CALLED, default=None):
         message["name"] = str(name)
-    if (
-        is_error
-        or block.get("is_error")
-        or block.get("error") is True
-        or block.get("status") == "error"
-    ):
+    signs = [block.get("is_error"), block.get("error") is True, block.get("status") == "error"]
+    if is_error or any(signs):
         message["status"] = "error"
     return message
 
@@ -466,9 +461,8 @@ def _json_value(value: Any) -> Any:
         return value
     if isinstance(value, bytes | bytearray):
         is_text = b"\0" not in value  # which no image lacks
-        return (bytes(value) if is_text else b64encode(value)).decode(
-            "utf-8", "backslashreplace"
-        )
+        written = bytes(value) if is_text else b64encode(value)
+        return written.decode("utf-8", "backslashreplace")
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value

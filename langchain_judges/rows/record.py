@@ -24,6 +24,7 @@ from langchain_judges.rows.messages import (
     as_json,
     dump_of,
     is_call,
+    is_nothing,
     message_fields,
     messages_in,
     plain_data,
@@ -40,6 +41,9 @@ _DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
 ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
+# Those of a reply that a node wrote beside the messages of a state, and what else one has.
+_BESIDE: list[str] = KNOWN_NAMES["beside"]
+OF_STATE = {*KNOWN_NAMES["state"], *_BESIDE}
 # What is known of a call that stands beside an answer, and where its result is.
 _RESULTS = ("result", "output", "response", "observation")
 _OF_CALL = {"name", "args", "arguments", "input", "function", "id", "type", *_RESULTS}
@@ -74,7 +78,7 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
     if isinstance(value, Mapping) and isinstance(value.get("intermediate_steps"), list):
         return _of_executor(value)
     if (state := _state(value)) is not None:
-        record = _of_state(state)
+        record = _of_state(state, is_work=is_work)
         is_silent = is_work and _SILENT.issuperset(each["role"] for each in record)
         return [*record, _NO_REPLY] if record and is_silent else record
     if isinstance(value, Mapping) and (calls := calls_beside(value)):
@@ -136,17 +140,14 @@ def opened(value: object) -> object:
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
         value = dump_of(value)
-    if isinstance(value, Mapping) and {"run_type", "inputs", "outputs"} <= value.keys():
+    fields = value if isinstance(value, Mapping) else {}
+    if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
-    if (
-        isinstance(value, Mapping)
-        and "status_code" in value
-        and _of_response(value.get("body"))
-    ):
-        return value["body"]  # of OpenAI's batches
-    if not (isinstance(value, Mapping) and value.keys() == {"value", "interrupts"}):
+    if "status_code" in fields and _of_response(fields.get("body")):
+        return fields["body"]  # of OpenAI's batches
+    if fields.keys() != {"value", "interrupts"}:
         return value
-    state, waiting = opened(value["value"]), plain_data(value["interrupts"])
+    state, waiting = opened(fields["value"]), plain_data(fields["interrupts"])
     parts = waiting if isinstance(waiting, list | tuple) else [waiting]
     if not all(isinstance(each, Mapping) and {"value", "id"} <= each.keys() for each in parts):
         return value
@@ -236,8 +237,8 @@ def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return calls if all(named) and {*chain(*calls)} <= _OF_CALL else []
 
 
-def _answer(value: Mapping[str, Any]) -> object:
-    return next((value[name] for name in ANSWER_KEYS if value.get(name) is not None), None)
+def _answer(value: Mapping[str, Any], names: Sequence[str] = ANSWER_KEYS) -> object:
+    return next((value[name] for name in names if not is_nothing(value.get(name))), None)
 
 
 def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Message]:
@@ -264,22 +265,43 @@ def _of_files(files: object) -> list[Message]:
     return record
 
 
-def _of_state(state: Mapping[str, Any]) -> list[Message]:
+def _of_state(state: Mapping[str, Any], *, is_work: bool) -> list[Message]:
     messages = messages_in(state.get("messages"))
-    record = [*messages, *_tools_available(state.get("tools"))]
-    if (response := state.get("structured_response")) is not None:
+    response = state.get("structured_response")
+    beside = _reply_beside(state, messages) if is_work and response is None else []
+    record = [*messages, *beside, *_tools_available(state.get("tools"))]
+    if response is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
         record.append({"role": "structured response", "content": as_json(response)})
     record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
-        known = [plain_data(each) for each in waiting]
-        values = [one.get("value", one) if isinstance(one, Mapping) else one for one in known]
-        words = "; ".join(v if isinstance(v, str) else as_json(v) for v in values)
-        record.append(ended(f"It was interrupted and waits: {words}"))
+        known = map(plain_data, waiting)
+        values = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
+        record.append(ended(f"It was interrupted and waits: {'; '.join(map(text_in, values))}"))
     record += map(ended, state.get("__stops__", ()))
     return [*record, *_ending(messages, state.get("messages"))]
+
+
+def _reply_beside(state: Mapping[str, Any], messages: Sequence[Message]) -> list[Message]:
+    """The reply that a state has under another key, where its last message is none.
+
+    A `summary` is the reply only where nobody replied before: else it is the memory.
+    """
+    if not messages or is_reply(messages[-1]):
+        return []
+    has_replied = any(each["role"] == "assistant" for each in messages)
+    reply = _answer(state, [each for each in _BESIDE if each != "summary" or not has_replied])
+    while isinstance(reply, Mapping) and not record_in(reply) and _answer(reply) is not None:
+        reply = _answer(reply)
+    said = record_in(reply) or _of_calls((), reply)
+    return [] if said and any(_same(said[-1], each) for each in messages) else said
+
+
+def is_reply(message: Message) -> bool:
+    """Whether a message says something to the user, and calls nothing."""
+    return has_answer([message]) and bool(plain(message["content"]).strip())
 
 
 def _without_answering_call(messages: list[Message], response: object) -> list[Message]:
@@ -384,12 +406,15 @@ def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:
 
 
 def _same(one: Message, other: Message) -> bool:
-    texts = plain(one["content"]).strip(), plain(other["content"]).strip()
-    return one["role"] == other["role"] and texts[0] == texts[1]
+    return one["role"] == other["role"] and _words(one) == _words(other)
+
+
+def _words(message: Message) -> str:
+    return " ".join(plain(message["content"]).split())
 
 
 def last_turn(record: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """Part of a record before its last reply, and that reply alone."""
-    said = [i for i, m in enumerate(record) if has_answer([m]) and plain(m["content"]).strip()]
-    place = said[-1] if said else len(record) - 1
+    places = [place for place, message in enumerate(record) if is_reply(message)]
+    place = places[-1] if places else len(record) - 1
     return list(record[:place]), list(record[place : place + 1])

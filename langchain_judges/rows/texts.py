@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple, NotRequired, cast
+from unicodedata import category
 
 from typing_extensions import TypedDict
 
@@ -74,10 +74,8 @@ def without_lone_surrogates(value: Any) -> Any:
     if isinstance(value, list):
         return [without_lone_surrogates(part) for part in value]
     if isinstance(value, dict):
-        return {
-            without_lone_surrogates(key): without_lone_surrogates(part)
-            for key, part in value.items()
-        }
+        clean = without_lone_surrogates
+        return {clean(key): clean(part) for key, part in value.items()}
     return value
 
 
@@ -91,10 +89,7 @@ def is_blank(text: str) -> bool:
     >>> is_blank("\u200b\ufeff\x00"), is_blank("0")
     (True, False)
     """
-    return all(
-        char.isspace() or char in _BLANKS or unicodedata.category(char) in {"Cc", "Cf"}
-        for char in text
-    )
+    return all(c.isspace() or c in _BLANKS or category(c) in {"Cc", "Cf"} for c in text)
 
 
 def plain(content: object) -> str:

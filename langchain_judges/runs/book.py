@@ -137,11 +137,8 @@ def _lines_shown(row: Sequence[object], widths: Sequence[int]) -> int:
 
 def _number_spelt(text: str) -> float | str:
     """The number that a count, a mean or a percentage spells; anything else unchanged."""
-    if not (
-        found := re.fullmatch(
-            r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*|0))(\.\d+)?( %)?", text, re.ASCII
-        )
-    ):
+    spelling = r"(-?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*|0))(\.\d+)?( %)?"
+    if not (found := re.fullmatch(spelling, text, re.ASCII)):
         return text
     number = float(text.removesuffix(" %").replace(",", ""))
     if found[3]:

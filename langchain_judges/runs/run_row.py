@@ -116,11 +116,8 @@ def content_key(row: Mapping[str, object]) -> dict[str, str]:
 
     Unlike the key of a result it says nothing of the judge, the row's id or its place.
     """
-    return {
-        field: digest_of(row[field]).hex()[:12]
-        for field in READ
-        if row.get(field) not in (None, "")
-    }
+    read = [field for field in READ if row.get(field) not in (None, "")]
+    return {field: digest_of(row[field]).hex()[:12] for field in read}
 
 
 @dataclass

@@ -210,12 +210,8 @@ def by_coin(
     """
     swap = coin(seed, key)
     first, second = (worse, better) if swap else (better, worse)
-    row: dict[str, Any] = {
-        "id": key,
-        "output_a": or_no_text(first),
-        "output_b": or_no_text(second),
-        "label": "B" if swap else "A",
-    }
+    row: dict[str, Any] = {"id": key, "label": "B" if swap else "A"}
+    row |= {"output_a": or_no_text(first), "output_b": or_no_text(second)}
     if systems is not None:
         row["systems"] = [*reversed(systems)] if swap else [*systems]
     return row
@@ -252,12 +248,10 @@ class Source:
         """The source of the first records; None: of all."""
         if number is None:
             return self
-        return replace(
-            self,
-            records=_Again(partial(islice, self.records, number)),
-            size=None if self.size is None else min(self.size, number),
-            frame=None if self.frame is None else self.frame.iloc[:number],
-        )
+        records = _Again(partial(islice, self.records, number))
+        size = None if self.size is None else min(self.size, number)
+        frame = None if self.frame is None else self.frame.iloc[:number]
+        return replace(self, records=records, size=size, frame=frame)
 
 
 @dataclass(frozen=True)
