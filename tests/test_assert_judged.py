@@ -7,6 +7,7 @@ import pytest
 from langchain_judges import create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import assert_judged
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 
@@ -23,7 +24,7 @@ def says(labels):
         return {"explanation": f"about {name}", "label": rest[name].pop(0)}
 
     model = FakeChatModel(replies=answer)
-    return create_rubric_judge(model, rubric="Is it polite?"), model
+    return create_rubric_judge(model, rubric="Is it polite?", best=1), model
 
 
 def test_only_a_row_that_failed_is_asked_again():
@@ -31,6 +32,22 @@ def test_only_a_row_that_failed_is_asked_again():
     results = assert_judged(judge, [item("a"), item("b")])
     assert [row["verdict"]["label"] for row in results] == [1, 1]
     assert len(model.prompts) == 3
+
+
+@for_each("best, rows", [(1, [item("a")]), (None, [item("a", label=1)])])
+def test_a_judge_whose_good_label_is_said_or_not_asked_for_passes_in_silence(best, rows):
+    model = FakeChatModel(replies=lambda _: {"explanation": "e", "label": "1"})
+    assert_judged(create_rubric_judge(model, rubric="Rude?", best=best), rows)
+
+
+def test_a_test_that_takes_a_yes_for_good_says_so():
+    model = FakeChatModel(replies=lambda _: {"explanation": "Rude!", "label": "1"})
+    judge = create_rubric_judge(model, rubric=[{"name": "Rude", "description": "Is it rude?"}])
+    with pytest.warns(UserWarning, match=r"Of 'Rude', 1 \(yes\) counts as good: .*`best=0`"):
+        assert_judged(judge, [item("a"), item("b", label=1)])
+    faults = create_rubric_judge(model, rubric="Is it rude?", best=0)
+    with pytest.raises(AssertionError, match=r"score 0\.00"):
+        assert_judged(faults, [item("a")])
 
 
 def test_a_failing_test_names_the_rows_and_why():

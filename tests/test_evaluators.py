@@ -86,6 +86,17 @@ def test_a_score_is_given_on_the_scale_that_is_asked_for_and_says_so(scale, scor
     assert cast("Any", run).feedback_config == drawn
 
 
+@for_each("best", [0, 1, None])
+def test_feedback_says_which_label_is_taken_for_good_where_nobody_did(best):
+    judge = rubric_judge(rubric="Is it rude?", best=best)
+    evaluator = as_evaluator(judge)
+    run: Any = evaluator.evaluate_run(a_run(GOOD))
+    score = eval_cases.CaseScore("rubric", 1.0, "", 1)
+    posted = eval_cases.feedback_of(judge, score)["source_info"]
+    for told in (evaluator(outputs="x")["metadata"], run.evaluator_info, posted):
+        assert ("1 (yes) counts as good" in told.get("assumed", "")) == (best is None)
+
+
 @for_each("other, drawn", [([1, 2, 3], (1, 3)), ([0, 1], (0, 1))])
 def test_a_total_of_criteria_is_drawn_on_their_scale_if_they_have_one(other, drawn):
     criteria = [{"name": name, "description": "Good?", "labels": own}

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import sqlite3
+import uuid
 from collections import UserDict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
@@ -39,6 +40,8 @@ from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, ju
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
+from langchain_judges.methods import create_jury
+from langchain_judges.methods.describe import assumptions_of
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.rows.fields import plain_row, task_in, work_in
 from langchain_judges.rows.messages import as_json
@@ -119,7 +122,54 @@ def test_a_best_label_without_labels_is_refused():
     with pytest.raises(OptionError, match="'Tone' must be one of"):
         Criterion(name="Tone", best=2, scale=(1, 5))
     with pytest.raises(OptionError, match="judge needs `labels`"):
-        judge_and_model(best=1)
+        judge_and_model("helpfulness", best=1)
+
+
+def test_where_a_yes_is_a_fault_the_better_end_is_no():
+    says = FakeChatModel(replies=lambda _: {"explanation": "e", "label": "1"})
+    for best, score in ((0, 0.0), (1, 1.0)):
+        judge = create_rubric_judge(says, rubric="Is it rude?", best=best)
+        assert judge.invoke(ITEM)["verdict"]["score"] == score
+        assert ("0: no" in says.prompts[-1], "1: yes" in says.prompts[-1]) == (True, True)
+    with pytest.raises(OptionError, match=r"`best` of the judge must be one of \[0, 1\]"):
+        create_rubric_judge(says, rubric="Is it rude?", best=2)
+
+
+ASSUMED = [
+    ({"rubric": "Is it rude?"}, ["Of 'rubric', 1 (yes)"]),
+    ({"prompts": "Is {outputs} rude?"}, ["Of 'score', 1 (yes)"]),
+    ({"rubric": "How rude?", "labels": [1, 2, 3]}, ["Of 'rubric', 3"]),
+    (
+        {"rubric": [{"name": "Rude"}, {"name": "Kind", "scale": (1, 5), "best": 5}]},
+        ["Of 'Rude', 1 (yes)"],
+    ),
+    ({"rubric": "Is it rude?", "best": 0}, []),
+    ({"rubric": [{"name": "Rude"}], "best": 1}, []),
+    ({"rubric": "Tone?", "labels": ["rude", "polite"]}, []),
+    ({"rubric": [{"name": "Tone", "scale": (1, 5), "least": 4}]}, []),
+    ({"rubric": "toxicity"}, []),
+    ({}, []),
+]
+
+
+@for_each("options, ends", ASSUMED)
+def test_what_acts_on_a_good_label_knows_which_nobody_named(options, ends):
+    judge = create_rubric_judge(FakeChatModel(), **options)
+    for own in (judge, create_jury([judge, judge.with_retry(), judge])):
+        told = [each.partition(" counts as good")[0] for each in assumptions_of(own)]
+        assert {*told} == {*ends}
+
+
+@for_each("act", [JudgeMiddleware, lambda judge: best_of(2, judge, "local")])
+def test_what_chooses_by_a_good_label_warns_once_of_one_that_nobody_named(act, caplog):
+    caplog.clear()
+    name = f"Rude {uuid.uuid4()}"  # once in a process
+    judge = create_rubric_judge(FakeChatModel(), rubric=[{"name": name}])
+    for _ in range(2):
+        act(judge)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        f"Of {name!r}, 1 (yes) counts as good"
+    ]
 
 
 def test_what_orders_the_labels_of_a_criterion_is_its_own(caplog):
@@ -891,7 +941,7 @@ def test_the_criteria_of_an_example_are_sent_as_those_of_a_row(rubric, place, tm
 @for_each("path", ["invoke", "rows", "example", "prepare", "assert_judged", "graph", "tool"])
 @for_each("told", [True, False])
 def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, tmp_path):
-    judge, model = judge_and_model(needs=("instructions",))
+    judge, model = judge_and_model(needs=("instructions",), best=1)
     row = {**ITEM, "input": LED if told else LED[1:]}
     if path == "assert_judged" and not told:
         with pytest.raises(AssertionError, match="no system message says what the agent was"):

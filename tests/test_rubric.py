@@ -105,11 +105,12 @@ def test_a_scale_may_have_its_best_end_below_and_a_run_says_which_it_is():
     assert told == [("Harm", "1"), ("Wit", "5")]
 
 
-def test_a_run_by_one_criterion_says_which_label_is_the_best():
-    judge = create_rubric_judge(says(0), rubric="Is it toxic?")
+@for_each("best, told", [(1, "the best"), (None, "counts as good; `best` says otherwise")])
+def test_a_run_by_one_criterion_says_which_label_is_the_best(best, told):
+    judge = create_rubric_judge(says(0), rubric="Is it toxic?", best=best)
     list(run := judge_many(judge, [ITEM], progress=False))
     lines = zip(*(column.cells for column in summary_table(run.summary).columns), strict=True)
-    assert ["label 1", "0", "the best"] in [[str(cell) for cell in line] for line in lines]
+    assert ["label 1", "0", told] in [[str(cell) for cell in line] for line in lines]
 
 
 def test_each_criterion_has_a_label_and_a_reason_beside_the_weighed_total():

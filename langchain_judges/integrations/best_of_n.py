@@ -20,7 +20,7 @@ from langchain_judges.asking.models import is_openai_compatible, plain_model, re
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations import eval_cases as cases
-from langchain_judges.methods.describe import kind_of, layers_of
+from langchain_judges.methods.describe import kind_of, layers_of, tell_good
 from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
 from langchain_judges.rows.messages import is_nothing
@@ -104,6 +104,7 @@ def best_of(
     written = resolve_model(answer) if isinstance(answer, str) else plain_model(answer)
     writer = written if written is None else coerce_to_runnable(written)
     contest = _Contest(n, judge, writer, seed)
+    tell_good(judge)
 
     def held(task: object, config: RunnableConfig) -> Best:
         return run(contest.held(task, config))

@@ -17,6 +17,7 @@ from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
 from langchain_judges.methods.describe import (
+    assumptions_of,
     fields_named,
     fingerprint_of,
     kind_of,
@@ -468,7 +469,13 @@ def _extra(verdict: CaseVerdict) -> dict[str, object]:
     return extra
 
 
+def source_info(judge: Judge) -> dict[str, Any]:
+    """The facts of a judge that LangSmith keeps with its scores."""
+    info, assumed = fingerprint_of(judge), assumptions_of(judge)
+    return {**info, "assumed": " ".join(assumed)} if assumed else info
+
+
 def feedback_of(judge: Judge, score: CaseScore) -> dict[str, Any]:
     """Fields of a score that LangSmith's `create_feedback` takes."""
     own = {name: getattr(score, name) for name in ("key", "score", "value", "comment", "extra")}
-    return {**own, "source_info": fingerprint_of(judge), "feedback_source_type": "model"}
+    return {**own, "source_info": source_info(judge), "feedback_source_type": "model"}

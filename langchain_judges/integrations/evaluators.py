@@ -197,13 +197,10 @@ class JudgeEvaluator(RunEvaluator):
         row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
         if self.prepare is None:  # else they are what it takes
             run, example = _as_record(run), _as_record(example, "inputs")
+        run, example = as_object(run), as_object(example)
 
         def case() -> dict[str, object]:
-            read = (
-                self.reader.case(row)
-                if run is None
-                else self._case(as_object(run), as_object(example))
-            )
+            read = self.reader.case(row) if run is None else self._case(run, example)
             return {**read, **variables}
 
         with sent.logged_in_test(self.key) as log:
@@ -218,14 +215,14 @@ class JudgeEvaluator(RunEvaluator):
         self, outcome: cases.JudgmentResult, source: UUID | None
     ) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
-        fingerprint = fingerprint_of(self.judge)
+        info = cases.source_info(self.judge)
         return [
             EvaluationResult(
                 key=each.key,
                 score=span.score(each.score),
                 value=each.value,
                 comment=each.comment,
-                evaluator_info={**fingerprint, **span.said},
+                evaluator_info={**info, **span.said},
                 feedback_config=span.config,
                 extra=each.extra,
                 source_run_id=None if outcome.get("refused") else source,
@@ -323,7 +320,7 @@ def _several(given: Any) -> Sequence[Any]:
     """The sides of a comparison, as a list.
 
     Raises:
-        OptionError: It is not two or more.
+        OptionError: There are not two or more.
     """
     sides = given if isinstance(given, list | tuple) else [given]
     if len(sides) > 1:

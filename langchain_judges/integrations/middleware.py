@@ -42,7 +42,7 @@ from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.feedback import send_feedback
-from langchain_judges.methods.describe import kind_of
+from langchain_judges.methods.describe import kind_of, tell_good
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
 from langchain_judges.rows.fields import task_in, work_in
@@ -368,6 +368,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             OptionError: An option is not allowed, or the judge takes neither pair nor item.
         """
         super().__init__()
+        tell_good(judge)
         self.judge, self.kind, self.options = judge, kind_of(judge), options
         self.key = options.key or cases.feedback_key(judge)
         own = cases.label_options(judge)

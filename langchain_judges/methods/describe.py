@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
@@ -83,6 +85,22 @@ def memories_of(runnable: object) -> list[Memory]:
     """The memories of a judge, or of its members, each once."""
     memories = map(memory_of, leaves_of(runnable))
     return list({id(memory): memory for memory in memories if memory is not None}.values())
+
+
+def assumptions_of(judge: object) -> list[str]:
+    """Sentences that say which labels of a judge count as good though nobody said so."""
+    return [told for leaf in leaves_of(judge) for told in option_of(leaf, "assumed") or ()]
+
+
+@cache
+def _tell(sentence: str) -> None:
+    logging.getLogger(__name__).warning(sentence)
+
+
+def tell_good(judge: object) -> None:
+    """Warn, once, of the labels that count as good though nobody said so."""
+    for sentence in assumptions_of(judge):
+        _tell(sentence)
 
 
 def is_local(runnable: object) -> bool:

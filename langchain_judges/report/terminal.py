@@ -162,7 +162,8 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
     labels = () if summary.totals else sorted({*summary.preferences, *best})
     for preference in labels if summary.labels else SIDES:
         name = f"label {preference}" if summary.labels else preference
-        yield name, f"{summary.preferences[preference]:,}", "the best" * (preference in best)
+        told = "counts as good; `best` says otherwise" if summary.assumed else "the best"
+        yield name, f"{summary.preferences[preference]:,}", told * (preference in best)
     yield "not judged", *undone
     if summary.abstained:
         why = "the judge says: nothing to judge, or too little to tell"

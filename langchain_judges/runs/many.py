@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
@@ -28,6 +29,7 @@ from annotated_types import Ge, Gt, Le
 from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.effects import run, stoppable
 from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
+from langchain_judges.methods.describe import assumptions_of
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
@@ -467,6 +469,9 @@ def assert_judged(
         ]
         if not failures:
             break
+    if passes is None and any(row.get("label") is None for row in results.values()):
+        for sentence in assumptions_of(judge):
+            warnings.warn(sentence, stacklevel=2)  # pytest shows it of a test that passes
     if len(data) - len(failures) < ceil(min_pass * len(data) - 1e-9):
         count = f"{len(data) - len(failures)} of {len(data)}"
         reasons = (_failure_reason(i, results[i]) for i in failures)

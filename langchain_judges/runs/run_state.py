@@ -166,6 +166,7 @@ class RunState:
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
             prices=prices.source if prices else None,
+            assumed=bool(describe.assumptions_of(judge)),
         )
         takes = None
         with suppress(errors.OptionError):  # it does not say it

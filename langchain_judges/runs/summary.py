@@ -181,6 +181,7 @@ class Summary:
         texts: Texts written; the next three counts are of these.
         complete: Texts that use every concept.
         concepts: Concepts that they should use.
+        assumed: Whether a label counts as good though nobody said so.
         lost: Concepts missing from them, by the step that lost them.
         leaks: Rows whose judge saw an example of the item itself or of its group.
         calls: Replies that this run received; earlier runs are not counted.
@@ -198,6 +199,7 @@ class Summary:
     preferences: Counter[str] = field(default_factory=Counter)
     labels: int = 0
     totals: int = 0
+    assumed: bool = False
     not_judged: Counter[str] = field(default_factory=Counter)
     abstained: int = 0
     causes: Counter[str] = field(default_factory=Counter)

@@ -195,6 +195,16 @@ class Criterion(Options):
         """Whether its labels are numbers."""
         return not isinstance(self.names[0], str)
 
+    @property
+    def assumed(self) -> str:
+        """The sentence that says which label counts as good though nobody said so, or ""."""
+        worst, best = self.names[0], self.names[-1]
+        if self.best is not None or self.least is not None or not _rises(self.names):
+            return ""
+        told = f"{best} ({self.meanings[best]})" if best in self.meanings else best
+        how = f"say `best={worst}` where it is a fault, else `best={best}`"
+        return f"Of {self.name!r}, {told} counts as good: {how}."
+
     def position(self, label: Label) -> float:
         """Position of a label between the lowest, 0, and the highest, 1.
 

@@ -66,7 +66,10 @@ class LabelOptions(LookupOptions):
     def _oriented(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        if values.get("best") is not None and (own := cls.model_fields["labels"].default):
+        named = values.get("rubric")
+        is_ready = isinstance(named, str) and named in rubrics.ready_names()
+        own = cls.model_fields["labels"].default or (None if is_ready else rubrics.YES_NO)
+        if values.get("best") is not None and own:
             values = {"labels": own, **values}
         return rubrics.oriented(values, rubrics.JUDGE)
 
@@ -323,6 +326,13 @@ class RubricOptions(LabelOptions):
         if isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
             return self.named({"score": "What the prompt asks holds."})
         return None
+
+    @property
+    def assumed(self) -> list[str]:
+        """Sentences that say which labels count as good though nobody said so."""
+        is_ready = isinstance(self.rubric, str) and self.rubric in rubrics.ready_names()
+        own = self.own_rubric.criteria if self.own_rubric and not is_ready else ()
+        return [each.assumed for each in own if each.assumed]
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
