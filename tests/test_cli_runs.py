@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import sys
+from contextlib import nullcontext
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -333,6 +334,21 @@ def test_a_row_is_checked_by_what_its_judge_needs(row, said):
     is_labelled = "label" in row
     check(row)
     assert row.get("label") == (1 if is_labelled else None)
+
+
+@for_each(
+    ("known", "said"),
+    [
+        ({"label": "good"}, "`label` must be a number, the total"),
+        ({"labels": {"b": "maybe"}}, r"`label\.b` must be one of 0, 1, got 'maybe'"),
+        ({"label": "0.5", "labels": {"b": "1", "c": "other people's"}}, ""),
+    ],
+)
+def test_labels_of_several_criteria_are_checked_before_a_call(known, said):
+    check = row_files.check_of({"method": "rubric", "options": {"rubric": ["a", "b"]}})
+    row = {"input": "?", "output": "x", **known}
+    with pytest.raises(InputError, match=said) if said else nullcontext():
+        check(row)
 
 
 def test_a_page_is_either_looked_at_or_labelled_on():

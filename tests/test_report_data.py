@@ -116,6 +116,40 @@ def test_rows_with_a_label_that_is_none_of_the_judges_are_counted_and_one_is_nam
     assert "15 of 20 rows; left out: 5 unusable" in report.uses["averages"].text
 
 
+BOTH = create_rubric_judge(
+    FakeChatModel(
+        replies=lambda prompt: {
+            "criterion_1": {"explanation": "e", "label": "polite"},
+            "criterion_2": {"explanation": "e", "label": "1"},
+        }
+    ),
+    rubric=[
+        {"name": "tone", "description": "Tone ok?", "labels": ["rude", "polite"]},
+        {"name": "help", "description": "Does it help?"},
+    ],
+)
+
+
+@for_each(
+    ("criterion", "right", "other", "number"),
+    [
+        *(("tone", "polite", other, 15) for other in ("", " ", None, "n/a", "pollite")),
+        *(("help", "1", other, 15) for other in ("", None, "n/a")),
+        ("tone", "polite", "POLITE", 20),
+        ("help", 1, True, 20),
+    ],
+)
+@for_each("named", ["label.", "labels."])
+def test_labels_by_criterion_are_read_as_that_criterions(
+    criterion, right, other, number, named
+):
+    names = {"input": "q", "output": "t"}
+    labels = [right if i % 4 else other for i in range(20)]
+    data = [{**names, "id": str(i), named + criterion: own} for i, own in enumerate(labels)]
+    agreement = trust(list(judge_many(BOTH, data)), data)[f"criterion.{criterion}.agreement"]
+    assert (agreement, agreement.n) == (1, number)
+
+
 def test_labels_that_are_all_none_of_the_judges_are_refused():
     with pytest.raises(InputError, match=r"row 1: `label` must be one of rude, polite"):
         labelled_by(TONE, "good", "bad")

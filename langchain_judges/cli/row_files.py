@@ -334,7 +334,8 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
     checked = method_options(**{**own, **options})
     # What the members of a jury need of a row, each says itself.
     labelled = checked if isinstance(checked, LabelOptions) else None
-    labels = list(labelled.human_labels) if labelled else []
+    labels = labelled.human_labels if labelled else ()
+    known = (labelled.parts if labelled else {}) or labels
 
     def check_labelled_item(row: object) -> None:
         item = cast("dict[str, object]", row)
@@ -344,7 +345,7 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
             labelled.check(judged)
             if lack := labelled.lacking(judged):
                 raise InputError(lack)
-        checks.check_annotations(item, labels)
+        checks.check_annotations(item, known)
         if item.get("label") is not None:
             item["label"] = checks.typed_like(labels, item["label"])
 

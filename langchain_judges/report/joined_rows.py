@@ -251,7 +251,8 @@ class Joined:
         """
         answers = {row.verdict.get("label") for row in self.rows} - {None}
         known = next((own for row in self.rows if (own := judge_in(row.row).get("labels"))), ())
-        labels = [*dict.fromkeys([*known, *answers])]
+        of_each: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
+        labels = [*dict.fromkeys([*(() if of_each else known), *answers])]
         read_rows, problems = list[JudgedRow](), list[str]()
         for row in self.rows:
             facts = dict(row.data_row)
@@ -260,7 +261,12 @@ class Joined:
                 if isinstance(votes := facts.get("human_votes"), list):
                     said = [_read(vote, labels) for vote in votes]
                     facts["human_votes"] = [vote for vote in said if vote is not None]
-                checks.check_annotations(facts, labels if known else ())
+                if said_of_each := row.labels:
+                    facts["labels"] = {
+                        name: _read(label, of_each.get(name, ()))
+                        for name, label in said_of_each.items()
+                    }
+                checks.check_annotations(facts, of_each or (labels if known else ()))
                 read_rows.append(replace(row, data_row=facts))
             except InputError as exc:
                 problems.append(f"row {row.name}: {exc}")

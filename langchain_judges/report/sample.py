@@ -200,7 +200,8 @@ class Sample:
             score = label if are_numbers([label]) else None
             verdict = {**row.verdict, "label": label, "score": score, "confidence": None}
             facts = {**row.data_row, "label": row.labels.get(name), "labels": None}
-            judged = {**row.row, "verdict": verdict, "subscores": None}
+            judge = {"labels": (judge_in(row.row).get("labels") or {}).get(name)}
+            judged = {**row.row, "verdict": verdict, "subscores": None, "judge": judge}
             rows.append(JudgedRow(judged, facts, row.place))
         return Sample(rows, self.confidence, self.unread)
 

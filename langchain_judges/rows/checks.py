@@ -307,6 +307,8 @@ SIDES = ("A", "B", "tie")
 SPELLINGS: Mapping[str, str] = _KNOWN["spellings"]
 
 
+# Labels of a judge, or of each of its criteria.
+OwnLabels = Sequence[object] | Mapping[str, Sequence[object]]
 # Fields of a row that no judge sees: what people know of it.
 ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
 
@@ -366,30 +368,47 @@ def number_in(cell: object) -> Any:
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
 
-def check_annotations(row: Mapping[str, Any], labels: Sequence[object] = ()) -> None:
+def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
     """Check the annotations of a row: labels, votes, group and category.
 
     Args:
         row: A pair or an item.
-        labels: Those of the judge, which a word or vote about an item must be one of.
+        labels: Those of the judge, which a word or vote about an item must be one of; by name
+            where it has several criteria, whose total is a number.
 
     Raises:
         InputError: One of them cannot be counted, or a label is none of the judge's.
     """
     check_countable(row)
-    votes, systems = row.get("human_votes") or [], row.get("systems")
-    is_pair = kind_in(row) == "pair"
+    systems, is_pair = row.get("systems"), kind_in(row) == "pair"
     are_two = isinstance(systems, list | tuple) and len(systems) == 2
     if is_pair and systems is not None and not are_two:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
-    rule = "A, B or tie, or a usual spelling of them such as model_a or A>B"
-    known = SIDES if is_pair else labels
-    rule = rule if is_pair else f"one of {', '.join(map(str, known))}"
-    for field, label in (("label", row.get("label")), *(("human_votes", v) for v in votes)):
-        said = label if is_pair else typed_like(labels, label)
-        if (is_pair or (known and isinstance(said, str))) and said not in (None, "", *known):
-            hint = f"rename labels, in pandas by df[{field!r}].replace({{{label!r}: …}})"
-            raise InputError(f"`{field}` must be {rule}, got {label!r}; {hint}")
+    of_each = labels if isinstance(labels, Mapping) else {}
+    known = SIDES if is_pair else _TOTAL if of_each else tuple(labels)
+    _check_label("label", row.get("label"), known)
+    for vote in row.get("human_votes") or []:
+        _check_label("human_votes", vote, known)
+    for name, label in (row.get("labels") or {}).items():
+        _check_label(f"label.{name}", label, tuple(of_each.get(name, ())))
+
+
+# Stands for the labels of a total.
+_TOTAL = (0.0,)
+_RULES = {
+    SIDES: "A, B or tie, or a usual spelling of them such as model_a or A>B",
+    _TOTAL: "a number, the total; of each criterion there may be `label.CRITERION`",
+}
+
+
+def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
+    said = label if known is SIDES else typed_like(known, label)
+    may_be_any = known is not SIDES and not (known and isinstance(said, str))
+    if may_be_any or said in (None, "", *known):
+        return
+    rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
+    hint = f"rename labels, in pandas by df[{field!r}].replace({{{label!r}: …}})"
+    raise InputError(f"`{field}` must be {rule}, got {label!r}; {hint}")
 
 
 def check_countable(row: Mapping[str, Any]) -> None:

@@ -40,8 +40,9 @@ RowStream = Iterator[dict[str, Any]]
 NO_TEXT = "(no text)"
 # What tables write where a value is missing or an error, and what may stand for none.
 _LOST, _DOUBTFUL = KNOWN_NAMES["lost"], KNOWN_NAMES["doubtful"]
-# Begins the name of a column with people's label by one criterion, as `label.accuracy`.
-_CRITERION = "label."
+# Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
+# pandas calls it where it flattens `labels`.
+_CRITERION = ("label.", "labels.")
 
 
 # Rows of a DataFrame that are turned into records at a time.
@@ -184,7 +185,7 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
         row[NOTES].add("labels", f"is not read, as it holds no label by criterion: {known!r}")
         known = {}
     columns = [name for name in row if str(name).startswith(_CRITERION)]
-    labels = {name.removeprefix(_CRITERION): row.pop(name) for name in columns}
+    labels = {name.partition(".")[2]: row.pop(name) for name in columns}
     if columns or "labels" in row:
         filled = {name: label for name, label in labels.items() if label not in (None, "")}
         row["labels"] = {**known, **filled}
@@ -507,7 +508,10 @@ class RowReader:
         self._given, self._keyed = seen_fields(judge)
         self._rubric = option_of(judge, "own_rubric")
         # Without a rubric of the judge's own a row may bring other labels.
-        self.labels = [*option_of(judge, "human_labels")] if self._rubric else []
+        of_each = option_of(judge, "parts") or {}
+        self.labels: checks.OwnLabels = {name: [*own] for name, own in of_each.items()}
+        if self._rubric and not of_each:
+            self.labels = [*option_of(judge, "human_labels")]
         self._numbers_repeats = numbers_repeats
         self._seen: set[bytes] = set()
         self._repeats: Counter[str] = Counter()

@@ -193,10 +193,10 @@ class LabelOptions(LookupOptions):
         return rubric.criteria[0].names if len(rubric.criteria) == 1 else ()
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets besides its total, by name."""
+    def parts(self) -> Mapping[str, Sequence[Label]]:
+        """The sub-scores that every row gets besides its total: by name their labels."""
         criteria = self.own_rubric.criteria if self.own_rubric else ()
-        return tuple(criterion.name for criterion in criteria if len(criteria) > 1)
+        return {each.name: each.names for each in criteria if len(criteria) > 1}
 
     @property
     def compares(self) -> bool:
@@ -340,11 +340,12 @@ class RubricOptions(LabelOptions):
         return () if self.claims else super().human_labels
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets besides its total, by name."""
+    def parts(self) -> Mapping[str, Sequence[Label]]:
+        """The sub-scores that every row gets besides its total: by name their labels."""
         if not self.own_rubric or not self.claims:
             return super().parts
-        return ("precision", "recall") if "expected" in self.own_rubric.needs else ()
+        shares = ("precision", "recall") if "expected" in self.own_rubric.needs else ()
+        return dict.fromkeys(shares, ())
 
     def check(self, item: Mapping[str, object]) -> None:
         """Check that an item brings what its rubric compares a text with.
