@@ -177,7 +177,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     inputs = ("trust", path, *asking(server), "-o", tmp_path / "r.html")
     result = invoke(*inputs)
     assert (result.exit_code, server.calls) == (2, [])
-    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
+    assert "as in --column label=COLUMN; the fields are 'input', 'output_a'" in result.stderr
     outcome = invoke(*inputs, "--column", "label=winner")
     assert outcome.exit_code == 0, outcome.output
     assert "Agreement with the labels 100" in re.sub(" +", " ", outcome.stdout)

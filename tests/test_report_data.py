@@ -165,9 +165,15 @@ def test_empty_labels_leave_ratings_ratings():
     assert trust(rows, data).sample.rated
 
 
-@for_each("people", [range(5), range(20, 101, 20), [1, 2, 3, 4, 6]])
-def test_labels_off_the_judges_scale_measure_the_order_alone(people):
-    rows = items_of([1, 2, 3, 4, 5] * 20, judge={"labels": [1, 2, 3, 4, 5]})
+@for_each(
+    ("judge", "people"),
+    [
+        *((range(1, 6), people) for people in (range(5), range(20, 101, 20), [1, 2, 3, 4, 6])),
+        ([0, 1, 0, 0, 1], range(1, 6)),
+    ],
+)
+def test_labels_off_the_judges_scale_measure_the_order_alone(judge, people):
+    rows = items_of([*judge] * 20, judge={"labels": sorted({*judge})})
     report = trust(rows, texts_of([*people] * 20))
     assert {report.uses[use].word for use in ("single", "averages")} == {"not measured"}
     assert "on different scales only the order of texts counts" in report.uses["single"].text

@@ -170,7 +170,11 @@ class RowFile:
         names = list(record)
         if others or column not in names:
             return ""
-        return f" (cell {cell_name(names.index(column), record.row)})"
+        return f"{_CELL}{cell_name(names.index(column), record.row)})"
+
+
+# Begins the place of a problem in a sheet.
+_CELL = " (cell "
 
 
 def _cut_for_terminal(text: str, row: int, most: int | None) -> list[str]:
@@ -194,9 +198,10 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     file.count()
     problems = dict[str, list[int]]()
     for number, problem in file.bad:
-        problems.setdefault(problem, []).append(number)
-    for problem, (first, *others) in [*problems.items()][:_MOST_NAMED]:
-        like = f" and {len(others):,} more" if others else ""
+        problems.setdefault(problem.partition(_CELL)[0], []).append(number)
+    told = dict(file.bad)
+    for first, *others in [*problems.values()][:_MOST_NAMED]:
+        problem, like = told[first], f" and {len(others):,} more" if others else ""
         own = problem.startswith(str(file.path))
         say(problem if own else f"{file.path}, row {first}{like}: {problem}")
     if unnamed := sum(map(len, [*problems.values()][_MOST_NAMED:])):
@@ -204,7 +209,8 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     if not file.number:
         what = "no usable row; nothing was asked" if file.bad else f"no {work}"
         say(f"{file.path} has {what}.", "red")
-        if sources.first_object(file.source.records):
+        is_read = problems and all(problem.startswith("`label") for problem in problems)
+        if sources.first_object(file.source.records) and not is_read:
             say(_HINT if file.takes else "Name columns by --column FIELD=COLUMN.")
         raise typer.Exit(MISUSED)
     for id_, rows in file.ids.most_common(_MOST_NAMED):

@@ -317,6 +317,7 @@ def _labelled(
 ) -> tuple[_Rows, int]:
     """The rows to judge, of which some have labels, and how many are bad; the plan is said."""
     from langchain_judges.methods.describe import estimate_calls
+    from langchain_judges.rows.checks import fields_of
     from langchain_judges.rows.texts import bytes_of, texts_read
 
     rows, bad = _read_rows(
@@ -324,9 +325,9 @@ def _labelled(
     )
     if not any(map(is_labelled, rows)):
         raise InputError(
-            "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
-            "their column, as in --column label=COLUMN. There are "
-            f"{', '.join(map(repr, rows[0]))}. Nothing was asked."
+            "no row has a `label`, `labels` or `human_votes` to compare the judge with: their "
+            "column is empty, or to be named, as in --column label=COLUMN; "
+            f"{fields_of(rows[0])}. Nothing was asked."
         )
     for spec in specs:
         size = sum(bytes_of(texts_read(row)) for row in rows)

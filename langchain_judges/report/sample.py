@@ -315,15 +315,17 @@ class Sample:
         On one scale whole numbers are shared; others hardly ever are, and go as high. No label
         lies outside the labels that a run names for its judge.
         """
-        if not self.rated or min(len({*self.answers} - {None}), len(self.label_counts)) < 3:
+        ours = {float(each) for each in self.answers if each is not None} if self.rated else {}
+        if not ours:
             return ""
-        ours = {float(each) for each in self.answers if each is not None}
         theirs = {float(each) for each in self.label_counts}
         low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
         differ = low < 0.6 * high
         if all(map(float.is_integer, ours | theirs)):
             differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
-        named = {*map(float, judge_in(self.rows[0].row).get("labels") or theirs)}
+        differ &= min(len(ours), len(theirs)) > 2
+        known = judge_in(self.rows[0].row).get("labels")
+        named = {*map(float, known)} if known and isinstance(known, list) else theirs
         differ |= min(theirs) < min(named) or max(theirs) > max(named)
         ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
         found = ends.format(min(ours), max(ours), min(theirs), max(theirs), self.whom)

@@ -407,8 +407,8 @@ def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
     if may_be_any or said in (None, "", *known):
         return
     rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
-    hint = f"rename labels, in pandas by df[{field!r}].replace({{{label!r}: …}})"
-    raise InputError(f"`{field}` must be {rule}, got {label!r}; {hint}")
+    own = "" if known in _RULES else ", or give the judge yours: `labels`, the lowest first"
+    raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}")
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
