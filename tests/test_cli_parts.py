@@ -94,7 +94,7 @@ def test_systems_are_called_as_their_files_or_flags_say(capsys):
             ["v1 2", "v2 2"],
             ["v1 3", "v2 3"],
         ]
-        told = f"{names[0]}: 1 row left out: no partner of its input\n"
+        told = f"{names[0]}: 1 row left out: no partner of its input and id\n"
         assert capsys.readouterr().err == told
     for said in ("a", "a,a"):
         with pytest.raises(OptionError, match="--systems must name each of 2 files, got"):

@@ -181,19 +181,30 @@ def test_a_row_without_an_answer_of_a_system_is_left_out_of_the_pairs_of_that_on
     assert (none.exit_code, "'w'" in none.stderr) == (2, True)
 
 
+def test_fields_that_differ_between_the_files_of_systems_are_counted():
+    texts = {"a": "Kyiv", "b": "Kyiv", "c": "Oslo"}
+    sources = {
+        name: Source([{"input": "?", "output": name, "source": own, "ms": name}], True)
+        for name, own in texts.items()
+    }
+    [row], _, differ = joined(sources)
+    assert (row["source"], differ) == ("Kyiv", {"source": 1})
+    assert joined({name: sources[name] for name in "ab"})[2] == {}
+
+
 def test_files_of_systems_are_joined_where_two_have_the_row():
     files: Any = {"a": "12", "b": "23", "c": "24"}
     sources = {
         name: Source([{"id": i, "input": "?", "output": name + i} for i in ids], True)
         for name, ids in files.items()
     }
-    table, alone = joined(sources)
+    table, alone, _ = joined(sources)
     assert [[row[name] for name in "abc"] for row in table] == [["a2", "b2", "c2"]]
     assert alone == {"a": 1, "b": 1, "c": 1}
     moved = [{"id": str(n), "input": "!" if n == 2 else " ?\n", "output": n} for n in (2, 3)]
-    table, alone = joined({"b": sources["b"], "e": Source(moved, True)})
+    table, alone, _ = joined({"b": sources["b"], "e": Source(moved, True)})
     assert ([row["id"] for row in table], alone) == (["3"], {"b": 1, "e": 1})
-    table, _ = joined({**sources, "d": sources["a"]})
+    table, *_ = joined({**sources, "d": sources["a"]})
     assert [[row[name] for name in "abcd"] for row in table] == [
         ["a1", None, None, "a1"],
         ["a2", "b2", "c2", "a2"],

@@ -311,7 +311,11 @@ def test_grades_are_labels_of_single_texts_and_c_is_a_tie_of_two_alone(texts, ki
 
 @for_each(
     ("judge", "people"),
-    [([0, 1] * 5, ["rude", "polite"] * 5), (["good", "bad"] * 5, ["rude", "polite"] * 5)],
+    [
+        ([0, 1] * 5, ["rude", "polite"] * 5),
+        (["good", "bad"] * 5, ["rude", "polite"] * 5),
+        (["bad"] * 10, ["rude", "polite"] * 5),
+    ],
 )
 def test_labels_of_which_none_is_shared_are_refused(judge, people):
     with pytest.raises(InputError, match=r"no label in common.*(0|bad).*polite, rude"):

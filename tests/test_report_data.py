@@ -177,3 +177,11 @@ def test_labels_off_the_judges_scale_measure_the_order_alone(judge, people):
     report = trust(rows, texts_of([*people] * 20))
     assert {report.uses[use].word for use in ("single", "averages")} == {"not measured"}
     assert "on different scales only the order of texts counts" in report.uses["single"].text
+
+
+@for_each(("judge", "people"), [(range(5), range(1, 6)), (range(1, 4), range(3))])
+def test_all_steps_from_0_and_all_from_1_are_two_scales(judge, people):
+    shifted = trust(items_of([*judge] * 20), texts_of([*people] * 20))
+    assert shifted.uses["single"].word == "not measured"
+    partly = trust(items_of([*judge] * 20), texts_of([people[0], *judge[1:]] * 20))
+    assert partly.uses["single"].word != "not measured"

@@ -27,7 +27,9 @@ from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.book import Book, Percent
 from langchain_judges.runs.sheets import judged_cells
+from langchain_judges.runs.sources import Records, Source
 from langchain_judges.runs.tables import FORMS
+from langchain_judges.verdict import NOTES
 from tests.attacks.cells import live_in_rows
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -232,6 +234,14 @@ def test_reasons_name_two_systems_by_their_columns():
     cells = judged_cells(row, ("v1", "v2"))
     told = "v1 is better (v1 first): response v2 rambles. An A for effort."
     assert (cells["preference"], cells["reason"]) == ("v1", told)
+
+
+def test_a_row_that_was_read_before_has_its_own_columns_alone(tmp_path):
+    source = Source([{"question": "Why?", "answer": "So."}], True)
+    row = Records(source, None, "item").row(source.records[0], 0)
+    assert NOTES in row
+    list(judge_many(by_two_criteria(), [row], out=tmp_path / "s.csv", progress=False))
+    assert NOTES not in (tmp_path / "s.csv").read_text()
 
 
 def test_csv_named_for_excel_begins_with_a_byte_order_mark(tmp_path):

@@ -163,10 +163,16 @@ def _table_of_systems(
     if len(set(names)) < len(paths):
         raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
     sources = {name: _source(path) for name, path in zip(names, paths, strict=True)}
-    table, alone = joined(sources, named_columns(rows.column))
+    table, alone, differ = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
-            messages.warn(f"{name}: {counted(number, 'row')} left out: no partner of its input")
+            messages.warn(
+                f"{name}: {counted(number, 'row')} left out: no partner of its input and id"
+            )
+    for name, number in differ.items():
+        messages.warn(
+            f"In {counted(number, 'row')} files differ in `{name}`; the first one's is kept."
+        )
     return Source(table, True), names
 
 

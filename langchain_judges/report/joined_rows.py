@@ -359,7 +359,7 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
         fields = checks.fields_of(table[0] if table else {})
         raise InputError(
             f"no verdict belongs to a row of the data. {outcome.left_out} Of the data, "
-            f"{fields}; `columns=` names others, as of `judge_many`"
+            f"{fields}; `columns=` names others as in the run, or --column FIELD=COLUMN"
         )
     return outcome
 

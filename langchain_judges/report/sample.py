@@ -324,12 +324,20 @@ class Sample:
         if all(map(float.is_integer, ours | theirs)):
             differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
         differ &= min(len(ours), len(theirs)) > 2
-        known = judge_in(self.rows[0].row).get("labels")
-        named = {*map(float, known)} if known and isinstance(known, list) else theirs
+        # All steps of one from 0, and all of one from 1.
+        one_up = {each + 1 for each in min(ours, theirs, key=min)}
+        differ |= 0 in ours | theirs and one_up == max(ours, theirs, key=min) != {1, 2}
+        named = {*map(float, self.own_labels)} or theirs
         differ |= min(theirs) < min(named) or max(theirs) > max(named)
         ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
         found = ends.format(min(ours), max(ours), min(theirs), max(theirs), self.whom)
         return f"{found}: on different scales only the order of texts counts" * differ
+
+    @property
+    def own_labels(self) -> Sequence[Label]:
+        """The labels that a run names for its judge; empty where it does not."""
+        own = judge_in(self.rows[0].row).get("labels")
+        return own if isinstance(own, list) else []
 
     @property
     def unshared(self) -> str:
@@ -337,7 +345,7 @@ class Sample:
 
         Raises:
             InputError: The sides share none, and are not of one scale: of numbers, or of words
-                where one side has one label, as where a judge is wrong on every row.
+                where each side has one label, as where a judge is wrong on every row.
         """
         ours, theirs = {*self.answers} - {None}, {*self.label_counts}
         if self.pairs or not (ours and theirs):
@@ -346,8 +354,10 @@ class Sample:
         texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
         alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
         words = [{isinstance(label, str) for label in own} for own in (ours, theirs)]
-        numbers, one = words[0] == {False}, 1 in (len(ours), len(theirs))
-        if not ours & theirs and (words[0] != words[1] or not (numbers or one)):
+        numbers, one = words[0] == {False}, len(ours) == len(theirs) == 1
+        if not {*ours, *self.own_labels} & theirs and (
+            words[0] != words[1] or not (numbers or one)
+        ):
             raise InputError(
                 f"the judge's labels and people's have no label in common, by {alone}; give "
                 "both the same names"

@@ -15,7 +15,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
 from langchain_judges.rows.lookup import Columns
-from langchain_judges.rows.texts import transcript
+from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
@@ -35,7 +35,7 @@ FIRST_ROUNDS = 2
 
 def joined(
     systems: Mapping[str, Source], columns: Columns | None = None
-) -> tuple[list[dict[str, Any]], dict[str, int]]:
+) -> tuple[list[dict[str, Any]], dict[str, int], Counter[str]]:
     """Join files of outputs by `input`, and by `id` too where rows have one.
 
     An `id` alone does not say that the task is the same: it may number the rows of a file.
@@ -46,8 +46,9 @@ def joined(
 
     Returns:
         A row for each input of several systems, with the fields of the first system that has
-        it, and the output of each system under its name, or None. And by system the number of
-        rows without a partner.
+        it, and the output of each system under its name, or None. By system the number of rows
+        without a partner. And by field that a judge is shown the number of rows in which that
+        of another system is a different one.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
@@ -57,12 +58,15 @@ def joined(
     shared = [key for key in number if number[key] > 1]
     if not shared:
         raise InputError(f"no row of {' and '.join(rows)} has the same `input` and `id`")
-    table: list[dict[str, Any]] = []
+    table, differ = list[dict[str, Any]](), Counter[str]()
     for key in shared:
-        first = next(own[key] for own in rows.values() if key in own)
+        first, *others = (own[key] for own in rows.values() if key in own)
         fields = {field: value for field, value in first.items() if field != "output"}
         table.append(fields | {n: own.get(key, {}).get("output") for n, own in rows.items()})
-    return table, {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
+        shown = {*READ} & fields.keys() - {"input"}
+        differ.update(f for f in shown if any(each.get(f) != fields[f] for each in others))
+    alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
+    return table, alone, differ
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
@@ -75,7 +79,10 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
         task = " ".join(transcript(row["input"]).split())
         key = f"{task} (id {row['id']})" if "id" in row else task
         if key in rows:
-            raise InputError(f"{name}, row {index + 1}: its input occurs twice")
+            raise InputError(
+                f"{name}, row {index + 1}: its input occurs twice; an `id` in each file tells "
+                "such rows apart"
+            )
         rows[key] = row
     return rows
 

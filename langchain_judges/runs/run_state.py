@@ -239,7 +239,7 @@ class RunState:
             else:
                 row.over_budget = self._spent = True
         self._next = None
-        self._own[row.index] = row.own
+        self._own[row.index] = {name: own for name, own in row.own.items() if name != NOTES}
         return row
 
     def _has_means(self) -> bool:
