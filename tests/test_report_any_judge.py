@@ -6,6 +6,7 @@ import csv
 import re
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from openevals.exact import exact_match
 
@@ -39,9 +40,8 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest():
         trust_columns(table(["A"], ["A"]), "gtp", "ann0")
 
 
-# A label as tools for annotations have it: Argilla's, Label Studio's, a list of choices.
+# A label as tools for annotations have it: Argilla's, Label Studio's.
 ANNOTATED = {
-    "a list": lambda label: [label],
     "a vote": lambda label: [{"user_id": "u", "value": label, "status": "submitted"}],
     "a rating": lambda label: [{"rating": label}],
     "a choice": lambda label: {"choices": [label]},
@@ -307,6 +307,42 @@ def test_grades_are_labels_of_single_texts_and_c_is_a_tie_of_two_alone(texts, ki
     report = trust_columns(rows, "gpt", "ann0")
     assert report.sample.pairs == (kind == "pair")
     assert ("win rate" in report.sentence) == (kind == "pair")
+
+
+@for_each("form", ["lists", "arrays", "JSON"])
+@for_each("named", ["votes", "label"])
+def test_a_column_of_lists_holds_the_votes_of_several_people(form, named):
+    votes = [[0, 1, 0], [1, 1]] * 10
+    cells = {"lists": votes, "arrays": [*map(np.array, votes)], "JSON": [*map(str, votes)]}
+    rows = table([0, 1] * 10)
+    column = "human_votes" if named == "label" else named
+    for row, cell in zip(rows, cells[form], strict=True):
+        row[column] = cell
+    report: Any = trust_columns(rows, "gpt", named)
+    assert [*map(list, report.sample.votes)] == votes
+
+
+@for_each(
+    ("judge", "people"),
+    [
+        ([True, False] * 5, ["True", "False"] * 5),
+        ([1, 0] * 5, ["true", "false"] * 5),
+        (["1", "5"] * 5, ["1,0", "5,0"] * 5),
+    ],
+)
+def test_one_label_in_two_spellings_is_one(judge, people):
+    report: Any = trust_columns(table(judge, people), "gpt", "ann0")
+    assert (report["agreement.label.wrong"], report.left_out) == (1, "")
+
+
+def test_rows_of_the_same_texts_count_together():
+    rows = table([0, 1, 1] * 20, [0, 1, 0] * 20)
+    each: Any = trust_columns(rows, "gpt", "ann0")
+    long: Any = trust_columns(rows * 3, "gpt", "ann0")
+    assert "the same texts, and so count together" in long.left_out
+    assert "60 groups of the same texts" in long.sample.in_groups
+    ends = [report["agreement.label.wrong"].interval for report in (each, long)]
+    assert ends[1].high - ends[1].low == pytest.approx(ends[0].high - ends[0].low, rel=0.1)
 
 
 @for_each(

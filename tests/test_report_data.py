@@ -185,3 +185,11 @@ def test_all_steps_from_0_and_all_from_1_are_two_scales(judge, people):
     assert shifted.uses["single"].word == "not measured"
     partly = trust(items_of([*judge] * 20), texts_of([people[0], *judge[1:]] * 20))
     assert partly.uses["single"].word != "not measured"
+
+
+def test_the_average_of_all_rows_as_people_would_say_is_one_of_all_steps():
+    people = [4, 5, 1, 2, None] * 20
+    report = trust(items_of([5, 4, 1, 2, 3] * 20), texts_of(people))
+    result = report["people.corrected"]
+    assert (result.n, result.n_failed) == (80, {})
+    assert result == pytest.approx(3, abs=0.2)

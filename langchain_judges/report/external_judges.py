@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.escaping import shortened
-from langchain_judges.metrics.inputs import one_of
+from langchain_judges.metrics.inputs import is_missing, one_of
 from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
-from langchain_judges.rows.checks import SIDES, label_place, read_label
+from langchain_judges.rows.checks import SIDES, label_place, number_in, read_label
 from langchain_judges.rows.lookup import known_at
 from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data
 from langchain_judges.runs.sources import kind_of_columns
@@ -44,7 +46,8 @@ def trust_columns(
         judge: The column of the judge's answers; a list of several compares judges. Two
             columns as a tuple, `("first", "second")`, are its answers with A and with B shown
             first, each by the name of the text: flips are then measured.
-        label: The column of people's answers; several are the votes of several people.
+        label: The column of people's answers; several are the votes of several people, and so
+            are lists in one. Where there is no `label`, `human_votes` are taken for it.
         order_rule: How two orders are combined: `strict`, `lenient` or `score_mean`.
         options: As for `trust` and `compare`.
 
@@ -58,13 +61,13 @@ def trust_columns(
     specs = [(each,) if isinstance(each, str) else each for each in given]
     in_both = "the judge of {} (A first) and {} (B first)"
     judges = {in_both.format(*spec) if spec[1:] else spec[0]: spec for spec in specs}
-    people = [label] if isinstance(label, str) else list(label)
+    table, people = _votes_apart(table, [label] if isinstance(label, str) else list(label))
     sources = [name for spec in specs for name in spec]
     in_orders = len(sources) > len(specs)
     for name in [*sources, *people]:
         if not any(name in row or known_at(row, name) is not None for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
-            hint = f"{did_you_mean(name, names)}there are {', '.join(names)}"
+            hint = f"{did_you_mean(name, names)}there are {', '.join(names) or 'no rows'}"
             hint += "; `label=` names people's answers, or --column label=COLUMN" * (
                 name in people
             )
@@ -136,6 +139,32 @@ def trust_evaluator(
     return cast("TrustReport", trust_columns(judged, column, label, name=own, **options))
 
 
+def _votes_apart(
+    table: Sequence[Mapping[str, Any]], people: Sequence[str]
+) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+    """The table with a column for each of the votes that a cell lists, and people's columns."""
+    columns, found = {name for row in table for name in row}, list[str]()
+    for name in people:
+        known = "human_votes" if name == "label" and name not in columns else name
+        votes = [_listed(row.get(known)) for row in table]
+        own = [f"{known} {i + 1}" for i in range(max(map(len, votes), default=0))]
+        if own:
+            both = zip(table, votes, strict=True)
+            table = [{**row, **dict(zip(own, each, strict=False))} for row, each in both]
+        found += own or [known if known in columns else name]
+    return table, found
+
+
+def _listed(cell: Any) -> list[Any]:
+    """The votes in a cell, which may hold them as JSON; empty where it holds none."""
+    if isinstance(cell, str) and cell.startswith("["):
+        with suppress(ValueError):
+            cell = json.loads(cell)
+    cell = cell.tolist() if hasattr(cell, "tolist") else cell  # an array of Parquet
+    votes = [*cell] if isinstance(cell, list | tuple) else []
+    return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []
+
+
 # What evaluators call the fields of a row.
 _FIELDS: Mapping[str, str] = KNOWN_NAMES["parameters"]
 
@@ -203,6 +232,9 @@ def _reading(
     if worded := [n for n in pairs if any(len(str(v)) > 1 for v in said[n])]:
         other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
         raise InputError(f"{worded[0]!r} says A, B or tie, and {other}; use the same names")
+    truths = {"true": 1, "false": 0, "1": 1, "0": 0}
+    if {*map(str, found)} & {"1", "0"} and all(str(v).casefold() in truths for v in found):
+        return lambda value: truths.get(str(value).casefold())
     words = {n: next((v for v in own if _number(v) is None), None) for n, own in said.items()}
     if found and not any(words.values()):
         return _number
@@ -224,7 +256,7 @@ _OF_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(%|(?:/|(?:out )?of)\s*\d+)")
 def _number(value: object) -> Any:
     """A number, whole where it is; None if it is none."""
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(number_in(value))
     except (TypeError, ValueError):
         return None
     return int(number) if number.is_integer() else number
@@ -240,7 +272,7 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> dict[str, Any]:
     """The row of the data, under the names of this package."""
     known = [vote for vote in votes if vote is not None]
-    facts = {key: value for key, value in row.items() if value not in (None, "")}
+    facts = {key: value for key, value in row.items() if not is_missing(value)}
     several = {"label": None, "human_votes": known}
     return {**facts, "id": name, **(several if len(votes) > 1 else {"label": votes[0]})}
 

@@ -309,7 +309,8 @@ def _corrected(sample: Sample) -> list[Number]:
         [judge[i] for i in alone],
         **sample.settings_of(both),
     )
-    what = "A's win rate" if sample.pairs else "Share of label 1"
+    what = "The mean rating" if sample.rated else "Share of label 1"
+    what = "A's win rate" if sample.pairs else what
     title = f"{what} on all rows, as people would say"
     note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
     return [Number("people.corrected", title, result, note=note)]
@@ -319,9 +320,9 @@ def _points(sample: Sample, answers: Sequence[object]) -> float | None:
     """Value of each answer, independent of which label is rare; None: no value."""
     if sample.pairs:
         return preference_points(answers)
-    if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):
-        return float(answers[0])
-    return None
+    [answer] = answers if len(answers) == 1 else [None]
+    is_read = isinstance(answer, int | float) and (sample.rated or answer in (0, 1))
+    return float(answer) if is_read else None  # type: ignore[arg-type]
 
 
 def _failures(sample: Sample) -> list[Number]:

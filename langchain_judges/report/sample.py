@@ -13,6 +13,7 @@ from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.rows.checks import SIDES
+from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
 
@@ -71,15 +72,26 @@ class Sample:
         return _places([(row.category,) for row in self.rows])
 
     @cached_property
+    def clusters(self) -> list[tuple[str, Hashable]]:
+        """The cluster of each row: its group, or rows of the same texts, or the row alone."""
+        texts = [
+            frozenset((row.row.get("content") or content_key(row.data_row)).items())
+            for row in self.rows
+        ]
+        number = Counter(texts)
+        keys: list[tuple[str, Hashable]] = []
+        for place, (row, own) in enumerate(zip(self.rows, texts, strict=True)):
+            group = row.data_row.get("group")
+            alone = ("row", place) if number[own] == 1 or not own else ("texts", own)
+            keys.append(alone if group is None else ("group", group))
+        return keys
+
+    @cached_property
     def groups(self) -> list[int] | None:
-        """The number of each row's cluster; a row without a group is one of its own."""
-        keys = [row.data_row.get("group") for row in self.rows]
-        sizes = Counter(key for key in keys if key is not None)
-        if 0 < len(sizes) < sum(sizes.values()) and (len(sizes) > 1 or None in keys):
-            numbers: dict[Hashable, int] = {}
-            names = [("row", i) if key is None else (key,) for i, key in enumerate(keys)]
-            return [numbers.setdefault(name, len(numbers)) for name in names]
-        return None
+        """The number of each row's cluster; None where each or none is alone."""
+        numbers: dict[Hashable, int] = {}
+        found = [numbers.setdefault(key, len(numbers)) for key in self.clusters]
+        return found if 1 < len(numbers) < len(found) else None
 
     @cached_property
     def with_texts(self) -> list[int]:
@@ -295,16 +307,20 @@ class Sample:
         """Sentence about groups, where ranges count them."""
         if not self.groups:
             return ""
-        number = f"{len({*self.groups}):,} groups of related ones (column group)"
+        by_group = any(kind == "group" for kind, _ in self.clusters)
+        of = "related ones (column group)" if by_group else "the same texts"
+        number = f"{len({*self.groups}):,} groups of {of}"
         return f" The rows come in {number}, which the ranges allow for."
 
     @property
     def note(self) -> str:
         """Sentences about unusable rows, and about those without a group."""
-        alone = sum(row.data_row.get("group") is None for row in self.rows if self.groups)
+        kinds = Counter(kind for kind, _ in self.clusters if self.groups)
         counts = {
             "Rows of the table that are left out, as they are unusable": self.unread,
-            "Rows without a group, each a group of its own": alone,
+            "Rows without a group, each a group of its own": kinds["group"] and kinds["row"],
+            "Rows of which others have the same texts, and so count together (answers of "
+            "several people to one text are its human_votes)": kinds["texts"],
         }
         return " ".join(f"{what}: {count:,}." for what, count in counts.items() if count)
 
