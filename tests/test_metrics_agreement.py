@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, cast
 
@@ -340,3 +341,19 @@ def test_statistics_of_scores_read_the_scores_of_verdicts() -> None:
     for measure in (metrics.concordance, metrics.correlate):
         assert measure(verdicts, people) == measure(scores, people)
         assert measure(verdicts, people).n == 24
+
+
+@for_each("metric", [metrics.accuracy, metrics.balanced_accuracy, metrics.cohen_kappa])
+@for_each(
+    ("judge", "people", "is_refused"),
+    [
+        (["A", "B"] * 5, ["model_a", "model_b"] * 5, True),
+        (["A", "B"], ["a", "b"], True),
+        (["A", "B"], ["x", "y"], False),  # of two items that may be chance
+        (["A"] * 12, ["B"] * 12, False),  # wrong on every one
+        (["A", "B"] * 6, ["A", "b"] * 6, False),
+    ],
+)
+def test_labels_in_two_codings_are_refused(metric, judge, people, is_refused):
+    with pytest.raises(InputError, match="same names") if is_refused else nullcontext():
+        metric(judge, people)

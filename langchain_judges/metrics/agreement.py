@@ -18,6 +18,7 @@ from langchain_judges.metrics.inputs import (
     as_list,
     as_votes,
     check_labels,
+    check_shared,
     flat,
     is_missing,
     one_of,
@@ -72,7 +73,13 @@ def labelled(
     failed = Counter(reason for value, reason in readings if value is None)
     failed[NO_LABEL] = len(truths) - len(items)
     pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
-    check_labels(*(as_votes(cast("Any", each)) for pair in pairs for each in pair))
+    sides = [
+        [v for own in side for v in as_votes(cast("Any", own))]
+        for side in zip(*pairs, strict=True)
+    ]
+    check_labels(*sides)
+    if sides:
+        check_shared(*sides)
     return pairs, failed, {**options, "groups": take(clusters, [index for index, _ in items])}
 
 

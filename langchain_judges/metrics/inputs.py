@@ -202,6 +202,23 @@ def check_labels(*columns: Iterable[object]) -> None:
         raise InputError("some labels are texts and others numbers: make all of them one kind")
 
 
+def check_shared(first: Sequence[object], second: Sequence[object]) -> None:
+    """Check that labels that are words are not in two codings, of which none is shared.
+
+    Of few items that may be chance, unless the case of letters alone differs.
+
+    Raises:
+        InputError: Each side has two words or more on ten items or more, and none is shared.
+    """
+    sides = [{label for label in own if isinstance(label, str)} for own in (first, second)]
+    if min(map(len, sides)) < 2 or not sides[0].isdisjoint(sides[1]):
+        return
+    folded = [{label.strip().casefold() for label in own} for own in sides]
+    if len(first) >= 10 or not folded[0].isdisjoint(folded[1]):
+        names = " and ".join(", ".join(sorted(own))[:60] for own in sides)
+        raise InputError(f"no label is in both columns, of {names}: give both the same names")
+
+
 def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float | None]:
     """The confidence in each judgment; None reads it from the verdicts."""
     if confidences is not None:
@@ -317,6 +334,7 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
     cases = cases_of([bare(truths, NO_LABEL), [value_of(item, field) for item in answers]])
     if field is None:
         check_labels(*cases.columns)
+        check_shared(*cases.columns)
     return replace(cases, columns=cases.columns[::-1])
 
 
