@@ -313,7 +313,11 @@ def test_grades_are_labels_of_single_texts_and_c_is_a_tie_of_two_alone(texts, ki
 @for_each("named", ["votes", "label"])
 def test_a_column_of_lists_holds_the_votes_of_several_people(form, named):
     votes = [[0, 1, 0], [1, 1]] * 10
-    cells = {"lists": votes, "arrays": [*map(np.array, votes)], "JSON": [*map(str, votes)]}
+    cells: dict[str, Any] = {
+        "lists": votes,
+        "arrays": [*map(np.array, votes)],
+        "JSON": [*map(str, votes)],
+    }
     rows = table([0, 1] * 10)
     column = "human_votes" if named == "label" else named
     for row, cell in zip(rows, cells[form], strict=True):

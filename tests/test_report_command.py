@@ -183,6 +183,18 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     assert "Agreement with the labels 100" in re.sub(" +", " ", outcome.stdout)
 
 
+def test_labels_of_no_criterion_of_the_judge_are_refused_before_anything_is_asked(
+    serve, tmp_path
+):
+    path = tmp_path / "t.csv"
+    path.write_text("input,output,label.wit\nWhy?,So.,1\n")
+    server = serve()
+    flags = ("--method", "rubric", "--set", "rubric=Kind?", "-o", tmp_path / "r.html")
+    result = invoke("trust", path, *asking(server), *flags)
+    assert (result.exit_code, server.calls) == (2, [])
+    assert "labels of no criterion: wit. Nothing was asked" in result.stderr
+
+
 @pytest.mark.whole
 def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     serve, labelled, tmp_path

@@ -193,3 +193,13 @@ def test_the_average_of_all_rows_as_people_would_say_is_one_of_all_steps():
     result = report["people.corrected"]
     assert (result.n, result.n_failed) == (80, {})
     assert result == pytest.approx(3, abs=0.2)
+
+
+def test_labels_of_no_criterion_are_named_and_case_tells_no_two_apart():
+    data = [
+        {"id": str(i), "input": "q", "output": "t", "label.TONE": "polite", "label.wit": 1}
+        for i in range(10)
+    ]
+    report = trust(list(judge_many(BOTH, data)), data)
+    assert report["criterion.tone.agreement"] == 1
+    assert "labels of no criterion of the judge (wit): 10" in report.left_out

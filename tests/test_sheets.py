@@ -237,8 +237,8 @@ def test_reasons_name_two_systems_by_their_columns():
 
 
 def test_a_row_that_was_read_before_has_its_own_columns_alone(tmp_path):
-    source = Source([{"question": "Why?", "answer": "So."}], True)
-    row = Records(source, None, "item").row(source.records[0], 0)
+    record = {"question": "Why?", "answer": "So."}
+    row = Records(Source([record], True), None, "item").row(record, 0)
     assert NOTES in row
     list(judge_many(by_two_criteria(), [row], out=tmp_path / "s.csv", progress=False))
     assert NOTES not in (tmp_path / "s.csv").read_text()

@@ -29,6 +29,7 @@ from langchain_judges.runs import sources
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.methods.rubric.options import LabelOptions
 
 # Raises `InputError` for a bad row.
 RowCheck = Callable[[object], object]
@@ -320,10 +321,8 @@ def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
     return open_rows(path, check_of(spec), flags, method_of(leaf_of(spec)[0]).takes)
 
 
-def check_of(spec: Mapping[str, Any]) -> RowCheck:
-    """The check of a row by what its judge will need of it.
-
-    It reads the label of an item as one of the judge's.
+def label_options_in(spec: Mapping[str, Any]) -> LabelOptions | None:
+    """The options of a judge that labels texts; None of any other.
 
     Raises:
         OptionError: There is no such method or preset: rows that another takes must
@@ -333,13 +332,26 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
     from langchain_judges.methods.rubric.options import LabelOptions
 
     method, preset, options = leaf_of(spec)
-    method_options = method_of(method)
-    own = named(method_options.presets, preset, f"preset of {method!r}") if preset else {}
-    if method_options.takes == "pair":
-        return check_labelled_pair
-    checked = method_options(**{**own, **options})
+    form = method_of(method)
+    own = named(form.presets, preset, f"preset of {method!r}") if preset else {}
+    checked = form(**{**own, **options}) if form.takes != "pair" else None
     # What the members of a jury need of a row, each says itself.
-    labelled = checked if isinstance(checked, LabelOptions) else None
+    return checked if isinstance(checked, LabelOptions) else None
+
+
+def check_of(spec: Mapping[str, Any]) -> RowCheck:
+    """The check of a row by what its judge will need of it.
+
+    It reads the label of an item as one of the judge's.
+
+    Raises:
+        OptionError: As for `label_options_in`.
+    """
+    from langchain_judges.methods.registry import leaf_of, method_of
+
+    labelled = label_options_in(spec)
+    if method_of(leaf_of(spec)[0]).takes == "pair":
+        return check_labelled_pair
     labels = labelled.human_labels if labelled else ()
     known = (labelled.parts if labelled else {}) or labels
 

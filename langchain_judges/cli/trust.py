@@ -323,11 +323,17 @@ def _labelled(
     rows, bad = _read_rows(
         paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own)
     )
-    if not any(map(is_labelled, rows)):
+    options = row_files.label_options_in(specs[0])
+    rubric = options and options.own_rubric
+    names = {criterion.name.casefold() for criterion in rubric.criteria} if rubric else set()
+    of_none = {n for row in rows for n in row.get("labels") or () if n.casefold() not in names}
+    known = [{**row, "labels": [*{*(row.get("labels") or ())} - of_none]} for row in rows]
+    if not any(map(is_labelled, known if rubric else rows)):
+        others = f"; labels of no criterion: {', '.join(sorted(of_none))}" if of_none else ""
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with: their "
             "column is empty, or to be named, as in --column label=COLUMN; "
-            f"{fields_of(rows[0])}. Nothing was asked."
+            f"{fields_of(rows[0])}{others}. Nothing was asked."
         )
     for spec in specs:
         size = sum(bytes_of(texts_read(row)) for row in rows)

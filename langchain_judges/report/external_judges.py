@@ -140,8 +140,8 @@ def trust_evaluator(
 
 
 def _votes_apart(
-    table: Sequence[Mapping[str, Any]], people: Sequence[str]
-) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+    table: list[Mapping[str, Any]], people: Sequence[str]
+) -> tuple[list[Mapping[str, Any]], list[str]]:
     """The table with a column for each of the votes that a cell lists, and people's columns."""
     columns, found = {name for row in table for name in row}, list[str]()
     for name in people:

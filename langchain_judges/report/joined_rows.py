@@ -166,7 +166,11 @@ class JudgedRow:
     def by_criterion(self) -> dict[str, Label | None]:
         """The judge's answer by criterion."""
         parts = self.row.get("subscores") or []
-        return {part["criterion"]: part["label"] for part in parts if "criterion" in part}
+        return {
+            part["criterion"]: part["label"]
+            for part in parts
+            if {"criterion", "label"} <= {*part}
+        }
 
     @property
     def labels(self) -> Mapping[str, Label]:
@@ -253,6 +257,7 @@ class Joined:
         known = next((own for row in self.rows if (own := judge_in(row.row).get("labels"))), ())
         of_each: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
         labels = [*dict.fromkeys([*(() if of_each else known), *answers])]
+        names = {name.casefold(): name for row in self.rows for name in row.by_criterion}
         read_rows, problems = list[JudgedRow](), list[str]()
         for row in self.rows:
             facts = dict(row.data_row)
@@ -261,11 +266,12 @@ class Joined:
                 if isinstance(votes := facts.get("human_votes"), list):
                     said = [_read(vote, labels) for vote in votes]
                     facts["human_votes"] = [vote for vote in said if vote is not None]
-                if said_of_each := row.labels:
-                    facts["labels"] = {
-                        name: _read(label, of_each.get(name, ()))
-                        for name, label in said_of_each.items()
-                    }
+                people = {
+                    names.get(name.casefold(), name): own for name, own in row.labels.items()
+                }
+                facts["labels"] = {
+                    n: _read(own, of_each.get(n, ())) for n, own in people.items()
+                }
                 checks.check_annotations(facts, of_each or (labels if known else ()))
                 read_rows.append(replace(row, data_row=facts))
             except InputError as exc:

@@ -316,7 +316,11 @@ class Sample:
     def note(self) -> str:
         """Sentences about unusable rows, and about those without a group."""
         kinds = Counter(kind for kind, _ in self.clusters if self.groups)
+        own = {name for row in self.rows for name in row.by_criterion}
+        others = [{*row.labels} - own for row in self.rows]
+        names = ", ".join(sorted(set[str]().union(*others)))
         counts = {
+            f"Rows with labels of no criterion of the judge ({names})": sum(map(bool, others)),
             "Rows of the table that are left out, as they are unusable": self.unread,
             "Rows without a group, each a group of its own": kinds["group"] and kinds["row"],
             "Rows of which others have the same texts, and so count together (answers of "
@@ -331,7 +335,8 @@ class Sample:
         On one scale whole numbers are shared; others hardly ever are, and go as high. No label
         lies outside the labels that a run names for its judge.
         """
-        ours = {float(each) for each in self.answers if each is not None} if self.rated else {}
+        answers = self.answers if self.rated else ()
+        ours = {float(each) for each in answers if each is not None}
         if not ours:
             return ""
         theirs = {float(each) for each in self.label_counts}
