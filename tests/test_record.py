@@ -719,6 +719,43 @@ def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(m
         assert "here" in readable(row["input"])
 
 
+ASKED, OTHER = ("user", "Where are\n my parcels?"), ("user", "And where is Bob?")
+BRIEF, SEEN = ("system", "Be brief."), {"type": "image", "url": "https://example.org/a.png"}
+
+
+@for_each(
+    ("before", "kept"),
+    [
+        ([("user", "Where are my  parcels?")], []),
+        ([("user", "my parcels?")], []),
+        ([OTHER], ["turn-1-user"]),
+        ([ASKED, OTHER], ["turn-1-user"]),
+        ([BRIEF, ASKED], ["system"]),
+        ([{"role": "user", "content": [{"type": "text", "text": ASKED[1]}, SEEN]}], ["turn-1"]),
+    ],
+)
+@for_each("fields", [["output"], ["output_a", "output_b"]])
+@for_each("task", [ASKED[1], [ASKED]])
+def test_what_stands_before_a_reply_and_is_not_in_the_task_is_shown(before, kept, fields, task):
+    row = plain_row({"input": task, **{key: [*before, ("ai", "In Oslo.")] for key in fields}})
+    for field in fields:
+        text = written(row[field])
+        assert text.endswith("In Oslo.")
+        assert (text == "In Oslo.") is not kept
+        assert all(mark in text for mark in kept)
+
+
+def test_a_pair_whose_answers_are_to_other_questions_shows_them():
+    sides = {
+        "chosen": [("user", "The capital of France?"), ("ai", "Paris")],
+        "rejected": [("user", "The capital of Spain?"), ("ai", "Lyon")],
+    }
+    model = FakeChatModel(replies=answer)
+    judge = create_relative_judge(model, orders="none")
+    list(judge_many(judge, [{"prompt": "Which capital?", **sides}], progress=False))
+    assert {"of France?", "of Spain?"} <= {*re.findall(r"of \w+\?", model.prompts[0])}
+
+
 LOOK = AIMessage("", tool_calls=[call(7, "1")])
 LOOKED = [HumanMessage(TASK), LOOK, ToolMessage("Kyiv", tool_call_id="1")]
 # Messages by who speaks last, and whether anybody replied in them.

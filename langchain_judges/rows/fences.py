@@ -59,10 +59,8 @@ def sealed(prompt: Sequence[str]) -> list[str]:
     """
     # Words and placeholders in turn.
     parts = [_PLACEHOLDER.split(part) for part in prompt]
-    tokens = _tokens(
-        {own for part in parts for own in part[1::2]},
-        "\x00".join(word for part in parts for word in part[::2]),
-    )
+    names = {own for part in parts for own in part[1::2]}
+    tokens = _tokens(names, "\x00".join(word for part in parts for word in part[::2]))
     for part in parts:
         part[1::2] = [tokens[own] for own in part[1::2]]
     return ["".join(part) for part in parts]

@@ -444,9 +444,8 @@ def _is_data(value: object, field: Field) -> bool:
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
-    if field in ("output", "reference") and (
-        value.get("intermediate_steps") or calls_beside(value) or trajectory_of(value)
-    ):
+    is_work = value.get("intermediate_steps") or calls_beside(value) or trajectory_of(value)
+    if is_work and field in ("output", "reference"):
         return True
     if is_state(value):
         is_record = field == "output" and bool(messages_in(value.get("messages")))

@@ -42,9 +42,7 @@ def messages_in(value: object) -> list[Message]:
     inner = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else []
     if inner and not isinstance(inner[0], str):  # the run of a model has a list of lists
         return messages_in(inner)
-    turns = [
-        part for part in parts if isinstance(part, Mapping) and {"from", "value"} <= {*part}
-    ]
+    turns = [p for p in parts if isinstance(p, Mapping) and {"from", "value"} <= {*p}]
     if len(turns) == len(parts) and any(_speaks(turn["from"]) for turn in turns):
         parts = [{"role": turn["from"], "content": turn["value"], **turn} for turn in turns]
     messages: list[Message] = []

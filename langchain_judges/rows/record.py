@@ -30,7 +30,7 @@ from langchain_judges.rows.messages import (
     plain_data,
     text_in,
 )
-from langchain_judges.rows.texts import Message, has_answer, plain
+from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
@@ -385,19 +385,21 @@ def _of_response(value: object) -> list[Message]:
 def without_task(record: Sequence[Message], task: object = None) -> list[Message]:
     """A record without the task at its beginning, which is shown as the task.
 
-    That is the messages that the task has too, and all before the first reply if the user
-    says nothing later. A conversation keeps all its turns. Where the task's last message is
-    the last there is, and nobody replied before, the record says so.
+    That is the messages that the task has too, and before the first reply whatever is in its
+    text if the user says nothing later; without a task all of them. A conversation keeps all
+    its turns. Where the task's last message is the last there is, and nobody replied before,
+    the record says so.
     """
     asked = messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
     rest = list(record[sum(takewhile(bool, map(_same, asked, record))) :])
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
     if replies and not any(message["role"] == "user" for message in rest[replies[0] :]):
-        return rest[replies[0] :]
-    is_asked = record[-1]["role"] in ("user", "system") and any(
-        _same(record[-1], m) for m in asked
-    )
-    return [_NO_REPLY] if is_asked and not replies else rest or [record[-1]]
+        done, known = rest[replies[0] :], "\n".join(map(_words, asked))
+        others = [each for each in rest[: replies[0]] if _words(each) not in known]
+        return done if task is None or done[0]["role"] in OUTCOMES else [*others, *done]
+    last = record[-1]
+    is_asked = last["role"] in ("user", "system") and any(_same(last, m) for m in asked)
+    return [_NO_REPLY] if is_asked and not replies else rest or [last]
 
 
 def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:

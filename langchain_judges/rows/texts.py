@@ -162,9 +162,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
             who = f"final answer{by}"
         if text.strip():
             steps.append(WorkStep(who, text))
-        steps += [
-            WorkStep(numbers.call(call) + by, _arguments(call)) for call in _calls(message)
-        ]
+        steps += [WorkStep(numbers.call(c) + by, _arguments(c)) for c in _calls(message)]
     return steps
 
 
