@@ -770,3 +770,21 @@ def test_two_conversations_of_an_arena_are_a_pair_with_its_winner():
     assert result["label"] == "tie"
     shown = "[request]\nWhere?\n\n[response-1]\nKyiv\n\n[response-2]\nOslo\n"
     assert any(shown in unfenced(prompt) for prompt in model.prompts)
+
+
+@for_each(
+    ("content", "shown"),
+    [
+        ({"answer": "In Kyiv.\nNow."}, "In Kyiv.\nNow."),  # as in Arena-Hard
+        ({"text": "In Kyiv."}, "In Kyiv."),
+        ({"city": "Kyiv"}, '{"city": "Kyiv"}'),
+        ({"answer": "Kyiv", "sure": True}, '{"answer": "Kyiv", "sure": true}'),
+    ],
+)
+def test_an_answer_that_is_an_object_in_a_message_is_its_text_if_it_is_alone(content, shown):
+    model = FakeChatModel(replies=fitting_reply)
+    talk = [ARENA[0], {"role": "assistant", "content": content}]
+    judge = create_rubric_judge(model, rubric="Is it right?")
+    [result] = judge_many(judge, [{"uid": "u", "messages": talk}])
+    assert result["judged"]
+    assert f"[request]\nWhere?\n\n[response]\n{shown}\n" in unfenced(model.prompts[0])

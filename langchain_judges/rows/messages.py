@@ -30,6 +30,7 @@ from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plai
 KNOWN_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _ROLES: dict[str, str] = KNOWN_NAMES["roles"]
 _SHAREGPT: dict[str, str] = KNOWN_NAMES["sharegpt"]
+_ANSWERS = {*KNOWN_NAMES["answers"]}
 # Types of messages; a document may have another `type` and a `content`.
 _SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
@@ -85,6 +86,8 @@ def _messages_of(value: object) -> Iterator[Message]:
     parts = fields.get("parts")
     said = _first(fields, "content", "items", default=None)
     content = parts if isinstance(parts, list) else said
+    if role != "tool" and isinstance(content, Mapping) and len(content) == 1:
+        content = content.get(next(iter({*content} & _ANSWERS), None), content)
     calls = [*_tool_calls(role, fields)]
     # What a tool says is nothing else, unless the message says nothing of a call itself.
     is_bare = role != "tool" or {"tool_call_id", *_IDS}.isdisjoint(fields)
