@@ -340,7 +340,7 @@ def test_prompts_filled_beforehand_and_other_embedders_make_another_judge():
         return RunState(judge, [], RunOptions()).name["mark"]
 
     def bsm(tone):
-        text = "Score {response_1} and {response_2}, be {tone}."
+        text = "Score {response_1} and {response_2} by {criterion}, be {tone}."
         prompt = ChatPromptTemplate.from_template(text).partial(tone=tone)
         return create_bsm_judge(FakeChatModel(), prompts={"solve": prompt})
 

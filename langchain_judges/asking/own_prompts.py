@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -20,14 +20,17 @@ from langchain_core.prompts import (
 )
 
 from langchain_judges.asking.reply_log import key_of
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
 from langchain_judges.rows.files import packaged
-from langchain_judges.rows.messages import as_json
+from langchain_judges.rows.messages import as_json, is_nothing
 from langchain_judges.verdict import Item, Row
 
 # Under a name that prompts of other packages, or of the other methods, have: our variables.
-OUR_NAMES: Mapping[str, Sequence[str]] = packaged(__package__, "names.yaml")["variables"]
+_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
+_FIELDS: Mapping[str, str] = _NAMES["fields"]
+OUR_NAMES: Mapping[str, Sequence[str]] = _NAMES["variables"]
+Prompts = Mapping[str, ChatPromptTemplate]
 # Variables that have no fence yet.
 _BARE = {"task", "request", "response", "response_1", "response_2"}
 # Stands for the prompt that judges, where a caller's one prompt names no step.
@@ -44,8 +47,6 @@ _AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
 _ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
-# The steps that judge, of methods that judge by one prompt.
-_JUDGES = ("evaluate", "judge")
 _PROMPT_KEYS = {"system", "prompt"}
 
 
@@ -216,14 +217,22 @@ def _lone_brace(messages: Sequence[Any]) -> str:
 
 
 def prompt_set(
-    originals: Mapping[str, ChatPromptTemplate],
+    originals: Prompts,
     replaced: Mapping[str, Any] | BasePromptTemplate[Any] | str | PathLike[str] | None,
+    only: str = "",
+    filled: Collection[str] = (),
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
     """A method's prompts, some replaced by the caller's, and a hash of them all.
 
+    Args:
+        originals: The method's own.
+        replaced: The caller's.
+        only: The step of one prompt that names none.
+        filled: Options that are set.
+
     Raises:
         OptionError: A name is unknown, or a replacement asks for a variable that the step
-            does not fill.
+            does not fill, or leaves one out that it needs.
         TypeError: A prompt of the method is not a template.
     """
     for step, template in originals.items():
@@ -231,7 +240,7 @@ def prompt_set(
             raise TypeError(f"the template {step!r} must be a ChatPromptTemplate: {template!r}")
     prompts = dict(originals)
     for given, own in (read_prompts(replaced) or {}).items():
-        step = next((s for s in _JUDGES if s in originals), given) if given == ONLY else given
+        step = only or given if given == ONLY else given
         if step not in originals:
             got = "one prompt for no step" if step == ONLY else repr(step)
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {got}")
@@ -241,17 +250,60 @@ def prompt_set(
         known = set(originals[step].input_variables) - written
         extra = {v for v in prompt.input_variables if v not in known}
         # What only steps that judge are shown: a plan is made from the request alone.
-        texts = {"response", "response_1"} & known
-        if extra & {"output", "output_a", "output_b", "outputs"} and not texts:
-            raise _unknown(step, known, extra)
+        texts = extra & {"output", "output_a", "output_b", "outputs"}
+        if astray := {name for name in texts if not known & {*OUR_NAMES[name]}}:
+            raise _unknown(step, known, astray)
         _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
         has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
         if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
             prompt = _as_fenced(prompt, known)
         elif extra:
             raise _unknown(step, known, extra)
+        _check_shown(step, {*prompt.input_variables}, known | written, filled)
         prompts[step] = prompt
     return prompts, key_of({step: _texts(prompt) for step, prompt in prompts.items()})[:12]
+
+
+def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[str]) -> None:
+    """Check that a caller's prompt leaves out nothing that is said nowhere else.
+
+    Raises:
+        OptionError: It shows one text of a pair, not what other steps made, nothing of a row,
+            or not what an option says.
+    """
+    lost = ours.difference(own, *(OUR_NAMES.get(name, ()) for name in own))
+    is_blank = own <= ours - {*_FIELDS, "response"}
+    for option, said in _NAMES["needed"].items():
+        names = [next((n for n in each.split(" or ") if n in ours), "") for each in said]
+        dropped = [name for name in names if name in lost]
+        if dropped and option in {"always", "blank" if is_blank else "", *filled}:
+            others = (other for other, parts in OUR_NAMES.items() if dropped[0] in parts)
+            shown = " or ".join(f"{{{each}}}" for each in (dropped[0], *others))
+            or_not = f", or `{option}` be left out" if option in filled else ""
+            raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
+
+
+def check_fields(prompts: Prompts, originals: Prompts, row: Mapping[str, Any]) -> None:
+    """Check that a row has what a caller's prompts show.
+
+    In a copy of ours, whose tags end in our fences, a part of the row may be nothing.
+
+    Raises:
+        LackingError: It has not.
+        InputError: It has a rubric, which they do not show.
+    """
+    for step, prompt in prompts.items():
+        own = {*prompt.input_variables} - placeholders(prompt)
+        ours = {*originals[step].input_variables}
+        if row.get("rubric") and "criteria" in ours - own:
+            raise InputError(f"the row has a `rubric`: the prompt {step!r} needs {{criteria}}")
+        for name in sorted(own - ours if any("fence" in each for each in own) else own):
+            parts = OUR_NAMES.get(name, (name,))
+            values = [row[_FIELDS[part]] for part in parts if _FIELDS.get(part) in row]
+            if not values and not {*parts} & {*ours, "shared"}:
+                values = [(row["variables"] or {}).get(name)]
+            if values and all(map(is_nothing, values)):
+                raise LackingError(f"the prompt {step!r} shows {{{name}}}, which the row lacks")
 
 
 def _check_spelling(step: str, names: set[str], known: set[str]) -> None:

@@ -173,7 +173,9 @@ class JudgeContext:
                 memory recalls.
             ModelSetupError: A model cannot be made.
         """
-        prompts, version = prompt_set(options.prompt_texts, options.prompts)
+        prompts, version = prompt_set(
+            options.prompt_texts, options.prompts, options.judging, options.filled
+        )
         adapter = ModelAdapter(model, options.temperature)
         adapters = {
             step: ModelAdapter(other, options.temperature) if other else adapter

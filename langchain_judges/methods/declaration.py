@@ -146,6 +146,11 @@ class AskingOptions(Options):
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
     ] = None
 
+    @property
+    def filled(self) -> set[str]:
+        """The options that are set, which a prompt may have to show."""
+        return {name for name, _ in self.__repr_args__() if name}
+
 
 class GraphOptions(AskingOptions):
     """The options of every judge and writer, and the facts about its method.
@@ -189,6 +194,11 @@ class GraphOptions(AskingOptions):
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
         """The prompts that are used with these options."""
         return self.templates
+
+    @property
+    def judging(self) -> str:
+        """The step of a caller's one prompt, which judges; empty: there is none."""
+        return next((each for each in ("judge", "evaluate") if each in self.prompt_texts), "")
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:

@@ -40,7 +40,7 @@ from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.models import ModelLike, ModelSpec
-from langchain_judges.asking.own_prompts import FencedPrompt
+from langchain_judges.asking.own_prompts import FencedPrompt, check_fields
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
@@ -537,6 +537,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             source = source if is_read else named_row(source, kind_in(schema.__annotations__))
             source = self.options.given(source)
         row = read_input(source, schema, self.bounds.characters, is_read=is_read)
+        if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
+            written = {step: step for step, model in self.options.models.items() if model}
+            check_fields(self.prompts, self.options.prompt_texts, {**row, **written})
         items = row.get("items") if isinstance(row, Mapping) else None
         # Each item of an audit is judged.
         if most is not None and isinstance(items, list) and len(items) > most:

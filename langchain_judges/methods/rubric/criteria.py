@@ -242,7 +242,8 @@ def tell_range(description: str) -> None:
     """Warn, once, that a criterion whose labels are 0 and 1 asks for a range of numbers."""
     if found := _RANGE.search(description):
         _LOG.warning(
-            "A rubric names %r, and its labels are 0 and 1: set others by `labels`", found[0]
+            "A rubric or a prompt names %r, and its labels are 0 and 1: set others by `labels`",
+            found[0],
         )
 
 

@@ -201,14 +201,12 @@ class LabelSteps(replies.RubricSteps):
             "logprobs": True,
             "alternatives": _ALTERNATIVES,
         }
+        prompt = self.options.prompt_of(self.criteria(item))
         if len(criteria) > 1:
             shape = replies.labels_shape(labels, explain)
             reads["partial"] = lax_shape(tuple(labels))
-            return self.context.question("evaluate", shape, "criteria", **reads)
+            return self.context.question("evaluate", shape, prompt, **reads)
         names = self._names(criteria[0])
-        prompt = "evaluate" if "task" in self.options.shown else "answer"
-        if self._asks_each and self._is_whole(item):
-            prompt = "each"
         reads["parse"] = partial(replies.parse_label, labels=names)
         shape = replies.label_shape(names, explain)
         return self.context.question("evaluate", shape, prompt, **reads)
@@ -242,7 +240,7 @@ class LabelSteps(replies.RubricSteps):
         """
         if self.options.explain != "none" or self._is_whole(item):
             return False
-        step = "evaluate" if "task" in self.options.shown else "answer"
+        step = self.options.prompt_of(())
         return "examples" in placeholders(self.context.prompts[step])
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:

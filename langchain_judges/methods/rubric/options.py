@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from annotated_types import Ge
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.own_prompts import ONLY
+from langchain_judges.asking.own_prompts import ONLY, own_prompt
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import Written, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
@@ -31,6 +31,9 @@ from langchain_judges.verdict import NOTES, Label
 NOTHING_FOUND = "(nothing was found)"
 # What is judged where nobody says it, by what a row brings.
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
+
+# The prompts that ask for labels.
+_ASKING = {"evaluate", "answer", "criteria", "each"}
 
 
 class LabelOptions(LookupOptions):
@@ -73,6 +76,13 @@ class LabelOptions(LookupOptions):
             values = {"labels": own, **values}
         return rubrics.oriented(values, rubrics.JUDGE)
 
+    @model_validator(mode="after")
+    def _asks_by_own_prompt(self) -> Self:
+        own = _ASKING.intersection(self.prompts or ())  # type: ignore[arg-type]  # read: a mapping
+        if self.own_rubric and own and self.judging not in own:
+            raise OptionError(f"`prompts`: it asks by {self.judging!r}, got {sorted(own)!r}")
+        return self
+
     @property
     @abstractmethod
     def own_rubric(self) -> rubrics.Rubric | None:
@@ -87,6 +97,23 @@ class LabelOptions(LookupOptions):
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
         """The prompts that are used with these options."""
         return PROMPTS if "task" in self.shown else ANSWER_PROMPTS
+
+    def prompt_of(self, criteria: Sequence[rubrics.Criterion]) -> str:
+        """The prompt by which an item is judged by some criteria."""
+        if len(criteria) > 1:
+            return "each" if getattr(self, "each", False) else "criteria"
+        return "evaluate" if "task" in self.shown else "answer"
+
+    @property
+    def judging(self) -> str:
+        """The step of a caller's one prompt."""
+        return self.prompt_of(self.own_rubric.criteria if self.own_rubric else ())
+
+    @property
+    def filled(self) -> set[str]:
+        """The options that are set; a ready rubric may have steps."""
+        has_steps = self.own_rubric and self.own_rubric.steps
+        return super().filled | ({"steps"} if has_steps else set())
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:
@@ -323,7 +350,9 @@ class RubricOptions(LabelOptions):
             return self.named(self.rubric)
         if self.file is not None:
             return self.labelled(rubrics.load_rubric(self.file))
-        if isinstance(self.prompts, Mapping) and {ONLY, "evaluate"} & self.prompts.keys():
+        if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
+            if not self.labels:
+                rubrics.tell_range(own_prompt("", self.prompts[own.pop()]).pretty_repr())
             return self.named({"score": "What the prompt asks holds."})
         return None
 

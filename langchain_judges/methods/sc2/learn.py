@@ -164,7 +164,7 @@ async def _learn(
     model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
 ) -> AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
-    prompts, version = prompt_set(LEARN_PROMPTS, options.prompts)
+    prompts, version = prompt_set(LEARN_PROMPTS, options.prompts, filled=options.filled)
     extract = Question(
         method="sc2",
         step="extract",
