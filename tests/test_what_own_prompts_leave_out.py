@@ -186,6 +186,15 @@ def test_a_placeholder_of_the_other_kind_of_row_is_refused(create, name):
     assert f"got ['{name}'] too" in refusal(create, f"{{outputs}} {{{name}}}")
 
 
+def test_what_a_template_is_filled_with_beforehand_is_sent_and_no_option_beside_it():
+    text = "{outputs} in {tone}? {instructions} {labels} {ask}"
+    own = ChatPromptTemplate.from_template(text).partial(instructions="Be strict.", tone="red")
+    model = FakeChatModel(replies=fitting_reply)
+    create_rubric_judge(model, prompts=own).invoke(ITEM)
+    assert "Be strict." in model.prompts[0]
+    assert "must show {instructions}" in refusal(create_rubric_judge, own, instructions="x")
+
+
 def test_the_prompt_of_another_step_than_the_one_that_asks_is_refused():
     own = {"evaluate": "{outputs} {criteria}"}
     said = refusal(create_rubric_judge, own, rubric=["a", "b"])

@@ -339,7 +339,9 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
     fenced = FencedPrompt.from_messages(messages)
-    return fenced.model_copy(update={"partial_variables": prompt.partial_variables})
+    filled = prompt.partial_variables
+    left = [name for name in fenced.input_variables if name not in filled]
+    return fenced.model_copy(update={"partial_variables": filled, "input_variables": left})
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:

@@ -264,8 +264,9 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
         if isinstance(prompt, FencedPrompt):  # of the caller, who names columns
             raise InputError(f"{what}, which this row does not have")
         raise LookupError(f"{what}, which the variables of its step do not hold")
-    if prompt.partial_variables:
-        messages = prompt.format_messages(**variables)
+    if filled := prompt.partial_variables:
+        own = {name: value for name, value in variables.items() if name not in filled}
+        messages = prompt.format_messages(**own)
     else:
         messages = [each for part in prompt.messages for each in _filled_part(part, variables)]
     if not (shared := variables.get("shared")):
