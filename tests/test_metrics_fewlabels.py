@@ -20,7 +20,7 @@ from langchain_judges.metrics import (
     selective_threshold,
 )
 from langchain_judges.metrics.annotators import _shortfall_p
-from langchain_judges.metrics.selective import _upper_bounds
+from langchain_judges.metrics.confidence import _upper_bounds
 from tests.cases import for_each
 
 Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "1011011101101101"))

@@ -13,6 +13,8 @@ from langchain_judges.metrics.bias import position_bias as position_bias
 from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
 from langchain_judges.metrics.confidence import certainty as certainty
 from langchain_judges.metrics.confidence import confidence_calibration as confidence_calibration
+from langchain_judges.metrics.confidence import selective_cascade as selective_cascade
+from langchain_judges.metrics.confidence import selective_threshold as selective_threshold
 from langchain_judges.metrics.contingency import cohen_kappa as cohen_kappa
 from langchain_judges.metrics.contingency import confusion as confusion
 from langchain_judges.metrics.correlation import correlate as correlate
@@ -32,5 +34,3 @@ from langchain_judges.metrics.rank_agreement import concordance as concordance
 from langchain_judges.metrics.rank_agreement import system_order as system_order
 from langchain_judges.metrics.result import Interval as Interval
 from langchain_judges.metrics.result import Result as Result
-from langchain_judges.metrics.selective import selective_cascade as selective_cascade
-from langchain_judges.metrics.selective import selective_threshold as selective_threshold
