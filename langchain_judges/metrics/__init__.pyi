@@ -25,10 +25,10 @@ from langchain_judges.metrics.detection import balanced_accuracy as balanced_acc
 from langchain_judges.metrics.detection import f1 as f1
 from langchain_judges.metrics.detection import precision as precision
 from langchain_judges.metrics.detection import recall as recall
-from langchain_judges.metrics.few_labels import labels_needed as labels_needed
-from langchain_judges.metrics.few_labels import ppi_mean as ppi_mean
+from langchain_judges.metrics.intervals import labels_needed as labels_needed
 from langchain_judges.metrics.intervals import mean as mean
 from langchain_judges.metrics.intervals import paired_difference as paired_difference
+from langchain_judges.metrics.intervals import ppi_mean as ppi_mean
 from langchain_judges.metrics.intervals import rate as rate
 from langchain_judges.metrics.rank_agreement import concordance as concordance
 from langchain_judges.metrics.rank_agreement import system_order as system_order

@@ -16,7 +16,6 @@ from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.detection import auc
-from langchain_judges.metrics.few_labels import MOST_LABELS
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
     NO_LABEL,
@@ -36,7 +35,7 @@ from langchain_judges.metrics.inputs import (
     take,
     value_of,
 )
-from langchain_judges.metrics.intervals import check_shares, mean, rate
+from langchain_judges.metrics.intervals import MOST_LABELS, check_shares, mean, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import decision
 
