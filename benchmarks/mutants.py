@@ -31,7 +31,7 @@ from pathlib import Path
 ROOMS = ("metrics", "report", "integrations", "cli")
 MUTANTS = Path("mutants/langchain_judges")
 # A small function: mutmut writes the mutants of all files, and learns which test runs what.
-FIRST = "langchain_judges.metrics.bias.x__slots*"
+FIRST = "langchain_judges.metrics.agreement.x__slots*"
 # Its tests passed, or none runs it.
 SURVIVED, UNTRIED = (0, 33), None
 # Changes that no test can tell, by what of a line they change, and why.

@@ -1,15 +1,15 @@
 # What the package exports: `lazy.exports` and type checkers read it.
 from langchain_judges.metrics.agreement import accuracy as accuracy
+from langchain_judges.metrics.agreement import length_bias as length_bias
 from langchain_judges.metrics.agreement import majority_agreement as majority_agreement
 from langchain_judges.metrics.agreement import order_accuracy as order_accuracy
 from langchain_judges.metrics.agreement import order_agreement as order_agreement
+from langchain_judges.metrics.agreement import position_bias as position_bias
 from langchain_judges.metrics.agreement import vote_agreement as vote_agreement
 from langchain_judges.metrics.annotators import alt_test as alt_test
 from langchain_judges.metrics.annotators import beside_people as beside_people
 from langchain_judges.metrics.annotators import people_agreement as people_agreement
 from langchain_judges.metrics.annotators import people_beyond_chance as people_beyond_chance
-from langchain_judges.metrics.bias import length_bias as length_bias
-from langchain_judges.metrics.bias import position_bias as position_bias
 from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
 from langchain_judges.metrics.confidence import certainty as certainty
 from langchain_judges.metrics.confidence import confidence_calibration as confidence_calibration
