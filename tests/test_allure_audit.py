@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -386,6 +387,9 @@ BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
     ("items", "check", "problem"),
     [
         ([], None, "at least one item"),
+        (pd.DataFrame([BARE]), None, r"`frame.to_dict\('records'\)`, got DataFrame"),
+        (BARE, None, "at least one item.*, got dict"),
+        (3, None, "at least one item.*, got int"),
         ([{"input": "x"}], None, "item 1: .*`output`"),
         ([*planning(1), *planning(1)], None, "occurs twice"),
         ([BARE], None, "reads `expected` or `label`, which no item has"),

@@ -659,9 +659,19 @@ def test_whatever_has_named_fields_is_a_row_on_every_path(make):
     assert dict(frame[[*ITEM]].iloc[0]) == ITEM
 
 
+def test_a_table_in_a_column_that_is_not_shown_changes_nothing():
+    judge, model = judge_and_model()
+    for more in ({}, {"rows": pd.DataFrame([ITEM])}, {"rows": pd.DataFrame()}):
+        judge.invoke({**ITEM, **more})
+    assert len({*model.prompts}) == 1
+
+
 def test_a_table_and_values_without_names_are_no_row():
     judge, model = judge_and_model()
-    with pytest.raises(InputError, match=r"must be a dictionary with .* got DataFrame"):
+    with pytest.raises(
+        InputError,
+        match=r"must be a dictionary with .* got DataFrame; `judge_many` takes tables",
+    ):
         judge.invoke(pd.DataFrame([ITEM, ITEM]))
     with pytest.raises(InputError, match=r"must have named fields, such as .* got tuple"):
         list(judge_many(judge, zip(["Where is it?"], ["In Kyiv."], strict=True)))

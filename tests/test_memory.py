@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -547,3 +548,9 @@ def test_a_memory_is_asked_by_the_row_alone_and_by_nothing_of_a_judgment(monkeyp
     judge = create_bsm_judge(FakeChatModel(replies=fitting_reply), memory=memory)
     judge.invoke({**row, "family": None, "noise": "x"})
     assert asked == [row]
+
+
+@for_each("examples", [pd.DataFrame([{"input": "x"}]), {"input": "x"}, "text", None, 3])
+def test_examples_in_no_list_are_refused_with_the_form_that_is_taken(examples):
+    with pytest.raises(InputError, match=f"must be a list, .* got {type(examples).__name__}"):
+        check_examples(examples)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
@@ -102,9 +103,20 @@ def test_a_limit_of_calls_bounds_the_comparisons_and_a_file_resumes_them(tmp_pat
     assert len(log) == 10
 
 
+def test_a_ranking_takes_rows_in_every_form_of_many_rows(tmp_path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("\n".join(map(json.dumps, TASKS)))
+    for rows in (pd.DataFrame(TASKS), iter(TASKS), path):
+        assert rank(rows, judge()[0], progress=False)["systems"][0]["system"] == "good"
+    for rows in (TASKS[0], None, 3):
+        with pytest.raises(OptionError, match="must be a list or another iterable of rows"):
+            rank(rows, judge()[0], progress=False)
+
+
 @for_each(
     ("rows", "message"),
     [
+        (["text"], "row 1 needs .*; it has 'text'"),
         ([{"input": "x", "output": "y"}], "row 1 needs `input` and `outputs` by system"),
         ([{"input": "x", "outputs": {"a": "y"}}], "two systems or more, got"),
     ],

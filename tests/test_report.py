@@ -308,6 +308,8 @@ def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
             None,
             "verdicts of one judge",
         ),
+        (None, None, "`verdicts` must be rows, got 'None'"),
+        ([None], None, "`verdicts` must be rows, got 'None'"),
         ("v.jsonl", None, "`verdicts` must be rows, got 'v.jsonl'; `read_verdicts`"),
         (run_of(["A"])[0], None, '`verdicts` must be rows, got "{'),
         (run_of(["A"]), "d.jsonl", "there is no file d.jsonl"),

@@ -174,8 +174,10 @@ def check_examples(examples: Iterable[Mapping[str, object]]) -> list[NewExample]
     Raises:
         InputError: A value is not an example, or one example was passed instead of several.
     """
-    if isinstance(examples, Mapping | str):
-        raise InputError("`examples` must be a list of examples, not one")
+    is_table = hasattr(examples, "columns")
+    if is_table or isinstance(examples, Mapping | str) or not isinstance(examples, Iterable):
+        got = type(examples).__name__
+        raise InputError(f"`examples` must be a list, as `frame.to_dict('records')`, got {got}")
     return [check_example(example) for example in examples]
 
 

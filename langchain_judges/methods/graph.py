@@ -210,9 +210,9 @@ def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) 
         _check_size(source, most)
     if not isinstance(source, Mapping):
         names = ", ".join(f"`{key}`" for key in needed)
-        raise InputError(
-            f"the input must be a dictionary with {names}, got {type(source).__name__}"
-        )
+        many = "; `judge_many` takes tables and lists" if "output" in names else ""
+        got = type(source).__name__
+        raise InputError(f"the input must be a dictionary with {names}, got {got}{many}")
     row = source if is_read else plain_row(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:

@@ -38,10 +38,9 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
         value = source_of(value).records
     named = isinstance(value, str | PathLike | Mapping) or not isinstance(value, Iterable)
     rows = [value] if named else list(cast("Iterable[object]", value))
-    bad = next((row for row in rows if named or not isinstance(row, Mapping)), None)
-    if bad is not None:
+    if bad := [row for row in rows if named or not isinstance(row, Mapping)]:
         raise InputError(
-            f"`{what}` must be rows, got {str(bad)[:40]!r}; `read_verdicts` and "
+            f"`{what}` must be rows, got {str(bad[0])[:40]!r}; `read_verdicts` and "
             "`datasets.rows` read files"
         )
     return cast("list[Mapping[str, Any]]", rows)

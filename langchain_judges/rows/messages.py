@@ -435,7 +435,9 @@ def plain_data(value: Any) -> Any:
 def is_nothing(value: object) -> bool:
     """Whether a value is missing, empty or a blank text; 0 and False are something."""
     data = plain_data(value)
-    return is_blank(data) if isinstance(data, str) else data is None or data in ([], (), {})
+    if isinstance(data, str):
+        return is_blank(data)
+    return data is None or (isinstance(data, list | tuple | Mapping) and not data)
 
 
 def _json_value(value: Any) -> Any:

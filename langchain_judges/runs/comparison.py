@@ -19,7 +19,7 @@ from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
-from langchain_judges.runs.sources import Records, Source
+from langchain_judges.runs.sources import Records, Source, source_of
 from langchain_judges.verdict import POINTS
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
     Args:
         outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
-            `id` and `reference`.
+            `id` and `reference`, in any form that `judge_many` takes.
         judge: A judge of pairs.
         options: Passed by name.
 
@@ -192,12 +192,13 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         InputError: A row has no `input` or `outputs`.
     """
     tasks: dict[str, RankedTask] = {}
-    for number, row in enumerate(rows, 1):
-        outputs = row.get("outputs")
+    for number, row in enumerate(source_of(rows).records, 1):
+        outputs = row.get("outputs") if isinstance(row, Mapping) else None
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
+            held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
             raise InputError(
-                f"row {number} needs `input` and `outputs` by system; it has "
-                f"{', '.join(map(repr, row))}"
+                f"row {number} needs `input` and `outputs` by system, "
+                f"`{{'input': …, 'outputs': {{system: text}}}}`; it has {held}"
             )
         task_id = str(row.get("id") or len(tasks))
         new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}

@@ -263,8 +263,11 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
 
     An item without one is identified by its texts, in every list that holds it.
     """
-    if not items or isinstance(items, Mapping | str):
-        raise InputError("an audit needs a list of at least one item")
+    is_table = hasattr(items, "columns")
+    if is_table or isinstance(items, Mapping | str | int) or not items:
+        got = type(items).__name__
+        form = "a list of at least one item, as `frame.to_dict('records')`"
+        raise InputError(f"an audit needs {form}, got {got}")
     ids: set[str] = set()
     items_with_ids: list[AuditItem] = []
     for number, raw in enumerate(items, 1):
