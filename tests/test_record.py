@@ -15,6 +15,7 @@ from langchain_core.messages import (
     AIMessage,
     FunctionMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
     message_to_dict,
@@ -717,6 +718,55 @@ def test_a_state_that_ends_with_a_request_says_so_and_shows_nothing_as_a_reply(m
         assert "There is no reply\n</how-it-ended-" in shown(row["output"])
         assert {**row, **task} == row
         assert "here" in readable(row["input"])
+
+
+@for_each("arguments, error", [("{bad", True), ('{"n": 7}', False), ("", False), ("{}", False)])
+@for_each("form", ["message", "block", "item"])
+def test_a_call_of_openai_whose_arguments_are_no_json_is_shown_as_invalid(
+    form, arguments, error
+):
+    function, own = {"name": "track", "arguments": arguments}, {"type": "function_call"}
+    calls = [{"id": "1", "type": "function", "function": function}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    shapes = {"item": {**function, **own, "call_id": "1"}, "message": message}
+    shapes["block"] = {"role": "assistant", "content": [{**function, **own, "id": "1"}]}
+    text = written(record([shapes[form], {"role": "assistant", "content": "In Kyiv."}]))
+    assert text.startswith("[invalid-call-of-track]\n{bad" if error else "[call-of-track]")
+    assert ("no valid JSON" in text) is error
+
+
+def test_a_free_text_for_a_tool_of_ones_own_is_a_valid_call():
+    item = {"type": "custom_tool_call", "name": "shell", "input": "ls {", "call_id": "1"}
+    assert written(record([item])).startswith("[call-of-shell]\nls {")
+
+
+def test_what_removes_a_message_says_nothing():
+    said = [HumanMessage(TASK), RemoveMessage("1"), AIMessage("In Kyiv.")]
+    assert plain_row({"input": TASK, "output": said})["output"] == "In Kyiv."
+
+
+@for_each("path", ["invoke", "many"])
+@for_each("fields", [["output"], ["output_a", "output_b"]])
+def test_messages_of_no_user_are_told_by_who_speaks(path, fields):
+    talk = [{"role": "customer", "content": "Where?"}, {"role": "agent", "content": "Kyiv"}]
+    create = create_rubric_judge if fields == ["output"] else create_relative_judge
+    options: Any = {"rubric": "Is it kind?"} if fields == ["output"] else {}
+    judge: Any = create(FakeChatModel(replies=[]), **options)
+    row = {name: talk for name in fields}
+    judged: Any = (
+        judge.invoke if path == "invoke" else lambda row: list(judge_many(judge, [row]))
+    )
+    with pytest.raises(InputError, match="of a 'user': they are of 'customer', 'agent'"):
+        judged(row)
+
+
+def test_a_preferred_text_and_another_are_for_a_run_which_says_so():
+    judge = create_relative_judge(FakeChatModel(replies=answer))
+    row = {"prompt": "Which capital?", "chosen": "Paris", "rejected": "Lyon"}
+    with pytest.raises(InputError, match="a pair for `judge_many`, which draws which"):
+        judge.invoke(row)
+    [result] = judge_many(judge, [row], progress=False)
+    assert result["verdict"]["preference"] is not None
 
 
 ASKED, OTHER = ("user", "Where are\n my parcels?"), ("user", "And where is Bob?")

@@ -216,7 +216,7 @@ def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) 
     row = source if is_read else plain_row(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:
-        raise without_field(absent[0], source)
+        raise without_field(absent[0], row)
     row = {**dict.fromkeys((*needed, *optional)), **row}
     if most is not None:
         check_length("the input", row, most)

@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
-from langchain_judges.verdict import NOTES, Notes
+from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Usual names of the fields of a row.
 _KNOWN: Mapping[str, Any] = packaged(__package__, "names.yaml")
@@ -118,6 +118,13 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     or_none = f"; where texts answer nothing, {NO_TASK!r}" if field == "input" else ""
     if field in empty:
         return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
+    if field == "output_a" and {"chosen", "rejected"} <= row.keys():
+        return InputError(_KNOWN["preferred"])
+    work = _turns_of(row.get("output", row.get("output_a")), "assistant")
+    said = [each for each in work if isinstance(each, Mapping)]
+    names = dict.fromkeys(m.get("name") for m in said if m.get("role") == "participant")
+    if names and field == "input":
+        or_none = f"; no message is of a 'user': they are of {first_names([*names])}"
     place = place_in(Notes.of(row).columns or row, field) or "…"
     return InputError(
         f"the field `{field}` is missing; {fields_of(row)}: name one `{field}`, or rows by "

@@ -233,8 +233,9 @@ def _spelt(value: Any) -> Any:
 
 
 def _is_silent(part: object) -> bool:
-    fields = part if isinstance(part, Mapping) and "role" not in part else {}
-    return fields.get("thought") is True or fields.get("type") in KNOWN_NAMES["silent"]
+    fields = message_fields(part)
+    is_silent = fields.get("thought") is True or fields.get("type") in KNOWN_NAMES["silent"]
+    return is_silent and "role" not in fields
 
 
 def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -253,7 +254,8 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
         names = ("arguments", "input", "action", "actions", "operation", "queries", "code")
         args = _first(fields, *names, default=rest)
-        call = call_in({"name": name, "args": args, "id": asked})
+        form = "arguments" if kind == "function_call" else "args"
+        call = call_in({"name": name, form: args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith("_output") or output is not None or error:
         said: Any = text_in(error or output)
@@ -350,7 +352,8 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     name = function if isinstance(function, str) else _first(inner, *_CALLED, default="")
     asked = str(_first(call, *_IDS, default=""))
     read: ToolCall = {"name": str(name or "a tool"), "args": args, "id": asked}
-    if isinstance(error := call.get("error"), str):
+    is_bad = isinstance(args, str) and args.strip() != "" and args == inner.get("arguments")
+    if isinstance(error := call.get("error") or (is_bad and _NOT_JSON), str):
         read["error"] = error
     return read
 
