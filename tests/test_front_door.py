@@ -34,6 +34,7 @@ from langchain_judges import (
     create_relative_judge,
     create_rubric_judge,
     judge_many,
+    load_judge,
 )
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, judge_rows
@@ -41,7 +42,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods import create_jury
-from langchain_judges.methods.describe import assumptions_of
+from langchain_judges.methods.describe import assumptions_of, option_of
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.rows.fields import plain_row, task_in, work_in
 from langchain_judges.rows.messages import as_json
@@ -133,6 +134,17 @@ def test_where_a_yes_is_a_fault_the_better_end_is_no():
         assert ("0: no" in says.prompts[-1], "1: yes" in says.prompts[-1]) == (True, True)
     with pytest.raises(OptionError, match=r"`best` of the judge must be one of \[0, 1\]"):
         create_rubric_judge(says, rubric="Is it rude?", best=2)
+
+
+@for_each("labels", [None, [0, 1], {0: "it is not", 1: "it is"}, {"0": "no", "1": "yes"}])
+@for_each("best", [0, 1])
+def test_the_better_end_is_the_same_in_the_spec_of_a_judge(labels, best):
+    given = {"labels": labels} if labels else {}
+    judge = create_rubric_judge("local", rubric="Is it rude?", best=best, **given)
+    again = load_judge(json.loads(json.dumps(judge.spec)))
+    for own in (judge, again):
+        criterion = option_of(own, "own_rubric").criteria[0]
+        assert (criterion.names, criterion.best) == ((1 - best, best), best)
 
 
 ASSUMED = [

@@ -82,6 +82,8 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
         OptionError: `best` is at neither end of the labels, or there are none.
     """
     labels, best = values.get("labels") or values.get("scale"), values.get("best")
+    if isinstance(labels, Mapping):  # of a JSON object, whose keys are texts
+        labels = dict(zip(_as_numbers([*labels]), labels.values(), strict=True))
     names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
     ends = names[:1] + names[-1:]
     if best is not None and best not in ends:
