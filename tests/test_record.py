@@ -592,6 +592,7 @@ def test_no_document_passes_for_several():
     [
         ({"input": "Why?", "output": "So.", "source": []}, "a source .* the fields are 'inp"),
         ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "are 'input', 'output'"),
+        ({"uid": 1, "messages": [("user", "Why?"), ("ai", "So.")]}, "are 'uid', 'messages'"),
         ({"input": "Why?", "output": {"generation": "So.", "documents": []}}, "'output'; name"),
     ],
 )

@@ -214,6 +214,7 @@ def mapped(
     empty = (n for n in names if isinstance(whole[n], str | list | None) and not whole[n])
     notes.empty = {name: columns.get(name, name) for name in empty}
     is_told = NOTES in record or notes or notes.named or used or "chosen" in record
+    is_told = is_told or record is not given
     return whole | ({NOTES: notes} if is_told or notes.empty else {})
 
 
