@@ -64,6 +64,28 @@ def test_the_place_that_is_advised_for_a_nested_label_holds_it(own, kind):
     assert found["agreement.label.wrong"] == flat["agreement.label.wrong"]
 
 
+@for_each(
+    ("systems", "said", "is_clear"),
+    [
+        (["a", "b"], "a", True),
+        (["b", "a"], "a", False),
+        (["B", "A"], "B", False),
+        (["model_b", "model_a"], "model_b", False),
+        (["b", "a"], "A", True),  # a side, for it is no system's name
+        (["gpt", "a"], "b", True),
+    ],
+)
+def test_a_side_that_is_the_name_of_the_system_on_the_other_side_is_refused(
+    systems, said, is_clear
+):
+    rows = table([said, "tie"] * 9, ["A", "B"] * 9, systems=systems)
+    if is_clear:
+        assert trust_columns(rows, "gpt", "ann0")
+        return
+    with pytest.raises(InputError, match=f"'gpt' says '{said}' in row 1: .* other names"):
+        trust_columns(rows, "gpt", "ann0")
+
+
 @for_each("library", ["pandas", "polars"])
 def test_a_data_frame_is_its_rows_and_its_empty_cells_are_missing(library):
     made = pytest.importorskip(library, reason=f"needs {library}")

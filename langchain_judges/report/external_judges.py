@@ -76,6 +76,8 @@ def trust_columns(
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     read = _reading(columns, "pair" if in_orders else kind_of_columns([texts]))
+    for name in columns if read is read_label else ():
+        _check_names(name, columns[name], table)
     answers = {name: [*map(read, own)] for name, own in columns.items()}
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
     names = _names(table)
@@ -204,6 +206,23 @@ def _cell(column: str, value: object) -> object:
         )
     value = value.strip() if isinstance(value, str) else value
     return int(value) if isinstance(value, bool) else value
+
+
+def _check_names(column: str, own: Sequence[object], rows: Table) -> None:
+    """Check that no answer says one side, and is the name of the system on the other side.
+
+    Raises:
+        InputError: One is.
+    """
+    for number, (row, said) in enumerate(zip(rows, own, strict=True), 1):
+        systems, side = row.get("systems"), read_label(said)
+        if isinstance(systems, list | tuple) and len(systems) == 2 and side in ("A", "B"):
+            of_side, other = systems if side == "A" else systems[::-1]
+            if said == other != of_side:
+                raise InputError(
+                    f"{column!r} says {said!r} in row {number}: the side {side}, or the "
+                    "system of that name on the other side; give systems other names"
+                )
 
 
 def _reading(
