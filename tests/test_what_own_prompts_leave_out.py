@@ -309,3 +309,13 @@ def test_every_name_of_a_variable_stands_for_one_that_a_prompt_has():
     }
     assert not {part for parts in OUR_NAMES.values() for part in parts} - ours
     assert not {*NEEDED} - ours - {"phrases"}  # of `learn_aspects`
+
+
+@for_each(("prompt", "looks"), [("{outputs}?", False), ("{outputs}? {instructions}", True)])
+def test_nothing_is_looked_up_that_an_own_prompt_has_no_place_for(prompt, looks):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_relative_judge(model, prompts=prompt, context=2_000)
+    long = {**PAIR, "output_a": "It scatters light. " * 2_000}
+    reasons = [each["reason"] for each in judge.invoke(long)["verdict"]["failures"]]
+    assert any("You collect evidence" in each for each in model.prompts) == looks
+    assert looks or reasons == ["input_cut"]

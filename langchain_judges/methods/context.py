@@ -223,6 +223,17 @@ class JudgeContext:
             **more,
         )
 
+    @property
+    def shows_findings(self) -> bool:
+        """Whether the prompts have a place for what is looked up; a caller's may have none."""
+        is_item = isinstance(self.options, JudgeOptions) and self.options.takes == "item"
+        place = {"source", "context"} if is_item else {"instructions"}
+        return all(
+            place.isdisjoint(ours.input_variables)
+            or place & {*self.prompts[step].input_variables}
+            for step, ours in self.options.prompt_texts.items()
+        )
+
     def lookup_question(self) -> Question:
         """The question about look-ups, put to the judge's first model."""
         first = self.question(next(iter(self.adapters)), Wanted, next(iter(self.prompts)))
@@ -413,7 +424,8 @@ class RowSteps(ABC, Generic[RowState]):
         """The state before a row is judged, in place of a checkpointed thread's old one."""
         texts, failures = self.context.fitted(row)
         blank, options = self.context.schema.blank, self.context.options
-        if texts and isinstance(options, LookupOptions) and options.evidence == "auto":
+        looks = isinstance(options, LookupOptions) and options.evidence == "auto"
+        if texts and looks and self.context.shows_findings:
             return {**blank, **texts, "whole": {**row}}  # looked into, part by part
         account.fail(failures)
         return {**blank, **texts}

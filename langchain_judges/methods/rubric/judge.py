@@ -240,8 +240,7 @@ class LabelSteps(replies.RubricSteps):
         """
         if self.options.explain != "none" or self._is_whole(item):
             return False
-        step = self.options.prompt_of(())
-        return "examples" in placeholders(self.context.prompts[step])
+        return "examples" in placeholders(self.context.prompts[self.options.prompt_of(())])
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Each example as the two turns it would have been."""
