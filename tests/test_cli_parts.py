@@ -421,6 +421,17 @@ def test_a_column_in_whose_place_another_is_named_is_not_shown():
     assert said == ["  not shown to the judge: input"]
 
 
+@for_each("shown, said", [(set(), "kind, source"), ({"source"}, "kind")])
+def test_the_source_of_a_pair_is_shown_to_a_judge_that_names_it_alone(shown, said):
+    Path("t.csv").write_text("input,output_a,output_b,source,kind\nWhy?,So.,No.,a set,x\n")
+    file = row_files.open_rows(Path("t.csv"), row_files.check_labelled_pair, RowFlags(), "pair")
+    out = io.StringIO()
+    judge: Any = SimpleNamespace(fields_named=shown, show=lambda row: "prompt")
+    file.tell_row(1, InertConsole(file=out, width=200), judge)
+    [told] = [line for line in out.getvalue().splitlines() if "not shown" in line]
+    assert {*told.partition(": ")[2].split(", ")} == {*said.split(", ")}
+
+
 # ---- label
 
 

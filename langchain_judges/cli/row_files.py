@@ -116,7 +116,8 @@ class RowFile:
             why = dict(self.bad).get(number or 0, f"the last one is row {most:,}")
             raise InputError(f"{self.path}, row {number}: {why}")
         place, record, row = found
-        fields = {*FIELDS, *judge.fields_named}
+        # Of a pair it may name a data set, and no judge is shown it.
+        fields = (FIELDS - {"source"} if "output_a" in row else FIELDS) | {*judge.fields_named}
         lines = [f"Row {place + 1} is understood as:", *self.understood(record, row, fields)]
         for line in [*lines, *_cut_for_terminal(judge.show(row), place + 1, most)]:
             console.print(line)
@@ -132,7 +133,7 @@ class RowFile:
             own = name if read in (name, "") else f"{name} (column {read})"
             lines.append(f"  {own}: {_shortened(row[name])}")
         used = {*columns_in({name: columns[name] for name in columns if name in fields})}
-        used |= {*CONTEXTS} if row.get("source") else set()
+        used |= {*CONTEXTS} if row.get("source") and "source" in fields else set()
         if unused := [name for name in record if name not in used]:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
