@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langchain_judges import ajudge_many, judge_many, load_judge
+from langchain_judges import ajudge_many, create_rubric_judge, judge_many, load_judge
 from langchain_judges.asking.effects import Effect, SingleFlight, StopSignal, gather, run
 from langchain_judges.asking.limiter import CallLimiter
 from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods import create_jury
+from langchain_judges.runs.options import CallLimits
+from langchain_judges.runs.run_state import limiter_of
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -298,3 +300,12 @@ def test_a_signal_wakes_everybody_who_waits_for_one():
     for waiter in waiters:
         waiter.join(30)
     assert not any(waiter.is_alive() for waiter in waiters)
+
+
+@for_each("wrap", [lambda judge: judge, lambda judge: judge.with_retry()])
+def test_a_run_keeps_the_limit_of_its_judge_unless_it_has_one(wrap):
+    judge = create_rubric_judge("local", rubric="Is it kind?")
+    for own, given, most in ((None, None, 4), (2, None, 2), (2, 3, 3), (30, None, 30)):
+        bound = judge.with_config(max_concurrency=own) if own else judge
+        limits = CallLimits(max_concurrency=given)
+        assert limiter_of(wrap(bound), limits).max_in_flight == most

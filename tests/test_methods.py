@@ -1,5 +1,7 @@
 """What every method keeps, and a judge as a node of a graph."""
 
+import copy
+import pickle  # noqa: TID251 - as Ray and joblib send a judge
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +10,16 @@ from langgraph.graph import START, StateGraph
 from langgraph.pregel.remote import RemoteGraph
 from pydantic import BaseModel, ValidationError
 
-from langchain_judges import as_evaluator, create_bsm_judge, create_direct_judge
+from langchain_judges import (
+    as_evaluator,
+    create_bsm_judge,
+    create_direct_judge,
+    create_rubric_judge,
+)
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.registry import BUILDERS, METHODS
-from langchain_judges.testing import check_method
+from langchain_judges.testing import check_method, fitting_reply
 from tests import judges
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -83,3 +90,13 @@ def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_on
     kinds = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
     assert [node for node in relative.nodes if node != "__start__"] == ["judge"]
     assert sorted(kinds) == ["reply", "reply", "verdict", "vote", "vote"]
+
+
+def test_a_judge_is_copied_with_its_model_and_is_not_pickled():
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric="Is it kind?")
+    for same in (copy.copy(judge), copy.deepcopy(judge)):
+        same.invoke({"input": "Hi?", "output": "Hi."})
+    assert len(model.prompts) == 2
+    with pytest.raises(OptionError, match=r"`judge.spec`.* `load_judge\(spec\)`"):
+        pickle.dumps(judge)

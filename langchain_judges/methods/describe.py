@@ -41,6 +41,14 @@ def option_of(judge: object, name: str) -> Any:
     return getattr(getattr(unwrapped(judge), "options", None), name, None)
 
 
+def places_of(judge: object) -> int | None:
+    """The `max_concurrency` that somebody gave a judge by `with_config`, if anybody did."""
+    configs = (getattr(each, "config", None) or {} for each in layers_of(judge))
+    usual = (None, getattr(unwrapped(judge), "threads", None))
+    found = (each.get("max_concurrency") for each in configs)
+    return next((each for each in found if each not in usual), None)
+
+
 def fields_named(judge: object) -> set[str]:
     """The fields of a row that prompts of a judge name, also of one within a sequence."""
     parts = [judge, *getattr(unwrapped(judge), "steps", ())]

@@ -296,6 +296,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         bounds: What a run may take and cost.
         log: Closed when a run of the graph has ended well.
         prompts: What is asked, by the name under which `prompts=` replaces it.
+        threads: The `max_concurrency` of its configuration that its factory sets.
     """
 
     options: GraphOptions
@@ -323,7 +324,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         compiled = graph.compile(checkpointer=options.checkpointer, name=name)
         # `compile` makes its own class alone; so LangGraph's `Pregel.copy` makes one of another
         # graph's fields, and a test watches that it does.
-        judge = cls(**vars(compiled), options=options, **fields)
+        judge = cls(**vars(compiled), options=options, threads=max_concurrency, **fields)
         return judge.with_config(metadata=metadata, max_concurrency=max_concurrency)
 
     def get_context_jsonschema(self) -> dict[str, Any]:
@@ -342,6 +343,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     bounds: Bounds
     log: ReplyLog | None
     prompts: Mapping[str, ChatPromptTemplate]
+    threads: int | None
 
     def __init__(
         self,
@@ -351,6 +353,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         bounds: Bounds | None = None,
         log: ReplyLog | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,
+        threads: int | None = None,
         **fields: Any,
     ) -> None:
         """Take over the fields of a compiled graph."""
@@ -360,6 +363,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.bounds = bounds or Bounds()
         self.log = log
         self.prompts = prompts or {}
+        self.threads = threads
 
     @property
     def spec(self) -> JudgeSpec:
@@ -376,6 +380,23 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             raise OptionError("a `budget` counts calls of this process alone: no JSON holds it")
         options = self.options.sendable()
         return {"method": self.options.method, "model": self._plain_model(), "options": options}
+
+    def __reduce__(self) -> Any:
+        """Nothing: no judge is pickled.
+
+        Raises:
+            OptionError: Always; it says how a judge gets into another process.
+        """
+        raise OptionError(
+            "a judge is not pickled: send `judge.spec`, which is plain JSON, and make it there "
+            "by `load_judge(spec)`"
+        )
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        """The judge again, with the same model: nothing in it changes while it judges."""
+        return self.copy({})
+
+    __copy__ = __deepcopy__
 
     def _plain_model(self) -> Any:
         if isinstance(self.model, str | Mapping):

@@ -70,8 +70,9 @@ def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None)
         raise errors.OptionError("`max_dollars` needs `prices`")
     if options.prices is not None:
         prices = prices or Prices.read(options.prices)
+    usual = LOCAL_PLACES if describe.is_local(judge) else PLACES
     return CallLimiter(
-        options.max_concurrency or (LOCAL_PLACES if describe.is_local(judge) else PLACES),
+        options.max_concurrency or describe.places_of(judge) or usual,
         max_calls=options.max_calls,
         max_dollars=options.max_dollars,
         rate_limiter=options.rate_limiter,
