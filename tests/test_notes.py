@@ -102,6 +102,14 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {**TASK, "output": {"answer": "42", "reasoning": "because", "id": "a", "share": 0.5}},
         [("output", "is read from 'answer'; not shown: 'reasoning'")],
     ),
+    "words about a task and its answer": (
+        {
+            "input": {"question": "Where?", "language": "en"},
+            "output": "Kyiv",
+            "expected": {"answer": "Kyiv", "level": "easy"},
+        },
+        [],
+    ),
     "plain": ({**TASK, "output": "Kyiv", "expected": "Kyiv", "source": "A map."}, []),
     "two choices": ({**TASK, "output": {"choices": SAID}}, FIRST),
     "two choices under a key": ({**TASK, "output": {"answer": {"choices": SAID}}}, FIRST),

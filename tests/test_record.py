@@ -24,11 +24,16 @@ from langchain_core.messages import (
 from langgraph.types import StateSnapshot
 from pydantic import create_model
 
-from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges import (
+    as_evaluator,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.rows.checks import check_pair
+from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in, named_row
@@ -849,6 +854,46 @@ def test_what_stands_beside_the_messages_of_a_state_is_its_reply_where_they_have
     notes = [(each["unit"], each["detail"]) for each in found]
     told = ("output", f"is read from 'messages'; not shown: {key!r}")
     assert notes == ([told] if replied else [])
+
+
+def sent(create, row, path, **options):
+    """What a judge is sent of a row that comes by a path, with marks in place of fences."""
+    model = FakeChatModel(replies=answer)
+    judge: Any = create(model, **options)
+    if path == "invoke":
+        judge.invoke(row)
+    elif path == "prepare":
+        as_evaluator(judge, prepare=lambda run, example: row)({"outputs": {"o": 1}}, None)
+    else:
+        list(judge_many(judge, [row], progress=False))
+    return "\n".join(sorted(map(unfenced, model.prompts)))  # both orders, whichever was first
+
+
+SIDES = [*zip(NAMES["output_a"], NAMES["output_b"], strict=True)]
+
+
+@for_each("path", ["invoke", "prepare", "many"])
+@for_each("sides", SIDES)
+@for_each("task", ["question", "prompt", "instruction"])
+def test_a_pair_of_usual_names_is_read_alike_on_every_path(path, sides, task):
+    row = {task: "Which capital?", sides[0]: "Paris", sides[1]: "Lyon"}
+    own = {"input": "Which capital?", "output_a": "Paris", "output_b": "Lyon"}
+    assert sent(create_relative_judge, row, path) == sent(create_relative_judge, own, "invoke")
+
+
+@for_each("path", ["invoke", "prepare", "many"])
+@for_each("end", ENDS)
+@for_each("key", ["summary", "answer"])
+def test_a_state_is_read_alike_on_every_path(path, end, key):
+    state = {"messages": ENDS[end][0], key: "REJECT"}
+    rubric: Any = {"rubric": "Is it right?"}
+    own = sent(create_rubric_judge, {"output": state}, "invoke", **rubric)
+    assert sent(create_rubric_judge, state, path, **rubric) == own
+    assert ("REJECT" in own) is (not ENDS[end][1] and (key, end) not in MEMORIES)
+
+
+# Where a summary beside messages is not their reply.
+MEMORIES = [("summary", end) for end in ENDS if end != "request"]
 
 
 def test_an_agent_with_a_memory_is_judged_by_its_reply():

@@ -385,7 +385,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
-            if is_other or lines_in(part) - shown:
+            # A word beside a task or a right answer is mostly about it, such as its language.
+            if is_other or lines_in(part, alone=field == "output") - shown:
                 rivals.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
