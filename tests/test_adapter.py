@@ -17,12 +17,11 @@ from langchain_judges import (
     judge_many,
     resolve_model,
 )
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.failures import complaint_of, in_a_line
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import error

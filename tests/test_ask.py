@@ -26,11 +26,10 @@ from langchain_core.prompts import (
 )
 
 from langchain_judges import create_direct_judge, create_self_consistency_judge
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from langchain_judges import Failure, as_evaluator, judge_many, load_judge
-from langchain_judges.asking.account import Account, Booking
+from langchain_judges.asking.question import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import block

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from langchain_judges import create_rubric_judge, resolve_model
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.replies import scores_shape

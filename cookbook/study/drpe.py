@@ -31,11 +31,10 @@ from scipy.stats import kendalltau
 from cookbook.study.overlap import OVERLAPS, overlap
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from cookbook.study.summaries import SUMMARIZE
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE

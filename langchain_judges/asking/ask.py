@@ -23,10 +23,9 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking import reading
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Effect, emit
 from langchain_judges.asking.failures import ends_the_run
-from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
+from langchain_judges.asking.question import Account, Asking, Question, Reply, StoredReply
 from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelSetupError

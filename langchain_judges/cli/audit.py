@@ -212,8 +212,8 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.types import Command
 
-    from langchain_judges.asking.account import within_run
     from langchain_judges.asking.limiter import RowInRun
+    from langchain_judges.asking.question import within_run
     from langchain_judges.asking.reply_log import key_of
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.allure.audit import create_allure_audit

@@ -24,11 +24,10 @@ from langchain_core.utils.function_calling import convert_to_json_schema
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import AfterValidator, BaseModel, WithJsonSchema, create_model, model_validator
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.own_prompts import as_text, in_fence, unescaped
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.asking.reading import Parse
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.integrations.eval_cases import attachment_blocks

@@ -14,10 +14,9 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import run_of
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run, running_config
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
-from langchain_judges.asking.question import sample_seed
+from langchain_judges.asking.question import run_of, sample_seed
 from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of, layers_of, tell_good

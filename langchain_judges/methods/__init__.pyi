@@ -1,8 +1,8 @@
 # What the package exports: `lazy.exports` and type checkers read it.
-from langchain_judges.asking.account import Account as Account
 from langchain_judges.asking.ask import ask as ask
 from langchain_judges.asking.effects import emit as emit
 from langchain_judges.asking.effects import gather as gather
+from langchain_judges.asking.question import Account as Account
 from langchain_judges.asking.question import Question as Question
 from langchain_judges.asking.question import Reply as Reply
 from langchain_judges.methods.cascade import create_cascade as create_cascade

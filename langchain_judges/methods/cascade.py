@@ -8,8 +8,8 @@ from typing import Annotated, Any, cast
 
 from annotated_types import Ge, Le
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit
+from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble

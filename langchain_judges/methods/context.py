@@ -23,13 +23,12 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.own_prompts import prompt_set
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError

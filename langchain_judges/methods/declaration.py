@@ -22,10 +22,10 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Step, Update
 from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.own_prompts import read_prompts
+from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.shown import Memory, Recaller, is_memory

@@ -12,8 +12,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic_core import SchemaError
 
-from langchain_judges.asking.account import run_of
 from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.question import run_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.declaration import JudgeOptions, checked_spec

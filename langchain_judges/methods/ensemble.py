@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
 
-from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
+from langchain_judges.asking.question import Account, Booking
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair

@@ -36,11 +36,11 @@ from langgraph.types import Command, StateSnapshot
 from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel, create_model
 
-from langchain_judges.asking.account import Account, Booking, run_of, within_run
 from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.models import ModelLike, ModelSpec
 from langchain_judges.asking.own_prompts import FencedPrompt, check_fields
+from langchain_judges.asking.question import Account, Booking, run_of, within_run
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
+from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError
 from langchain_judges.methods.context import WORDS, RowSteps, StepState

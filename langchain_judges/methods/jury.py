@@ -14,8 +14,8 @@ from annotated_types import Ge
 from pydantic import AfterValidator
 
 from langchain_judges import verdict
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit, gather
+from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble
 from langchain_judges.methods.declaration import check_quorum

@@ -21,10 +21,9 @@ from annotated_types import Ge, Gt
 from pydantic import AfterValidator, BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Update, check_stop, emit_each, gather
-from langchain_judges.asking.question import Question, chat_prompt
+from langchain_judges.asking.question import Account, Question, chat_prompt
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.asking.send import with_timeout

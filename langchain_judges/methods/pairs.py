@@ -12,9 +12,8 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
-from langchain_judges.asking.question import chat_prompt
+from langchain_judges.asking.question import Account, chat_prompt
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RememberedPair, block
 from langchain_judges.methods import tasks

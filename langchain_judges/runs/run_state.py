@@ -17,10 +17,10 @@ from typing import Any, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges import errors
-from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
+from langchain_judges.asking.question import within_run
 from langchain_judges.methods import describe
 from langchain_judges.methods.graph import JudgeGraph, Node, is_unfinished
 from langchain_judges.runs import run_row

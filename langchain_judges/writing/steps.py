@@ -10,11 +10,10 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.question import Reply
+from langchain_judges.asking.question import Account, Reply
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows.checks import check_task

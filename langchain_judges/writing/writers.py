@@ -11,10 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Le
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.question import sample_seed
+from langchain_judges.asking.question import Account, sample_seed
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of

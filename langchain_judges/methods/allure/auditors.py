@@ -11,13 +11,12 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
 from pydantic import BaseModel, create_model
 
-from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Step, gather, running_config
 from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.own_prompts import prompt_set
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question, run_of
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS

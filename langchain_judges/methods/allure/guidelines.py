@@ -14,13 +14,12 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import prompt_set
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.question import Reply, sample_seed
+from langchain_judges.asking.question import Account, Reply, sample_seed
 from langchain_judges.memory.shown import block
 from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared

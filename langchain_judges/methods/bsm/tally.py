@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from langchain_judges.asking.account import Account
+from langchain_judges.asking.question import Account
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict

@@ -8,10 +8,9 @@ from functools import cached_property
 
 from pydantic import BaseModel
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.question import Question, sample_seed
+from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.declaration import Phase

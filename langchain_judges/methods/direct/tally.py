@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from langchain_judges.asking.account import Account
-from langchain_judges.asking.question import Reply
+from langchain_judges.asking.question import Account, Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.pairs import OrderAnswer, coin_side, first_reason, order_verdict

@@ -7,10 +7,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask, traced
 from langchain_judges.asking.effects import Update, emit_each, gather
-from langchain_judges.asking.question import Question, sample_seed
+from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.drpe import replies, tally

@@ -14,11 +14,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_each, gather
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.methods.drpe.options import DRPE, Panel

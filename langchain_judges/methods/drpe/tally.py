@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from langchain_judges.asking.account import Account
-from langchain_judges.asking.question import Reply
+from langchain_judges.asking.question import Account, Reply
 from langchain_judges.asking.reading import Problem, check
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import Call, RoleBallot, RoleVote, unit_names

@@ -16,10 +16,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
-from langchain_judges.asking.question import Reply
+from langchain_judges.asking.question import Account, Reply
 from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
 from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import Phase

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import placeholders
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.question import Account, Question
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled

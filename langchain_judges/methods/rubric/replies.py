@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking import reply_text
-from langchain_judges.asking.account import Account
+from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
-from langchain_judges.asking.question import Reply, sample_seed
+from langchain_judges.asking.question import Account, Reply, sample_seed
 from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of, seeded

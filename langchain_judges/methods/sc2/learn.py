@@ -10,13 +10,12 @@ from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
 
-from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import gather, run
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.own_prompts import prompt_set
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError

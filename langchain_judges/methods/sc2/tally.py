@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
-from langchain_judges.asking.account import Account
+from langchain_judges.asking.question import Account
 from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict, seeded
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
