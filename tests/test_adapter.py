@@ -22,7 +22,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.failures import complaint_of, in_a_line
 from langchain_judges.asking.question import Account, Question
-from langchain_judges.methods.bsm.prompts import PROMPTS
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import error
 from tests.cases import for_each
@@ -36,7 +36,12 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 def asked(model: BaseChatModel) -> Any:
     what = Question(
-        "t", "s", ModelAdapter(model), PROMPTS["reference"], scores_shape((1, 5), False), "v"
+        "t",
+        "s",
+        ModelAdapter(model),
+        BSM.templates["reference"],
+        scores_shape((1, 5), False),
+        "v",
     )
     return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account()))
 

@@ -31,7 +31,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import ModelAccessError
-from langchain_judges.methods.bsm.prompts import PROMPTS
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import FakeModelServer, ServerReply, error, reply
 from tests.attacks import messages
@@ -54,7 +54,7 @@ def question(server, **options):
         method="test",
         step="solve",
         adapter=ModelAdapter(chat(server, **settings)),
-        prompt=options.pop("prompt", PROMPTS["reference"]),
+        prompt=options.pop("prompt", BSM.templates["reference"]),
         reply_schema=scores_shape((1, 5), explain_first=False),
         version="v",
         **options,
@@ -473,7 +473,12 @@ def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
     ended = threading.Event()
     model = Drips(replies=lambda _: ended.wait() and scores(4, 2))
     what = Question(
-        "t", "s", ModelAdapter(model), PROMPTS["reference"], scores_shape((1, 5), False), "v"
+        "t",
+        "s",
+        ModelAdapter(model),
+        BSM.templates["reference"],
+        scores_shape((1, 5), False),
+        "v",
     )
     try:
         [failure] = drive(ask(what, VARIABLES, Account())).failures

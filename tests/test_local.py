@@ -13,7 +13,7 @@ from langchain_judges.asking.effects import run
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
 from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import ModelSetupError
-from langchain_judges.methods.bsm.prompts import PROMPTS
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.replies import scores_shape
 from tests.judges import item_of, of_method
 from tests.processes import start
@@ -29,7 +29,7 @@ def test_structured_replies_and_log_probabilities_come_back():
     adapter = ModelAdapter("local")
     shape = scores_shape((1, 5), explain_first=False)
     question = Question(
-        *("t", "solve", adapter, PROMPTS["reference"], shape, "v"),
+        *("t", "solve", adapter, BSM.templates["reference"], shape, "v"),
         logprobs=True,
         measure=lambda message, _: {
             "tokens": json.loads(message.response_metadata["logprobs"]["content"]),

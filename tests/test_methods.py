@@ -17,7 +17,7 @@ from langchain_judges import (
     create_rubric_judge,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.registry import BUILDERS, METHODS
 from langchain_judges.testing import check_method, fitting_reply
 from tests import judges
@@ -54,7 +54,7 @@ def test_the_graph_of_a_server_says_what_is_lacking_and_is_a_judge_when_told():
 
 def test_a_replaced_prompt_must_belong_to_a_step():
     with pytest.raises(OptionError, match=r"`prompts`.*'branch', .*'solve'\], got 'x'"):
-        create_bsm_judge(FakeChatModel(), prompts={"x": texts.PROMPTS["branch"]})
+        create_bsm_judge(FakeChatModel(), prompts={"x": BSM.templates["branch"]})
 
 
 def judge():

@@ -13,9 +13,8 @@ from langchain_judges.memory.shown import block
 from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import tally
-from langchain_judges.methods.bsm.options import BSM
-from langchain_judges.methods.bsm.prompts import WORDS
-from langchain_judges.methods.bsm.replies import Answer, BSMState, OrderResult
+from langchain_judges.methods.bsm.options import BSM, WORDS
+from langchain_judges.methods.bsm.tally import Answer, BSMState, OrderResult
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, naming_ab, preferred_slot

@@ -10,13 +10,16 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.bsm.prompts import PROMPTS
 from langchain_judges.methods.declaration import OtherModel, Seed, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.pairs import Worded
+from langchain_judges.methods.pairs import Worded, prompts_in, words_in
 from langchain_judges.methods.replies import PlanLine, PlanLineLike, read_criteria
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
+
+PROMPTS = "bsm/prompts.yaml"
+# What the prompts are filled with.
+WORDS = words_in(PROMPTS)
 
 Criteria = Annotated[
     Sequence[PlanLineLike],
@@ -85,7 +88,7 @@ class BSM(LookupOptions, Worded):
         "ten_points": {"scale": (1, 10)},
     }
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
-    templates = PROMPTS
+    templates = prompts_in(PROMPTS, "bsm")
     examples_in = ("branch", "merge")
     results = ("criteria", "subscores", "by_order")
 

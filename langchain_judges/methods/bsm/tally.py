@@ -1,17 +1,52 @@
-"""From sub-scores to a verdict: means, totals of an order, and the rule over the orders."""
+"""State and replies, and from sub-scores to a verdict: means, totals, a rule for the orders."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
 from langchain_judges.asking.question import Account
 from langchain_judges.methods.bsm.options import BSM
-from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.pairs import OrderAnswer, first_reason, order_verdict
+from langchain_judges.methods.lookups import LookupState
+from langchain_judges.methods.pairs import OrderAnswer, PairState, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import Order, in_slots, naming_slots, prefer
-from langchain_judges.verdict import Verdict
+from langchain_judges.verdict import Preference, Verdict
+
+
+class OrderResult(TypedDict):
+    """The result of one order: totals of the mean scores, and the text they prefer.
+
+    Attributes:
+        explanation: The merging model's reason; empty where scores were summed.
+    """
+
+    totals: dict[str, float]
+    preference: Preference | None
+    explanation: str
+
+
+class BSMState(PairState, LookupState, total=False):
+    """State of the graph.
+
+    Attributes:
+        criteria: The plan, best first.
+        written_reference: The pair's own reference, or the one that `reference_model` wrote.
+    """
+
+    criteria: list[PlanLine]
+    written_reference: str | None
+    subscores: list[PlanScore]
+    by_order: dict[Order, OrderResult]
+
+
+class Answer(BaseModel):
+    """A reference answer."""
+
+    answer: str = Field(min_length=1)
 
 
 def order_totals(order: Order, cells: ScoreCells) -> OrderResult:
