@@ -8,7 +8,7 @@ import pytest
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, create_llm_score_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.drpe.prompts import WORDS
+from langchain_judges.methods.drpe.options import WORDS
 from langchain_judges.methods.tasks import TASKS, choose_task
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each

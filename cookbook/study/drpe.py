@@ -36,8 +36,8 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
 from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import InputError
-from langchain_judges.methods.drpe.roles import SETS as ROLES
-from langchain_judges.methods.drpe.roles import SUBJECTIVE
+from langchain_judges.methods.drpe.options import SETS as ROLES
+from langchain_judges.methods.drpe.options import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.rows.texts import readable

@@ -13,9 +13,8 @@ from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.drpe import replies, tally
-from langchain_judges.methods.drpe.options import DRPE
+from langchain_judges.methods.drpe.options import DRPE, sets_mark
 from langchain_judges.methods.drpe.role_selection import RoleSteps
-from langchain_judges.methods.drpe.roles import sets_mark
 from langchain_judges.methods.pairs import ShownPair, coin_of, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order

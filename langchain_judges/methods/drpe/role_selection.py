@@ -20,8 +20,7 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import key_of
-from langchain_judges.methods.drpe.options import DRPE, Panel
-from langchain_judges.methods.drpe.prompts import WORDS
+from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
