@@ -12,8 +12,7 @@ from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of, seeded
 from langchain_judges.methods.sc2 import replies, tally
-from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.prompts import WORDS
+from langchain_judges.methods.sc2.options import SC2, WORDS
 from langchain_judges.methods.tasks import shown_examples
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
@@ -21,8 +22,8 @@ from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import AskingOptions
-from langchain_judges.methods.sc2.aspects import AspectSet, check_savable
-from langchain_judges.methods.sc2.prompts import LEARN_PROMPTS, WORDS
+from langchain_judges.methods.pairs import prompts_in
+from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
 from langchain_judges.methods.sc2.replies import (
     Extracted,
     by_frequency,
@@ -38,6 +39,7 @@ from langchain_judges.rows.files import write_text
 from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Failure, add_usage
 
+LEARN_PROMPTS = prompts_in(PROMPTS, "learn_aspects")
 # Phrases that are merged: the most frequent of those that were found.
 MERGED = 400
 
@@ -115,6 +117,17 @@ class LearnOptions(AskingOptions):
             "question": read_task(self.task)["question"],
             "instructions": instructions_block(self.instructions),
         }
+
+
+def check_savable(path: str | os.PathLike[str]) -> None:
+    """Check that aspects can be kept in a file.
+
+    Raises:
+        OptionError: Nothing can be written there.
+    """
+    folder = Path(path).parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise OptionError(f"learned aspects cannot be written to {path}: no folder to write to")
 
 
 @with_options(LearnOptions)

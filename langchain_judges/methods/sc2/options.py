@@ -1,22 +1,97 @@
-"""The options of an SC² judge."""
+"""The options of an SC² judge, and aspects that a caller gives: a list, or a file of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, cast
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 from annotated_types import Ge
 from pydantic import PlainValidator
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import OtherModel, Seed
-from langchain_judges.methods.pairs import Worded
-from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
-from langchain_judges.methods.sc2.prompts import PROMPTS
-from langchain_judges.methods.sc2.replies import Inference
+from langchain_judges.methods.pairs import Worded, prompts_in, words_in
+from langchain_judges.methods.sc2.replies import Inference, distinct_phrases
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, FewShot, Task, read_task, worded
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
+from langchain_judges.rows.files import json_in
+from langchain_judges.verdict import Failure, Usage
+
+PROMPTS = "sc2/prompts.yaml"
+# What the prompts are filled with.
+WORDS = words_in(PROMPTS)
+
+
+class AspectSet(TypedDict):
+    """Aspects of one kind of texts, and what they were learned from.
+
+    Attributes:
+        model: The identity of the model; never an address or a key.
+        corpus: Hash of the texts, in their order.
+    """
+
+    aspects: list[str]
+    task: str
+    prompt_version: str
+    model: dict[str, object]
+    corpus: str
+    texts: int
+    failures: list[Failure]
+    usage: Usage
+
+
+# Aspects as callers give them: a list, what `learn_aspects` returned, or the file of it.
+AspectsLike = Sequence[str] | AspectSet | str | os.PathLike[str]
+
+
+def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
+    """Read the aspects that `learn_aspects` kept in a file.
+
+    Raises:
+        OptionError: There is no such file, or it holds something else.
+    """
+    try:
+        data = json_in(Path(path))
+    except (OSError, ValueError) as exc:
+        raise OptionError(
+            f"there are no learned aspects in {str(path)!r} ({exc}): make the file with "
+            "`learn_aspects`, or give a list of aspects"
+        ) from exc
+    if not isinstance(data, Mapping) or not _phrases(data.get("aspects")):
+        raise OptionError(f"{path} holds no learned aspects: no list of texts under `aspects`")
+    learned: Any = data
+    return learned  # type: ignore[no-any-return]
+
+
+def _phrases(value: object) -> list[str]:
+    """A list of phrases, each meaning once; empty for anything else."""
+    texts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+    usable = all(isinstance(each, str) and distinct_phrases([each]) for each in texts)
+    return distinct_phrases(texts) if usable else []
+
+
+def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
+    """The aspects, each meaning once; None for none.
+
+    Raises:
+        OptionError: They are of another type or empty, or there is no such file.
+    """
+    if aspects is None:
+        return None
+    source: Any = load_aspects(aspects) if isinstance(aspects, str | os.PathLike) else aspects
+    phrases = _phrases(source.get("aspects") if isinstance(source, Mapping) else source)
+    if not phrases:
+        raise OptionError(
+            "`aspects` must be a list of at least one text, each with a word, what "
+            f"`learn_aspects` returned, or the file of it, got {aspects!r}"
+        )
+    return phrases
+
 
 # What texts are compared in; a file of learned aspects is the owner's to set.
 AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), Owner(but=list)]
@@ -88,7 +163,7 @@ class SC2(FewShot, Worded):
         "table": "The table that won",
         "bracket": "How the table was chosen",
     }
-    templates = PROMPTS
+    templates = prompts_in(PROMPTS, "sc2")
     examples_in = ("preference",)
     describes = ("table", "match")
     results = ("aspects", "proposals", "tables", "bracket", "table", "choices")
