@@ -10,7 +10,7 @@ from langchain_judges.testing.forged_texts import attack_rates as attack_rates
 from langchain_judges.testing.forged_texts import forged_rows as forged_rows
 from langchain_judges.testing.forged_texts import forgeries as forgeries
 from langchain_judges.testing.model import FakeChatModel as FakeChatModel
+from langchain_judges.testing.model import NotRecorded as NotRecorded
+from langchain_judges.testing.model import ReplayChatModel as ReplayChatModel
 from langchain_judges.testing.model import ScriptEnded as ScriptEnded
-from langchain_judges.testing.replay import NotRecorded as NotRecorded
-from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
 from langchain_judges.testing.schema_replies import fitting_reply as fitting_reply

@@ -1,11 +1,14 @@
-"""A chat model that replies by a script."""
+"""Chat models that reply by a script, or as a real one did that was recorded in a file."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -16,6 +19,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
+
+from langchain_judges.asking.models import model_name, resolve_model
+from langchain_judges.asking.reply_log import key_of
+from langchain_judges.errors import ModelSetupError
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -114,3 +121,121 @@ def scripted(
     if number >= len(script):
         raise ScriptEnded(f"Call {number + 1} has no reply in a script of {len(script)}")
     return script[number]
+
+
+# What of a reply's metadata says how to read it; the rest, such as ids, is not recorded.
+_METADATA = ("finish_reason", "stop_reason", "logprobs")
+
+
+# A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
+# `settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`,
+# `metadata`).
+Recorded = dict[str, Any]
+
+
+class NotRecorded(ModelSetupError, LookupError):
+    """A request has no recorded reply; the message says how to record one.
+
+    It ends a run, as any `ModelSetupError`, instead of failing row by row.
+    """
+
+
+class ReplayChatModel(PlainModel):
+    """A chat model that gives recorded replies, found by the whole request.
+
+    A request is its messages and the keywords of its call, such as a temperature or a seed. One
+    word that differs makes it another request, which is refused: a replayed verdict is always
+    one that the recorded model gave to exactly this question. It is asked in plain text, as a
+    model that knows neither tools nor structured output.
+
+    With a `model` it records: what the file does not hold is asked of the model and written to
+    the file, so a run that was stopped resumes where it stopped.
+
+    Attributes:
+        path: A file of JSON lines.
+        model: The model to record: a chat model, or a name as the judges take it.
+
+    Raises:
+        NotRecorded: When it is asked what the file does not hold, or there is no file, and
+            there is no model.
+    """
+
+    path: Path
+    model: str | BaseChatModel | None = None
+    _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+
+    @property
+    def recorded(self) -> list[Recorded]:
+        """The lines of the file: `key`, `model`, `date`, `messages`, `settings` and `reply`."""
+        return list(self._read().values())
+
+    @property
+    def _llm_type(self) -> str:
+        return "replay"
+
+    @cached_property
+    def _chat(self) -> BaseChatModel | None:
+        return None if self.model is None else resolve_model(self.model)
+
+    def _read(self) -> dict[str, Recorded]:
+        """The lines by the hash of their request.
+
+        It is computed anew, so a file edited by hand cannot answer another request.
+        """
+        with self._lock:
+            if self._entries is None:
+                text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+                lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+                self._entries = {_request_hash(line): line for line in lines}
+            return self._entries
+
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
+    ) -> AIMessage:
+        options = {**settings, **({"stop": list(stop)} if stop else {})}
+        request = {
+            "messages": [[message.type, message.content] for message in messages],
+            "settings": json.loads(json.dumps(options, sort_keys=True, default=repr)),
+        }
+        entry = self._read().get(_request_hash(request))
+        if entry is None and self._chat:
+            entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
+        if entry is None:
+            begin = f"{request['messages'][-1][1]!s:.60}"
+            what = "lacks" if self.path.exists() else "does not exist, and so lacks"
+            raise NotRecorded(
+                f"Replies are replayed from {self.path}, which {what} this request ({begin!r}, "
+                f"{request['settings']}). To record what is missing, run the same code once "
+                f"with ReplayChatModel(path={str(self.path)!r}, model=...), where `model` is "
+                "the chat model to ask, or its name."
+            )
+        reply = entry["reply"]
+        return AIMessage(
+            reply["text"],
+            usage_metadata=reply.get("usage"),
+            response_metadata=reply.get("metadata") or {},
+        )
+
+    def _record(self, request: Recorded, reply: AIMessage) -> Recorded:
+        found = {name: reply.response_metadata.get(name) for name in _METADATA}
+        metadata = {name: value for name, value in found.items() if value is not None}
+        entry: Recorded = {
+            "key": _request_hash(request),
+            "model": self._chat and model_name(self._chat),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            **request,
+            "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
+        }
+        entries = self._read()
+        with self._lock:
+            entries[entry["key"]] = entry
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        return entry
+
+
+def _request_hash(request: Recorded) -> str:
+    """The hash by which a request is found."""
+    return key_of([request["messages"], request["settings"]])[:16]
