@@ -686,8 +686,9 @@ async def test_what_the_user_asked_is_judged_where_other_middleware_summed_it_up
     model = FakeChatModel(replies=fitting_reply)
     judge = create_rubric_judge(model, rubric="Is it right?")
     own = [JudgeMiddleware(judge, key=key, threshold=0.0) for key in "ab"]
-    writes = FakeToolModel(replies=[ONE, ONE, IN_KYIV])
-    assistant = create_agent(writes, [track], middleware=[told, *own])
+    # An agent names the messages that it is given, in place: others may have used these.
+    replies = [each.model_copy(update={"id": None}) for each in (ONE, ONE, IN_KYIV)]
+    assistant = create_agent(FakeToolModel(replies=replies), [track], middleware=[told, *own])
     asked: Any = {"messages": [HumanMessage(TASK)]}
     state: Any = assistant.invoke(asked) if kind == "sync" else await assistant.ainvoke(asked)
     assert "asked" not in state
