@@ -54,10 +54,7 @@ async def ask_all(
 def program(*command: str) -> Iterator[Callable[[], str]]:
     """Start a module in a process of its own, which ends with its input; give its next line."""
     process = subprocess.Popen(
-        [sys.executable, "-m", *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout
     output = process.stdout

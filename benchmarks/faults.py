@@ -56,9 +56,7 @@ async def tried(rows: int) -> str:
     with tempfile.TemporaryDirectory() as folder, FakeModelServer(script) as server:
         judge = load_judge("relative", server.chat(), orders="none")
         out = Path(folder) / "r.jsonl"
-        async for row in ajudge_many(
-            judge, pairs, max_concurrency=32, records=out, progress=False
-        ):
+        async for row in ajudge_many(judge, pairs, max_concurrency=32, records=out, progress=False):
             if not row["judged"]:
                 reasons[row["verdict"]["failures"][0]["reason"]] += 1
     twice = sum(count > 1 for count in script.good.values())

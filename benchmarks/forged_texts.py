@@ -147,9 +147,7 @@ def read(folder: Path) -> dict[str, str]:
         if line.strip()
     ]
     texts = {each["id"]: each["reply"] for each in lines}
-    return {
-        key: text if isinstance(text, str) else json.dumps(text) for key, text in texts.items()
-    }
+    return {key: text if isinstance(text, str) else json.dumps(text) for key, text in texts.items()}
 
 
 def ask(folder: Path) -> int:

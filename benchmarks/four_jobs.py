@@ -160,9 +160,7 @@ def deepeval(url: str) -> list[Job]:
     return [
         lambda: done.extend(polite.measure(case(r), _show_indicator=False) for r in ROWS),
         lambda: [contest(pair) for pair in PAIRS],
-        lambda: grounded.measure(
-            case(ROWS[0], retrieval_context=[SOURCE]), _show_indicator=False
-        ),
+        lambda: grounded.measure(case(ROWS[0], retrieval_context=[SOURCE]), _show_indicator=False),
         lambda: sum((d > 0.5) == r["label"] for d, r in zip(done, ROWS, strict=True)),
     ]
 

@@ -126,12 +126,8 @@ def rows_of(count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             "rationale": "because of its clarity",
             "failures": [],
         }
-        by_order = {
-            name: {"preference": p} for name, p in zip(("AB", "BA"), orders, strict=True)
-        }
-        runs.append(
-            {"index": number, "id": f"r{number}", "verdict": verdict, "by_order": by_order}
-        )
+        by_order = {name: {"preference": p} for name, p in zip(("AB", "BA"), orders, strict=True)}
+        runs.append({"index": number, "id": f"r{number}", "verdict": verdict, "by_order": by_order})
     return runs, data
 
 

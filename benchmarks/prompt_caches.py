@@ -6,12 +6,7 @@ tokens); nothing leaves this process. Run with `python -m benchmarks.prompt_cach
 
 from __future__ import annotations
 
-from tests.test_prompt_cache import (
-    LONG_CASES,
-    share_of_examples,
-    share_of_method,
-    share_of_rounds,
-)
+from tests.test_prompt_cache import LONG_CASES, share_of_examples, share_of_method, share_of_rounds
 
 
 def main() -> None:

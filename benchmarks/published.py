@@ -74,9 +74,7 @@ def llmbar(data: Path) -> Iterator[Figure]:
         for key, value in zip(names, ours, strict=True):
             gaps[key].append(abs(100 * value - expected[name][key]))
     for name, all_gaps in gaps.items():
-        title = (
-            f"largest difference, points, {len(all_gaps)} settings: {name.replace('_', ' ')}"
-        )
+        title = f"largest difference, points, {len(all_gaps)} settings: {name.replace('_', ' ')}"
         yield Figure(title, 0.0, max(all_gaps), 6)
 
 

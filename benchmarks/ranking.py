@@ -48,11 +48,7 @@ def all_pairs(names: list[str], judge: Any) -> list[str]:
     points = np.zeros((len(names), len(names)))
     for i, j in combinations(range(len(names)), 2):
         for task in range(TASKS):
-            row = {
-                "input": "x",
-                "output_a": f"{names[i]} {task}",
-                "output_b": f"{names[j]} {task}",
-            }
+            row = {"input": "x", "output_a": f"{names[i]} {task}", "output_b": f"{names[j]} {task}"}
             won = {"A": 1.0, "tie": 0.5, "B": 0.0}[judge.invoke(row)["verdict"]["preference"]]
             points[i, j] += won
             points[j, i] += 1 - won
@@ -82,11 +78,7 @@ def study(spacing: float, runs: int) -> tuple[int, int, int, float]:
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    print(
-        f"of {count} draws:\nspacing | all pairs right | rank right | same order | share asked"
-    )
+    print(f"of {count} draws:\nspacing | all pairs right | rank right | same order | share asked")
     for gap in (0.6, 0.4, 0.3, 0.2):
         whole, active, same, share = study(gap, count)
-        print(
-            f"{gap:7} | {whole:3} of {count} | {active:3} of {count} | {same:3} | {share:.0%}"
-        )
+        print(f"{gap:7} | {whole:3} of {count} | {active:3} of {count} | {same:3} | {share:.0%}")

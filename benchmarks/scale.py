@@ -69,9 +69,7 @@ class Server:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.scale", "--serve"],
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-m", "benchmarks.scale", "--serve"], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout
         self.url = self.process.stdout.readline().strip()
@@ -121,15 +119,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list[str]]]:
     """The commands of each way, by its name."""
-    judge = [
-        sys.executable,
-        "-m",
-        "langchain_judges.cli",
-        "judge",
-        str(rows),
-        "--method",
-        method,
-    ]
+    judge = [sys.executable, "-m", "langchain_judges.cli", "judge", str(rows), "--method", method]
     judge += ["--model", "m", "--base-url", url]
     for name, value in OWN[method].items():
         judge += ["--set", f"{name}={json.dumps(value)}"]

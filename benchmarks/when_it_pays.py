@@ -41,10 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "relative": {},
     "cot_sc": {"samples": 9},
     "drpe": {
-        "panel": {
-            "static": [f"Reader {n}: looks at point {n}" for n in range(1, 8)],
-            "dynamic": 0,
-        },
+        "panel": {"static": [f"Reader {n}: looks at point {n}" for n in range(1, 8)], "dynamic": 0},
         "voting": {"batch": False, "confidence": "none"},
     },
     "bsm": {"criteria": [f"Point {n}" for n in range(1, 6)]},
@@ -171,9 +168,7 @@ def draw(worlds: dict[str, dict[float, Measures]], path: Path) -> None:
         axes.set_xlabel("a look is right, share")
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("right verdicts, % (a tie is wrong)")
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=9
-    )
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=9)
     figure.tight_layout(rect=(0, 0.13, 1, 1))
     figure.savefig(path, dpi=110)
 

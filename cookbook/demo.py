@@ -203,9 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Judge sample pairs and texts.")
     parser.add_argument("--method", choices=PARTS, help="one part; default the tour")
     parser.add_argument("--model", default="recorded", help="ask this model now")
-    parser.add_argument(
-        "--record", metavar="MODEL", help="ask this model, and keep its replies"
-    )
+    parser.add_argument("--record", metavar="MODEL", help="ask this model, and keep its replies")
     options = parser.parse_args(arguments)
     console = Console()
     OUT.mkdir(parents=True, exist_ok=True)

@@ -27,9 +27,7 @@ def judge_shard(
 ) -> int:
     """Judge one shard; return how many rows have a result."""
     judge = load_judge(spec)
-    with judge_many(
-        judge, rows, records=records, shard=shard, progress=False, **options
-    ) as run:
+    with judge_many(judge, rows, records=records, shard=shard, progress=False, **options) as run:
         return sum(1 for _ in run)
 
 

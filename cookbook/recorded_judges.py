@@ -78,9 +78,7 @@ def _preferred(order: Order, slot: _Slot | None) -> Preference | None:
     return preferred_slot(order, slot) if slot else None
 
 
-def _both_orders(
-    record: SourceRecord, key: str, setting: str, *, swap: bool = False
-) -> Records:
+def _both_orders(record: SourceRecord, key: str, setting: str, *, swap: bool = False) -> Records:
     """Yield the verdicts of both orders, which the source gives by identity.
 
     Args:

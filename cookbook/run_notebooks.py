@@ -155,9 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Run the notebooks and store their outputs.")
     parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of the cookbook")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a cell")
-    parser.add_argument(
-        "--record", metavar="MODEL", help="ask this model, and keep its replies"
-    )
+    parser.add_argument("--record", metavar="MODEL", help="ask this model, and keep its replies")
     options = parser.parse_args(arguments)
     for name in options.notebooks or sorted(HERE.glob("*.ipynb")):
         path = name if name.exists() else HERE / name

@@ -98,9 +98,7 @@ class OverBudget(RunStopped):
     """
 
 
-def missing_extra(
-    extra: str, what: str, package: str, otherwise: str = ""
-) -> MissingExtraError:
+def missing_extra(extra: str, what: str, package: str, otherwise: str = "") -> MissingExtraError:
     """The error that names the extra which brings a package.
 
     Args:
@@ -142,9 +140,7 @@ def needs(extra: str, what: str, otherwise: str = "") -> Iterator[None]:
         raise missing_extra(extra, what, exc.name or str(exc), otherwise) from exc
 
 
-def did_you_mean(
-    name: str, names: Iterable[str], other: Mapping[str, str] | None = None
-) -> str:
+def did_you_mean(name: str, names: Iterable[str], other: Mapping[str, str] | None = None) -> str:
     """A question that offers the nearest name, with a space behind it, or nothing.
 
     Args:

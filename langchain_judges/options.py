@@ -391,10 +391,7 @@ def _plain(value: object) -> object:
 
 
 def factory(
-    kind: Callable[P, Declared],
-    make: Callable[[Declared, A], T],
-    name: str,
-    first: str = "model",
+    kind: Callable[P, Declared], make: Callable[[Declared, A], T], name: str, first: str = "model"
 ) -> Callable[Concatenate[A, P], T]:
     """A function that makes something of a first argument and the options of a kind.
 

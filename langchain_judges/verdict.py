@@ -303,9 +303,7 @@ def even_verdict() -> Verdict:
     return {**verdict, "preference": "tie", "score": 0.5}
 
 
-def not_labelled(
-    failures: Sequence[Failure], usage: Usage, rationale: str = ""
-) -> LabelVerdict:
+def not_labelled(failures: Sequence[Failure], usage: Usage, rationale: str = "") -> LabelVerdict:
     """A verdict on one text that gives no label and says why."""
     return {
         "label": None,

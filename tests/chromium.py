@@ -131,9 +131,7 @@ class Chromium:
     def resize(self, width: int) -> None:
         """Show the page at another width, and wait until it has been laid out anew."""
         self._emulate(width)
-        self.ask(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def _emulate(self, width: int) -> None:
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}

@@ -114,9 +114,7 @@ def marked_where_programs_start(
 
     begin = subprocess.Popen.__init__
 
-    def guard(
-        process: subprocess.Popen[str], command: list[str], *args: Any, **more: Any
-    ) -> None:
+    def guard(process: subprocess.Popen[str], command: list[str], *args: Any, **more: Any) -> None:
         # Libraries ask others once: `lscpu` for cores, `uname` for the processor.
         assert command[0] != sys.executable, f"mark this test as `system`: it starts {command}"
         begin(process, command, *args, **more)

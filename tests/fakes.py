@@ -25,11 +25,7 @@ def judged_by(quality: Callable[[str], int]) -> Callable[[str], str]:
         if '"score_1"' in prompt:
             first, second = responses(prompt)
             return json.dumps(
-                {
-                    "score_1": quality(first),
-                    "score_2": quality(second),
-                    "explanation": "by quality",
-                }
+                {"score_1": quality(first), "score_2": quality(second), "explanation": "by quality"}
             )
         if '"preference"' in prompt:
             results = re.findall(r"response 1 scored (\S+), response 2 scored (\S+)\.", prompt)

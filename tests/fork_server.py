@@ -70,10 +70,7 @@ def serve(orders: socket.socket) -> dict[str, Any] | None:
             pid = os.fork()
             if pid == 0:
                 orders.close()
-                for each in (
-                    signal.SIGHUP,
-                    signal.SIGQUIT,
-                ):  # a shell's `&` or nohup ignores them
+                for each in (signal.SIGHUP, signal.SIGQUIT):  # a shell's `&` or nohup ignores them
                     signal.signal(each, signal.SIG_DFL)
                 return {**order, "files": files}
             for file in files:

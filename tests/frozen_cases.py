@@ -46,9 +46,7 @@ TURNS = {
         *turns("user", "Is basil an annual?", "And how do I keep it through the winter?"),
     ],
     "output_a": turns("assistant", "Yes, it is.", "Indoors, near a lamp, with little water."),
-    "output_b": turns(
-        "assistant", "It depends on the kind.", "Leave it outside under a cover."
-    ),
+    "output_b": turns("assistant", "It depends on the kind.", "Leave it outside under a cover."),
 }
 RUBRIC = "Prefer what a beginner can do at once. Write in plain English."
 CRITERIA = [
@@ -238,9 +236,7 @@ CASES: dict[str, Case] = {
     "allure/e2": Case("allure", {}, {**SOURCE, "expected": None}, preset="e2"),
     "allure + source": Case("allure", {}, {**SOURCE, "expected": None}),
     "allure + several answers": Case("allure", {}, {"expected": ["2, 9, 7", "2, 9"]}),
-    "allure + turns": Case(
-        "allure", {}, {"input": TURNS["input"], "output": TURNS["output_a"]}
-    ),
+    "allure + turns": Case("allure", {}, {"input": TURNS["input"], "output": TURNS["output_a"]}),
     "allure + nearest": Case("allure", {"recall": "near:3"}, memory=True),
     "allure + examples without reasons": Case("allure", {}, memory=True, preset="e1"),
     "bsm + turn 1 answers": Case("bsm", {**FEW["bsm"], "show_turn1_answers": True}, TURNS),
@@ -248,9 +244,7 @@ CASES: dict[str, Case] = {
         "bsm", {**FEW["bsm"], "merge": "model", "reference_model": OTHER}, TURNS
     ),
     "write branch + instruction": Case(
-        "write branch",
-        {"instructions": RUBRIC, "strict": True},
-        {"instruction": "a short poem"},
+        "write branch", {"instructions": RUBRIC, "strict": True}, {"instruction": "a short poem"}
     ),
     "write single_prompt + instruction": Case(
         "write single_prompt", {"plan": True, "samples": 2}, {"instruction": "a short poem"}
@@ -284,9 +278,7 @@ CASES: dict[str, Case] = {
         "drpe",
         candidate={"panel": {**NO_CLUSTERS, "context": "candidate"}, "role_model": OTHER},
         dialogue={"panel": {**NO_CLUSTERS, "static": "dialogue"}},
-        merged={
-            "panel": {**NO_CLUSTERS, "merged_prompt": True, "static": "question_answering"}
-        },
+        merged={"panel": {**NO_CLUSTERS, "merged_prompt": True, "static": "question_answering"}},
         own_roles={
             "panel": {
                 "static": ["Cook: wants leaves all winter", "Buyer: counts the cost"],
@@ -294,10 +286,7 @@ CASES: dict[str, Case] = {
             }
         },
         dense={"panel": {"dynamic": 3, "clustering": "dbscan"}},
-        votes_sampled={
-            "voting": {"confidence": "samples", "samples": 3},
-            "orders": "score_mean",
-        },
+        votes_sampled={"voting": {"confidence": "samples", "samples": 3}, "orders": "score_mean"},
         first_by_coin={"voting": {"first": "random"}},
     ),
     **_variations(

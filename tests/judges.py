@@ -65,10 +65,7 @@ def answer_call(call: ServerCall) -> ServerReply:
 
 def of_method(method: str, model: Any = None, **options: Any) -> Any:
     """A judge by the name of its method."""
-    few = {
-        **FEW.get(method, {}),
-        **(REMEMBERING.get(method, {}) if "memory" in options else {}),
-    }
+    few = {**FEW.get(method, {}), **(REMEMBERING.get(method, {}) if "memory" in options else {})}
     return load_judge(method, model or FakeChatModel(replies=answer), **{**few, **options})
 
 

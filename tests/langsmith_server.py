@@ -195,9 +195,7 @@ class LangSmithServer:
 
     def _new_examples(self, payload: list[Any]) -> list[Any]:
         times = {"created_at": now(), "modified_at": now()}
-        rows = [
-            {**each, "id": each.get("id") or str(uuid.uuid4()), **times} for each in payload
-        ]
+        rows = [{**each, "id": each.get("id") or str(uuid.uuid4()), **times} for each in payload]
         self.examples |= {row["id"]: row for row in rows}
         return rows
 
@@ -238,9 +236,7 @@ class LangSmithServer:
     def _since(self, payload: Any, *which: Any) -> list[Any]:
         """The runs since a query's start, in the words of the API's second version."""
         since = dt.datetime.fromisoformat(payload["min_start_time"])
-        runs = [
-            (run, dt.datetime.fromisoformat(run["start_time"])) for run in self._found(*which)
-        ]
+        runs = [(run, dt.datetime.fromisoformat(run["start_time"])) for run in self._found(*which)]
         utc = [(run, at if at.tzinfo else at.replace(tzinfo=dt.UTC)) for run, at in runs]
         return [_selected(run) for run, at in utc if at >= since]
 

@@ -166,9 +166,7 @@ class _Recorded(BaseChatModel):
         self.callbacks = [self.recorder]
 
     def _reply(self, messages, run_manager, name, schema, settings) -> AIMessage:
-        settings = {
-            each: settings[each] for each in _SETTINGS if settings.get(each) is not None
-        }
+        settings = {each: settings[each] for each in _SETTINGS if settings.get(each) is not None}
         if (model := getattr(self, "model_name", "schema")) != "schema":
             settings = {"model": model, **settings}
         run = self.recorder.add(run_manager.run_id, name, schema, settings, messages)

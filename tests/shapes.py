@@ -265,12 +265,7 @@ RESPONSES = [
 ]
 SEARCHED: list[str | dict[Any, Any]] = [
     {"type": "text", "text": "I look."},
-    {
-        "type": "server_tool_use",
-        "id": "s",
-        "name": "web_search",
-        "input": {"query": "parcel 7"},
-    },
+    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "parcel 7"}},
     {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "In Kyiv"}]},
     {"type": "text", "text": "In Kyiv."},
 ]
@@ -296,18 +291,8 @@ GEMINI = [
 ]
 STANDARD: list[str | dict[Any, Any]] = [
     {"type": "reasoning", "reasoning": "Let me see."},
-    {
-        "type": "server_tool_call",
-        "id": "s",
-        "name": "web_search",
-        "args": {"query": "parcel 7"},
-    },
-    {
-        "type": "server_tool_result",
-        "tool_call_id": "s",
-        "status": "error",
-        "output": "too slow",
-    },
+    {"type": "server_tool_call", "id": "s", "name": "web_search", "args": {"query": "parcel 7"}},
+    {"type": "server_tool_result", "tool_call_id": "s", "status": "error", "output": "too slow"},
     {"type": "non_standard", "value": {"page": 4}},
     {"type": "refusal", "refusal": "I may not say."},
 ]

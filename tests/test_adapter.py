@@ -36,12 +36,7 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 def asked(model: BaseChatModel) -> Any:
     what = Question(
-        "t",
-        "s",
-        ModelAdapter(model),
-        BSM.templates["reference"],
-        scores_shape((1, 5), False),
-        "v",
+        "t", "s", ModelAdapter(model), BSM.templates["reference"], scores_shape((1, 5), False), "v"
     )
     return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account()))
 
@@ -136,10 +131,7 @@ def test_what_a_profile_says_a_model_refuses_is_not_tried():
     adapter = ModelAdapter(resolve_model("openai:o3", api_key="x"))
     request = adapter.request(scores_shape((1, 5), False), adapter.sampling(False, None))
     assert "temperature" not in request.settings
-    assert adapter.asked_without(request, seed=False, logprobs=True) >= {
-        "temperature",
-        "logprobs",
-    }
+    assert adapter.asked_without(request, seed=False, logprobs=True) >= {"temperature", "logprobs"}
 
 
 SETTINGS = ("temperature", "seed")
@@ -162,9 +154,7 @@ class Refused(Exception):
         ("Invalid text: 'temperature unsupported'", None, None),
     ],
 )
-def test_a_setting_is_refused_by_the_provider_and_not_by_a_text_it_quotes(
-    message, param, setting
-):
+def test_a_setting_is_refused_by_the_provider_and_not_by_a_text_it_quotes(message, param, setting):
     complaint = complaint_of(Refused(message, param), ["Today's temperature unsupported."])
     assert complaint.refused(SETTINGS) == setting
 
@@ -179,9 +169,7 @@ def test_a_setting_is_refused_by_the_provider_and_not_by_a_text_it_quotes(
         ("The text 'my json_schema fails' is not allowed", None, False),
     ],
 )
-def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(
-    message, param, rejected
-):
+def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(message, param, rejected):
     complaint = complaint_of(Refused(message, param), ["So my json_schema fails again"])
     assert complaint.format_rejected == rejected
 

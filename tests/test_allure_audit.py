@@ -125,9 +125,7 @@ def test_people_get_all_proposals_of_a_round_at_once_and_answer_in_parts(tmp_pat
     assert ["'nobody'" in each for each in still["problems"]] == [True]
     assert len(memory) == 0
     result = step(Command(resume={"1w": "accept"}))
-    assert [(d["answer"], d["auditor"]) for d in result["decisions"]] == [
-        ("accept", "human")
-    ] * 2
+    assert [(d["answer"], d["auditor"]) for d in result["decisions"]] == [("accept", "human")] * 2
     assert result["stopped"] == "nothing_new"
     assert len(memory_of(path=tmp_path / "memory")) == 2
     # Four items in each of two rounds: no step paid for what another had paid.

@@ -71,9 +71,7 @@ FINE, COARSE = (1, 2, 3, 4, 5), (0, 1)
         (annotated("mark"), ("bad", "good"), "good", "bad", "bad"),
     ],
 )
-def test_a_label_is_doubted_that_is_far_from_a_persons(
-    check, labels, said, annotation, proposed
-):
+def test_a_label_is_doubted_that_is_far_from_a_persons(check, labels, said, annotation, proposed):
     doubt = check.doubt({"output": "x", "mark": annotation}, said, labels)
     assert (doubt.label if doubt else None) == proposed
 

@@ -13,13 +13,7 @@ from tests.memories import example
 
 RULE = "A range holds for its ends too."
 DEV = [
-    {
-        "input": f"Count to {n}?",
-        "output": f"{n}",
-        "expected": f"{n}",
-        "id": f"d{n}",
-        "label": n % 2,
-    }
+    {"input": f"Count to {n}?", "output": f"{n}", "expected": f"{n}", "id": f"d{n}", "label": n % 2}
     for n in range(20, 28)
 ]
 
@@ -45,9 +39,7 @@ def memory():
 
 @pytest.mark.whole
 @for_each(("with_rule", "admitted", "after"), [("better", True, 1.0), ("worse", False, 0.0)])
-def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(
-    with_rule, admitted, after
-):
+def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(with_rule, admitted, after):
     model = reader(with_rule)
     drawn = draw_guidelines(model, memory(), DEV, instructions="Be strict.")
     assert drawn["guidelines"] == f"- {RULE}\n- Read the unit."

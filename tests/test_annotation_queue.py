@@ -183,8 +183,7 @@ def test_the_latest_feedback_on_each_run_of_a_project_is_a_column_of_its_row(cli
     inputs = [str({"question": f"Why {n}?"}) for n in "01"]
     for name in (PROJECT, project):
         assert feedback_rows(client, name) == [
-            {"id": one, "input": inputs[0], "output": str({"answer": POLITE})}
-            | {"tone.people": 0},
+            {"id": one, "input": inputs[0], "output": str({"answer": POLITE})} | {"tone.people": 0},
             {"id": two, "input": inputs[1], "output": "", "tone": 0.5, "tone.people": 1},
         ]
     server.runs.clear()
@@ -239,9 +238,7 @@ def test_the_context_of_a_labelled_run_is_read_where_it_is_named(client, server)
     assert item["source"] == "It rained."
 
 
-def test_the_runs_of_a_queue_are_found_in_every_project_however_old(
-    client, server, monkeypatch
-):
+def test_the_runs_of_a_queue_are_found_in_every_project_however_old(client, server, monkeypatch):
     monkeypatch.setattr("langchain_judges.integrations.langsmith_runs._PAGE", 2)
     client.create_annotation_queue(name="q")
     ids = production(server, *[POLITE] * 5)

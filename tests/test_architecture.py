@@ -225,9 +225,7 @@ def private_names(tree: ast.AST) -> Iterator[str]:
                 continue
             case ast.Attribute(attr=name, ctx=ast.Load()):
                 yield name
-            case ast.Call(
-                func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]
-            ):
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
                 yield name
 
 

@@ -69,10 +69,7 @@ def always(answer):
     return lambda call: answer
 
 
-NO_CHOICES = {
-    **{"id": "x", "object": "chat.completion", "created": 1, "model": "m"},
-    "choices": [],
-}
+NO_CHOICES = {**{"id": "x", "object": "chat.completion", "created": 1, "model": "m"}, "choices": []}
 FAULTS = {
     # what the server does: (reason, replies paid, attempts without a reply)
     "garbage": (always(reply("I like the first one.")), "unparsable", 2, 0),
@@ -207,9 +204,7 @@ def test_a_reply_with_half_a_character_is_asked_for_once_more(first):
     assert (found["preference"], found["failures"], len(server.calls)) == ("A", [], 2)
 
 
-def test_a_request_is_sent_four_times_and_once_for_each_setting_that_is_refused(
-    serve, monkeypatch
-):
+def test_a_request_is_sent_four_times_and_once_for_each_setting_that_is_refused(serve, monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
     refused = {"temperature", "logprobs", "response_format"}
 
@@ -392,9 +387,7 @@ def test_samples_without_a_seed_are_not_answered_by_langchains_cache(serve):
         (0.3, 1.0, False, 1.0),
     ],
 )
-def test_temperature_is_the_models_own_unless_overridden(
-    serve, own, override, sampled, expected
-):
+def test_temperature_is_the_models_own_unless_overridden(serve, own, override, sampled, expected):
     server = serve(always(reply(scores(4, 2))))
     adapter = ModelAdapter(chat(server, temperature=own), override)
     run(ask(replace(question(server, sampled=sampled), adapter=adapter), VARIABLES, Account()))
@@ -473,12 +466,7 @@ def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
     ended = threading.Event()
     model = Drips(replies=lambda _: ended.wait() and scores(4, 2))
     what = Question(
-        "t",
-        "s",
-        ModelAdapter(model),
-        BSM.templates["reference"],
-        scores_shape((1, 5), False),
-        "v",
+        "t", "s", ModelAdapter(model), BSM.templates["reference"], scores_shape((1, 5), False), "v"
     )
     try:
         [failure] = drive(ask(what, VARIABLES, Account())).failures

@@ -55,10 +55,7 @@ def judged(answer, encoding="gzip", way="invoke", status=200, judges=1):
         model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), max_retries=0)
         for _ in range(judges):
             judge = create_rubric_judge(model, rubric="Good?")
-            if way == "ainvoke":
-                result = asyncio.run(judge.ainvoke(ITEM))
-            else:
-                result = judge.invoke(ITEM)
+            result = asyncio.run(judge.ainvoke(ITEM)) if way == "ainvoke" else judge.invoke(ITEM)
         return result["verdict"] | {"connections": len(connections)}
 
 

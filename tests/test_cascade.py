@@ -108,9 +108,7 @@ def skilled(name, rows):
         right = confidence > 0.5 or int(confidence * 1000) % 2
         other = {"A": "B", "B": "A"}[truth[row["id"]]]
         preference = truth[row["id"]] if right else other
-        return {
-            "verdict": {**even_verdict(), "preference": preference, "confidence": confidence}
-        }
+        return {"verdict": {**even_verdict(), "preference": preference, "confidence": confidence}}
 
     return RunnableLambda(judge).with_config(metadata={"takes": "pair", "method": name})
 
@@ -176,9 +174,7 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     assert calibrated.options.calibration["shares"][0] == 1
     saved.write_text(json.dumps(calibrated.spec))
     calls = len(server.calls)
-    judged = CliRunner().invoke(
-        app, ["judge", str(data), "--spec", str(saved), "--max-rows", "2"]
-    )
+    judged = CliRunner().invoke(app, ["judge", str(data), "--spec", str(saved), "--max-rows", "2"])
     assert judged.exit_code == 0, judged.output
     assert len(server.calls) - calls == 4
 

@@ -128,9 +128,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     result = judging(write(ROWS), server, *more)
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
-        assert re.search(
-            rf"in.jsonl, (row|line) {number}(, column 2)?: {problem}", result.stderr
-        )
+        assert re.search(rf"in.jsonl, (row|line) {number}(, column 2)?: {problem}", result.stderr)
     assert "4 of 6 rows" in result.stderr
     assert len(server.calls) == 4
     table = [json.loads(line) for line in out.read_text().splitlines()]
@@ -170,11 +168,7 @@ NO_ROW = "has no usable row; nothing was asked."
         ("in.jsonl", b'{"frage": "q", "output_a": "a", "output_b": "b"}', NO_ROW),
         ("in.jsonl", b'{"frage": "q", "output_a": "a"}', "--column input=question"),
         ("in.csv", b"frage,output_a,output_b\nq,a,b\n", "name it by --column input=COLUMN"),
-        (
-            "in.csv",
-            b"question,reply\nq,a\n",
-            "so the method is rubric; --method chooses another",
-        ),
+        ("in.csv", b"question,reply\nq,a\n", "so the method is rubric; --method chooses another"),
         ("in.csv", b"Frage;Antwort\nq;a\n", "are in columns whose names are not known"),
         ("in.jsonl", b"", "has no pair to judge"),
         ("in.jsonl.gz", b"no gzip", "does not match its suffix (Not a gzipped file"),
@@ -303,12 +297,7 @@ def test_no_column_holds_the_task_of_texts_that_answer_nothing(tmp_path):
 
 @for_each("field", sorted(FIELDS | {"label.tone"}))
 def test_only_votes_requests_sources_and_two_systems_are_read_from_several_columns(field):
-    takes = {
-        "human_votes": {1, 2, 3},
-        "input": {0, 1, 2, 3},
-        "source": {1, 2, 3},
-        "systems": {2},
-    }
+    takes = {"human_votes": {1, 2, 3}, "input": {0, 1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
     for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
         if len(columns) in takes.get(field, ()):
             assert TableForm({field: columns}).columns == {field: columns}
@@ -331,9 +320,7 @@ def test_an_interrupt_before_the_first_call_is_said(command, tmp_path, monkeypat
     assert done.stderr.endswith("Stopped before anything was asked.\n")
 
 
-def test_a_dry_run_says_where_an_earlier_run_has_finished_some_of_its_rows(
-    serve, write, tmp_path
-):
+def test_a_dry_run_says_where_an_earlier_run_has_finished_some_of_its_rows(serve, write, tmp_path):
     rows, out = write(pairs(3)), ("-o", tmp_path / "o.csv")
     kept = "What an earlier run of this judge finished is counted too, and not asked again."
     server = serve(good)

@@ -48,9 +48,7 @@ def auditing(serve, tmp_path, letter_encoder):
 def kept(auditing):
     """The mistakes in the memory's file."""
     examples = FailureMemory(path=auditing.folder / "memory").examples()
-    return [
-        (e["source"], e["mode"], e["note"]) for e in examples if e["wrong"] != e["corrected"]
-    ]
+    return [(e["source"], e["mode"], e["note"]) for e in examples if e["wrong"] != e["corrected"]]
 
 
 @pytest.mark.whole
@@ -265,11 +263,7 @@ def test_answers_that_another_wrote_may_come_twice_lack_a_note_or_an_id(auditing
     assert auditing("r").exit_code == 0
     [file] = auditing.folder.glob("memory.review-*")
     [own] = [json.loads(line)["id"] for line in file.read_text().splitlines()]
-    lines = [
-        {"id": own, "answer": "reject"},
-        {"answer": "accept"},
-        {"id": own, "answer": "accept"},
-    ]
+    lines = [{"id": own, "answer": "reject"}, {"answer": "accept"}, {"id": own, "answer": "accept"}]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = auditing("rrr")
     assert result.exit_code == 0, result.output

@@ -190,9 +190,7 @@ def test_a_file_without_tools_is_refused(tmp_path, lines, said):
 
 def test_rows_to_label_are_written_beside_the_run(tmp_path, capsys):
     rows = {0: {"id": "é"}, 1: {"id": "b"}}
-    write_first(
-        lambda places: {p: rows[p] for p in places}, ["flipped", ""], 5, tmp_path / "r.md"
-    )
+    write_first(lambda places: {p: rows[p] for p in places}, ["flipped", ""], 5, tmp_path / "r.md")
     path = tmp_path / "r.label.jsonl"
     assert path.read_text(encoding="utf-8") == '{"id": "\\u00e9", "doubt": "flipped"}\n'
     assert f"{path} -o labels.jsonl --max-rows 1\n" in capsys.readouterr().err
@@ -253,9 +251,7 @@ def test_a_stop_is_announced_and_ends_what_waits_too_long(monkeypatch, capsys):
         (messages.leave_stopped, "Stopped before anything was saved, as by -o.\n"),
     ],
 )
-def test_a_process_that_cannot_wait_ends_with_the_code_of_ctrl_c(
-    monkeypatch, capsys, leave, told
-):
+def test_a_process_that_cannot_wait_ends_with_the_code_of_ctrl_c(monkeypatch, capsys, leave, told):
     codes: list[int] = []
     monkeypatch.setattr("os._exit", codes.append)
     leave()

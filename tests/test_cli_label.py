@@ -86,9 +86,7 @@ def test_a_row_that_is_skipped_comes_last_and_the_next_one_is_shown(tmp_path):
     data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
     said = label(data, "-o", out, "--labels", "01", keys="s0")
     shown = re.findall(r"text (\d)", said)
-    assert [row["id"] for row in map(json.loads, out.read_text().splitlines())] == [
-        f"t{shown[1]}"
-    ]
+    assert [row["id"] for row in map(json.loads, out.read_text().splitlines())] == [f"t{shown[1]}"]
     assert len({*shown[:3]}) == 3
     assert "XX" not in said
     # A key that is its label stands alone, and so does a question about the whole row.
@@ -99,16 +97,11 @@ def test_a_row_that_is_skipped_comes_last_and_the_next_one_is_shown(tmp_path):
     "texts, titles",
     [
         ({"output": "x"}, ["task", "text"]),
-        (
-            {"output": "x", "expected": "y", "source": "z"},
-            ["task", "expected", "source", "text"],
-        ),
+        ({"output": "x", "expected": "y", "source": "z"}, ["task", "expected", "source", "text"]),
         ({"output_a": "x", "output_b": "y", "reference": "z"}, ["task", "reference", "1", "2"]),
     ],
 )
-def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(
-    tmp_path, texts, titles
-):
+def test_a_screen_has_each_text_by_its_title_and_the_note_of_who_wrote_it(tmp_path, texts, titles):
     data, out = written(tmp_path / "d.jsonl", [{"input": "q", **texts}]), tmp_path / "l.jsonl"
     out.unlink(missing_ok=True)
     screens = label(data, "-o", out, "--name", "Ana", keys="nOdd.\nq").split("1 of 1")[:2]
@@ -270,9 +263,7 @@ def first_where_both_are_bad(call):
 
 
 def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_path):
-    rows = [
-        {"id": f"r{n}", "question": f"Why {n}?", "v1": "good", "v2": "bad"} for n in range(8)
-    ]
+    rows = [{"id": f"r{n}", "question": f"Why {n}?", "v1": "good", "v2": "bad"} for n in range(8)]
     # v2 is the better of rows 4 to 7, but of rows 6 and 7 whichever stands first.
     for row in rows[4:]:
         row["v1"], row["v2"] = "bad", "good" if row["id"] < "r6" else "bad too"
@@ -298,9 +289,7 @@ def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_pa
 
 def test_labels_that_failed_are_the_first_to_label_and_a_spent_budget_is_none(serve, tmp_path):
     def behave(call):
-        return reply(
-            "no idea" if "Why 1?" in call.prompt else '{"explanation": "", "label": 1}'
-        )
+        return reply("no idea" if "Why 1?" in call.prompt else '{"explanation": "", "label": 1}')
 
     rows = [{"id": f"t{n}", "input": f"Why {n}?", "output": "So."} for n in range(4)]
     data, out = written(tmp_path / "my rows.jsonl", rows), tmp_path / "my scores.csv"

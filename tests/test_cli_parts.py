@@ -15,12 +15,7 @@ import typer
 
 from langchain_judges import report
 from langchain_judges.cli import audit, judge_flags, messages, row_files, trust
-from langchain_judges.cli.compare import (
-    PlaceFlags,
-    _check_answers,
-    _pairs_of,
-    _table_of_systems,
-)
+from langchain_judges.cli.compare import PlaceFlags, _check_answers, _pairs_of, _table_of_systems
 from langchain_judges.cli.flags import OutputFlags, QuestionFlags, RowFlags, RunFlags
 from langchain_judges.cli.judge_flags import JudgeFlags
 from langchain_judges.cli.label import FirstToLabel, _tell_labelled
@@ -268,8 +263,7 @@ def test_a_dry_run_says_what_long_texts_add_and_what_keys_lack(capsys, monkeypat
     judge_flags.tell_plan(plan(*asked), 2, 9, RunFlags(dry_run=True))
     lines = capsys.readouterr().err.splitlines()
     assert lines[1:3] == [
-        "Texts that exceed the model's context are searched, by up to 5 calls more for each "
-        "pair.",
+        "Texts that exceed the model's context are searched, by up to 5 calls more for each pair.",
         "No key for openai:gpt-m was found; asking needs one.",
     ]
     assert lines[3].startswith("About ")
@@ -735,9 +729,7 @@ def test_the_labelled_runs_of_a_queue_are_audited(monkeypatch, capsys):
         return QueuedRuns([{**items[0], "output": ""}, *items[1:]], [("r9", "no label")])
 
     monkeypatch.setenv("LANGSMITH_API_KEY", "k")
-    monkeypatch.setattr(
-        "langchain_judges.integrations.langsmith_runs.labelled_runs", labelled_runs
-    )
+    monkeypatch.setattr("langchain_judges.integrations.langsmith_runs.labelled_runs", labelled_runs)
     spec = judge_flags.judge_spec(JudgeFlags("openai:gpt-m", method="allure"))
     table = RowFlags(["label=tone", "source=docs"], max_rows=2)
     file = audit._queued(Path("langsmith:doubtful"), spec, table)

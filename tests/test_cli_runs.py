@@ -86,9 +86,7 @@ def test_flags_of_judge_are_options_of_its_run(handed, words, options, show):
     assert ("Shard 1/2 judges about 1 of 2 rows." in done.stderr) == ("shard" in options)
 
 
-@for_each(
-    ("words", "waits"), [("--rpm 60", (1, 0)), ("--tpm 6000", (0, 1)), ("--rpm 2", (30, 0))]
-)
+@for_each(("words", "waits"), [("--rpm 60", (1, 0)), ("--tpm 6000", (0, 1)), ("--rpm 2", (30, 0))])
 def test_a_run_waits_for_its_minutes(handed, monkeypatch, words, waits):
     Path("t.csv").write_text("input,output\nWhy?,So.\n")
     assert invoke(f"judge t.csv {MODEL} --set rubric=Kind? {words}").exit_code == 0
@@ -186,10 +184,7 @@ def test_what_is_no_command_is_said(monkeypatch):
     )
     done = invoke("evaluate")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert (
-        "There is no command 'evaluate'; did you mean 'judge'? there are audit, c"
-        in done.stderr
-    )
+    assert "There is no command 'evaluate'; did you mean 'judge'? there are audit, c" in done.stderr
 
 
 def test_a_module_of_the_working_folder_can_be_plugged_in(monkeypatch):
@@ -239,13 +234,7 @@ def test_flags_of_a_run_have_the_meaning_and_least_value_of_its_options():
 # How an order ends: what was not judged, of how many comparisons.
 @for_each(
     ("undone", "asked", "strict", "code"),
-    [
-        (0, 3, True, 0),
-        (1, 3, False, 0),
-        (1, 3, True, 1),
-        (3, 3, False, 1),
-        (1_000, 2_000, 0, 0),
-    ],
+    [(0, 3, True, 0), (1, 3, False, 0), (1, 3, True, 1), (3, 3, False, 1), (1_000, 2_000, 0, 0)],
 )
 def test_an_order_ends_as_its_comparisons_did(monkeypatch, capsys, undone, asked, strict, code):
     own = {"strength": 0.1, "low": 0.0, "high": 0.2, "comparisons": 2, "more": 4}

@@ -69,9 +69,7 @@ def test_every_command_that_asks_a_model_has_the_three_bounds():
     assert {name for name, own in asking.items() if not own >= bounds} == set()
 
 
-EXAMPLES = [
-    each for name in COMMANDS for each in GROUP.get_command(None, name).epilog.split("\n")
-]
+EXAMPLES = [each for name in COMMANDS for each in GROUP.get_command(None, name).epilog.split("\n")]
 
 
 @for_each("example", EXAMPLES)
@@ -290,9 +288,7 @@ def test_a_flag_is_offered_only_where_it_is_near_and_a_flags_value_is_no_flag(fo
     assert "--column takes FIELD=COLUMN" in value.stderr
 
 
-@for_each(
-    "words", ["view data", "trust data", "judge data", "audit items", "compare data data"]
-)
+@for_each("words", ["view data", "trust data", "judge data", "audit items", "compare data data"])
 def test_a_folder_may_have_the_name_of_an_argument(folder, words):
     (folder / words.split()[1]).mkdir(exist_ok=True)
     result = invoke(*words.split())
@@ -347,9 +343,7 @@ class Terminal(io.StringIO):
         return written
 
 
-def test_long_work_is_told_in_the_log_and_on_a_terminal_and_short_work_is_not(
-    monkeypatch, caplog
-):
+def test_long_work_is_told_in_the_log_and_on_a_terminal_and_short_work_is_not(monkeypatch, caplog):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     caplog.set_level("INFO")

@@ -85,9 +85,7 @@ def test_a_variable_that_a_call_lacks_is_named_beside_what_it_has(prompt):
         ours.create_llm_as_judge(prompt=prompt, judge=model())(outputs="x", tone="mild")
 
 
-@for_each(
-    "prompt", ['{"score": 1} {outputs}', "{} {outputs}", "{0}", "{outputs} }", "{ {outputs}"]
-)
+@for_each("prompt", ['{"score": 1} {outputs}', "{} {outputs}", "{0}", "{outputs} }", "{ {outputs}"])
 def test_a_brace_of_the_text_is_refused_before_anything_is_asked(prompt):
     with pytest.raises(OptionError, match=r"is not a template: .* written twice, \{\{ or \}\}"):
         ours.create_llm_as_judge(prompt=prompt, judge=model())
@@ -125,9 +123,7 @@ UNUSABLE = [
 @for_each("case", UNUSABLE)
 def test_what_was_not_judged_raises_and_never_looks_like_a_score(case):
     options, reply = case
-    evaluate = ours.create_llm_as_judge(
-        prompt="{outputs}", judge=model(reply, reply), **options
-    )
+    evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=model(reply, reply), **options)
     with pytest.raises(NotJudgedError, match="not judged"):
         evaluate(outputs="x")
 
@@ -165,9 +161,7 @@ def test_each_prompt_of_openevals_scores_as_its_question_is_answered(name):
     judge = FakeChatModel(replies=lambda asked: {**YES, "score": "so it is" in asked})
     evaluate = ours.create_llm_as_judge(prompt=prompt, judge=judge, feedback_key=name)
     fields = {field for _, field, _, _ in Formatter().parse(prompt) if field}
-    given = [
-        dict.fromkeys(fields - {"attachments"}, text) for text in ("so it is", "it is not")
-    ]
+    given = [dict.fromkeys(fields - {"attachments"}, text) for text in ("so it is", "it is not")]
     heard = {"attachments": {"mime_type": "audio/wav", "data": "aGk="}}
     # What is about sound alone shows no text that could differ.
     expected = [True, False] if given[0] else [False, False]
@@ -216,9 +210,7 @@ BY_REFERENCE: dict[str, Any] = {
 }
 
 
-@for_each(
-    "wrong", [{"points": 9, "kind": "fact"}, {"points": 3, "kind": "size"}, {"points": 3}]
-)
+@for_each("wrong", [{"points": 9, "kind": "fact"}, {"points": 3, "kind": "size"}, {"points": 3}])
 def test_parts_of_a_nested_schema_are_checked_and_asked_for_once_more(wrong):
     judge = model({**PARTS, "parts": [wrong]}, PARTS)
     evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema=Nested)
@@ -235,9 +227,7 @@ def test_a_json_schema_with_references_is_sent_whole_and_what_it_lacks_is_left_o
     evaluate = ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema=schema)
     assert evaluate(outputs="x") == {"parts": PARTS["parts"]}
     with pytest.raises(OptionError, match="JSON schema of an object"):
-        ours.create_llm_as_judge(
-            prompt="{outputs}", judge=judge, output_schema={"type": "object"}
-        )
+        ours.create_llm_as_judge(prompt="{outputs}", judge=judge, output_schema={"type": "object"})
 
 
 @pytest.mark.filterwarnings("ignore:.*StructuredPrompt:Warning")
@@ -257,9 +247,7 @@ def test_templates_functions_and_examples_are_sent():
     judge = model(YES, YES)
     template = ChatPromptTemplate([("system", "Be fair."), ("human", "{outputs}")])
     examples = [{"inputs": "a", "outputs": "b", "score": False, "reasoning": "no"}]
-    evaluate = ours.create_llm_as_judge(
-        prompt=template, judge=judge, few_shot_examples=examples
-    )
+    evaluate = ours.create_llm_as_judge(prompt=template, judge=judge, few_shot_examples=examples)
     evaluate(outputs="x")
     assert ">x</outputs-" in judge.prompts[0]
     assert 'Reply: {"reasoning": "no", "score": false}' in judge.prompts[0]
@@ -349,8 +337,7 @@ def calling(*calls):
         {
             "role": "assistant",
             "tool_calls": [
-                {"function": {"name": name, "arguments": json.dumps(args)}}
-                for name, args in calls
+                {"function": {"name": name, "arguments": json.dumps(args)}} for name, args in calls
             ],
         }
     ]

@@ -31,12 +31,7 @@ SAME: list[tuple[str, dict[str, Any], dict[str, str], str]] = [
     ("context_qa", {}, KNOWN, "CORRECT"),
     ("cot_qa", {}, KNOWN, "He ate, so it is wrong.\nGRADE: INCORRECT"),
     ("cot_qa", {}, KNOWN, "It is right.\ncorrect."),
-    (
-        "qa",
-        {"prompt": PromptTemplate.from_template("{query} {result} {answer}")},
-        KNOWN,
-        "CORRECT",
-    ),
+    ("qa", {"prompt": PromptTemplate.from_template("{query} {result} {answer}")}, KNOWN, "CORRECT"),
     (
         "score_string",
         {"prompt": PromptTemplate.from_template("{input} {prediction} {criteria}")},
@@ -69,13 +64,7 @@ async def test_replies_as_data_are_read_too_and_keep_the_polarity():
 @for_each("name", ["labeled_score_string", "qa"])
 @for_each(
     "reply",
-    [
-        "Rating: [[11]]",
-        "[[3]] or [[4]]",
-        "none",
-        "CORRECT?\nOr INCORRECT",
-        RuntimeError("down"),
-    ],
+    ["Rating: [[11]]", "[[3]] or [[4]]", "none", "CORRECT?\nOr INCORRECT", RuntimeError("down")],
 )
 def test_what_was_not_judged_raises(name, reply):
     model = FakeChatModel(replies=[reply, reply])

@@ -120,17 +120,13 @@ SPELT = [token(LABEL[:-3].encode()), token(b"1"), token(b'"}')]
 @settings(max_examples=300, deadline=None, database=None)
 @given(odd, st.sampled_from(["logprobs", "content", "token", "logprob", "top", "bytes"]))
 def test_log_probabilities_of_any_form_cost_no_verdict(value, place):
-    tokens: Any = [
-        {**each, "top_logprobs": [{"token": "0", "logprob": -3}] * 2} for each in SPELT
-    ]
+    tokens: Any = [{**each, "top_logprobs": [{"token": "0", "logprob": -3}] * 2} for each in SPELT]
     key = {"logprob": "logprob", "top": "top_logprobs", "bytes": "bytes"}.get(place)
     if key:
         tokens[1][key] = value
     elif place == "token":
         tokens[1] = value
-    logprobs = {"logprobs": value, "content": {"content": value}}.get(
-        place, {"content": tokens}
-    )
+    logprobs = {"logprobs": value, "content": {"content": value}}.get(place, {"content": tokens})
     reply = AIMessage(LABEL, response_metadata={"logprobs": logprobs})
     found = parts_probabilities(reply, {"label": "1"}, {"": (0, 1)})[""]
     assert all(0 <= each <= 1 for each in found.values())

@@ -112,9 +112,7 @@ def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeyp
 
 
 def test_a_prompt_without_a_place_for_what_was_recalled_shows_it_before_the_row(page):
-    prompt = ChatPromptTemplate.from_messages(
-        [("human", "{request} {response_1} {response_2}")]
-    )
+    prompt = ChatPromptTemplate.from_messages([("human", "{request} {response_1} {response_2}")])
     model = FakeChatModel(replies=likes_the_blue)
     known = {"input": "Why?", "output_a": "So.", "output_b": "No.", "label": "B"}
     options: Any = {"memory": [known], "prompts": {"compare": prompt}, "orders": "none"}
@@ -146,9 +144,7 @@ AGAIN = """
         await self.ask("again", Merits, material, account)
 """
 SHOWN = {
-    "    examples_in": (
-        '    templates["again"] = methods.pair_prompt("{said}")\n    examples_in'
-    ),
+    "    examples_in": ('    templates["again"] = methods.pair_prompt("{said}")\n    examples_in'),
     "return len(self.order_list)": "return len(self.order_list) + 1",
     "    async def merge(self, state, account):": AGAIN,
 }
@@ -181,9 +177,7 @@ def changed(page, changes):
 
 
 BUGS = {
-    r"the prompt 'compare' shows \['tone'\], which the variables": {
-        "Name the": "In {tone}, name"
-    },
+    r"the prompt 'compare' shows \['tone'\], which the variables": {"Name the": "In {tone}, name"},
     r"the phase 'compare' must return .* of its `state`, not \['ballots'\]": {
         "    ballots: list[Ballot]\n": ""
     },
@@ -228,9 +222,9 @@ def test_a_tie_has_the_reason_of_neither_text_and_a_lack_is_told(page):
     options, reasons = page.MeritsOptions(), {"A": "It is short.", "B": "It is long."}
     tie: Any = order_verdict(options, {"AB": "A", "BA": "B"}, Account(), reasons)
     assert "A (A first)" in tie["rationale"]
-    assert order_verdict(options, {"AB": "B", "BA": "B"}, Account(), reasons)[
-        "rationale"
-    ].endswith("It is long.")
+    assert order_verdict(options, {"AB": "B", "BA": "B"}, Account(), reasons)["rationale"].endswith(
+        "It is long."
+    )
     lacking = order_verdict(options, {}, Account(), lack="1 of 3 critics")
     assert lacking["rationale"].startswith("Not judged: 1 of 3")
 
@@ -265,9 +259,7 @@ DUEL_SLIPS = {
     "6 calls are announced, and 4 are made": {
         "return 2 + len(self.order_list)": "return 3 * len(self.order_list)"
     },
-    "12 `branches` are announced, and 4 are made": {
-        "return 2 + len(self.order_list)": BRANCHES
-    },
+    "12 `branches` are announced, and 4 are made": {"return 2 + len(self.order_list)": BRANCHES},
     "1 `branches` are announced, and 4 are made, 2 at once": {
         "return 2 + len(self.order_list)": FEW_BRANCHES
     },
@@ -435,9 +427,7 @@ def refused(page, message, kind=None, build=None, *, options=False):
 
     with pytest.MonkeyPatch.context() as patch:
         for name in PROMISES:
-            patch.setattr(
-                contract._Contract, name, until_named(getattr(contract._Contract, name))
-            )
+            patch.setattr(contract._Contract, name, until_named(getattr(contract._Contract, name)))
         if not options:
             patch.setattr(contract._Contract, "options", lambda self: None)
         with pytest.raises(AssertionError, match=message):

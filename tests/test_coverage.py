@@ -33,9 +33,7 @@ C++ / She writes C. | dom / дом
 
 
 def pairs(table: str) -> list[list[str]]:
-    return [
-        pair.strip().split(" / ", 1) for pair in table.replace("\n", "|").split("|") if pair
-    ]
+    return [pair.strip().split(" / ", 1) for pair in table.replace("\n", "|").split("|") if pair]
 
 
 @pytest.mark.whole

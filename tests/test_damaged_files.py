@@ -49,9 +49,7 @@ def sharded(folder):
 
 def remembered(path):
     memory = FailureMemory(embeddings=Letters(), path=path)
-    memory.remember(
-        [{"input": "q", "output": "a", "expected": "b", "wrong": 1, "corrected": 0}]
-    )
+    memory.remember([{"input": "q", "output": "a", "expected": "b", "wrong": 1, "corrected": 0}])
     return len(memory.examples())
 
 
@@ -76,9 +74,7 @@ def damaged(whole: bytes) -> st.SearchStrategy[bytes]:
     return st.one_of(
         places.map(lambda at: whole[:at]),
         st.builds(flipped, places, st.integers(0, 7)),
-        st.builds(
-            lambda at, size: whole[:at] + bytes(size) + whole[at + size :], places, places
-        ),
+        st.builds(lambda at, size: whole[:at] + bytes(size) + whole[at + size :], places, places),
         st.builds(swapped, places, places),
         st.sampled_from([b"[]", b"null", b"[" * 10_000, b'{"rows": "x"}\n', b"\xff\xfe"]),
     )
@@ -110,9 +106,7 @@ def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
     whole.mkdir()
     answer = WAYS[way](whole)
 
-    @settings(
-        max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck]
-    )
+    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck])
     @given(st.data())
     def survives(data):
         assert damage(way, whole, answer, iter([tmp_path / "copy"]), data) == ""

@@ -143,12 +143,7 @@ def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
 def test_cogevals_tasks_with_an_answer_in_common_are_one_group(tmp_path: Path) -> None:
     # A detour with and without teleporting ends in the same rooms; a path shares one of its two
     # answers with them; another map has an answer of its own.
-    tasks = [
-        ("m", "tele", "1, 2"),
-        ("m", "non", "1,2", "3"),
-        ("m", "path", "3."),
-        ("n", "x", "4"),
-    ]
+    tasks = [("m", "tele", "1, 2"), ("m", "non", "1,2", "3"), ("m", "path", "3."), ("n", "x", "4")]
     rows = [
         {"path": str(n), "graph": graph, "domain": "rooms", "condition": skill, "model": "a",
          "conversation": "Which way?", "response": "1", "parsed": "1", "expected": answers}
@@ -213,9 +208,7 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
         list(sets.rows(path, labels={"x": "A"}))
 
 
-def test_chosen_and_rejected_that_begin_with_the_prompt_have_it_as_input(
-    tmp_path: Path,
-) -> None:
+def test_chosen_and_rejected_that_begin_with_the_prompt_have_it_as_input(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     asked = {"role": "user", "content": "Name a city."}
     sides = [[asked, {"role": "assistant", "content": each}] for each in ("Kyiv", "Cat")]

@@ -71,10 +71,7 @@ def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_syste
 @for_each(
     "counts, parts",
     [
-        (
-            (16, 24),
-            ["v2 is better", "24 of 40 (60 %, 45–74 %)", ": not settled", " more pairs"],
-        ),
+        ((16, 24), ["v2 is better", "24 of 40 (60 %, 45–74 %)", ": not settled", " more pairs"]),
         ((4, 26), ["v2 is better", "26 of 30 (87 %, 70–95 %)", ": settled."]),
         ((0, 0, 5), ["5 pairs", "ties", "nothing is decided"]),
         ((0, 0, 1), ["one pair", "a tie", "nothing is decided"]),
@@ -126,9 +123,7 @@ def test_sentences_are_those_of_an_independent_calculation_on_random_tables():
         wins, of = max(a, b), a + b
         low, high = wilson(wins, of)
         shown = f"{100 * wins / of:.0f} %, {100 * low:.0f}–{100 * high:.0f} %"
-        assert sentence.startswith(
-            f"{'x' if a > b else 'y'} is better in {wins} of {of} ({shown})"
-        )
+        assert sentence.startswith(f"{'x' if a > b else 'y'} is better in {wins} of {of} ({shown})")
         assert (": settled" in sentence) == (low > 0.5)
         if found := re.search(r"about ([\d,]+) more", sentence):
             more, rates = int(found[1].replace(",", "")), [wins, of - wins, ties]

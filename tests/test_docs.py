@@ -37,9 +37,7 @@ each_page = for_each("page", PAGES, ids=lambda page: page.name)
 
 
 def blocks(page, language):
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
-    )
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def anchors(page):
@@ -57,9 +55,7 @@ def test_commands_and_their_options_are_there(page):
             options = {name for p in COMMANDS[words[1]].params for name in p.opts}
             assert {word for word in words if re.match(r"--?[a-z]", word)} <= options, line
     text, *_ = page.read_text().partition("## The paper, item by item")
-    every = {
-        name for each in (_GROUP, *COMMANDS.values()) for p in each.params for name in p.opts
-    }
+    every = {name for each in (_GROUP, *COMMANDS.values()) for p in each.params for name in p.opts}
     for code in re.findall(r"`((?:--|langchain-judges )[^`]+)`", text):
         assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", code)) <= every, code
 
@@ -157,9 +153,7 @@ def test_names_with_an_underscore_in_docstrings_are_in_the_code():
 
 def test_what_a_function_returns_begins_with_no_colon():
     # The reference takes what stands before one for a type.
-    wrong = [
-        text for _, text in docstrings() if re.search(r"\nReturns:\n.*:(\s|$)", text, re.M)
-    ]
+    wrong = [text for _, text in docstrings() if re.search(r"\nReturns:\n.*:(\s|$)", text, re.M)]
     assert wrong == []
 
 
@@ -264,9 +258,7 @@ def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("question,answer_1,answer_2,winner\nWhy?,a,b,A\n")
     letters, real = Letters(), embeddings.SentenceEmbeddings
-    monkeypatch.setattr(
-        real, "embed_documents", lambda _, texts: letters.embed_documents(texts)
-    )
+    monkeypatch.setattr(real, "embed_documents", lambda _, texts: letters.embed_documents(texts))
     monkeypatch.setattr(real, "embed_query", lambda _, text: letters.embed_query(text))
     with FakeModelServer(behave_as_any) as server:
         monkeypatch.setenv("VLLM_API_KEY", "none")

@@ -278,9 +278,7 @@ def test_the_random_order_is_a_coin_that_follows_the_text():
     firsts = set()
     for seed in range(8):
         _, model = judged(voting={"first": "random"}, panel={"dynamic": 0}, seed=seed)
-        _, swapped = judged(
-            SWAPPED, voting={"first": "random"}, panel={"dynamic": 0}, seed=seed
-        )
+        _, swapped = judged(SWAPPED, voting={"first": "random"}, panel={"dynamic": 0}, seed=seed)
         assert model.prompts == swapped.prompts
         firsts.add(favours_good(model.prompts[0]))
     assert firsts == {"1", "2"}

@@ -174,11 +174,7 @@ def test_what_a_row_lacks_is_told_once_and_by_the_keys_that_people_know(options)
             "`input`: expected .*messages, got \\[]",
         ),
         ({}, {"outputs": {"messages": []}}, "`output`: expected a text or messages, got \\[]"),
-        (
-            {"rubric": "correctness"},
-            {"outputs": "x"},
-            "`reference=` within `reference_outputs`",
-        ),
+        ({"rubric": "correctness"}, {"outputs": "x"}, "`reference=` within `reference_outputs`"),
     ],
 )
 def test_a_call_of_an_evaluator_is_told_what_it_lacks_in_its_own_words(options, fields, told):
@@ -248,11 +244,7 @@ def test_a_comparison_takes_a_context_attachments_and_variables_of_its_prompt():
     compare(inputs="Rain?", outputs=["Yes.", "No."], reference_outputs="Yes!", **more)
     runs = [a_run({"answer": text}) for text in ("Yes.", "No.")]
     read = {"pic": {"reader": io.BytesIO(b"hi"), "mime_type": "image/png"}}
-    example = {
-        "inputs": {"question": "Rain?"},
-        "outputs": {"answer": "Yes!"},
-        "attachments": read,
-    }
+    example = {"inputs": {"question": "Rain?"}, "outputs": {"answer": "Yes!"}, "attachments": read}
     compare(runs, example, context="Oslo is wet.", tone="mild")
     for prompt, messages in zip(model.prompts, model.messages, strict=True):
         assert all(text in prompt for text in ("Rain?", "Yes!", "Oslo is wet.", "mild"))
@@ -290,20 +282,14 @@ UNREADABLE: dict[str, tuple[Any, Any, str]] = {
     "no key": ({"outputs": {"x": "1", "y": [AIMessage("2")]}}, BAD, "got the keys 'x', 'y'"),
     "no outputs": ({"outputs": None}, BAD, "expected a text or messages, got null"),
     "no reference": ({"outputs": GOOD}, None, "`reference`: got no `reference_outputs`"),
-    "failed": (
-        {"outputs": None, "error": "Boom"},
-        BAD,
-        "the run failed and has no output: Boom",
-    ),
+    "failed": ({"outputs": None, "error": "Boom"}, BAD, "the run failed and has no output: Boom"),
 }
 
 
 @for_each("case", UNREADABLE)
 async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     fields, reference, message = UNREADABLE[case]
-    result: Any = await as_evaluator(bsm()).aevaluate_run(
-        a_run(**fields), an_example(reference)
-    )
+    result: Any = await as_evaluator(bsm()).aevaluate_run(a_run(**fields), an_example(reference))
     assert (result.key, result.score, result.value) == ("bsm", None, None)
     assert message in result.comment
     assert result.extra["reason"] == "invalid_input"
@@ -315,9 +301,7 @@ def test_feedback_has_what_decided_what_failed_and_what_it_cost(kind):
     item = rubric_judge(model=FakeChatModel(replies=highest), rubric="Is it so?")
     judge, calls = (item, 1) if kind == "item" else (bsm(), 2)
     flips = {} if kind == "item" else {"flipped": False}
-    name, answer, source = (
-        ("label", 1, "none") if kind == "item" else ("preference", "A", "scores")
-    )
+    name, answer, source = ("label", 1, "none") if kind == "item" else ("preference", "A", "scores")
     judged, lost = (
         cast("Any", as_evaluator(judge).evaluate_run(run, an_example())).extra
         for run in (a_run(GOOD), a_run(None, error="Timeout"))
@@ -338,12 +322,7 @@ EMAIL = {"author": "Ann", "subject": "Hi", "thread": "Where are you?"}
 
 @for_each(
     "outputs",
-    [
-        {"a": 1, "b": 2},
-        {"name": "Ann", "age": 7},
-        {"triage": EMAIL, "n": 1},
-        {"mails": [EMAIL]},
-    ],
+    [{"a": 1, "b": 2}, {"name": "Ann", "age": 7}, {"triage": EMAIL, "n": 1}, {"mails": [EMAIL]}],
 )
 def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
     model = FakeChatModel(replies=[{"explanation": "Yes.", "label": "1"}] * 2)
@@ -452,11 +431,7 @@ ASSERTIONS = [
 CRITERIA: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "assertions": ({}, {"assertions": ASSERTIONS}, ["polite", "brief"]),
     "one assertion": ({}, {"assertions": ASSERTIONS[:1]}, ["polite"]),
-    "beside an answer": (
-        {},
-        {"answer": "Hello.", "assertions": ASSERTIONS},
-        ["polite", "brief"],
-    ),
+    "beside an answer": ({}, {"answer": "Hello.", "assertions": ASSERTIONS}, ["polite", "brief"]),
     "a text": ({}, {"criteria": "It thanks the guest."}, []),
     "named": ({"rubric": "checks"}, {"checks": ["polite: It thanks the guest."]}, ["polite"]),
     "made": (
@@ -559,9 +534,7 @@ def test_a_comparison_is_fed_back_by_its_key_and_reads_the_texts_where_they_are_
     compare: Any = as_comparative_evaluator(create_relative_judge(model), key="own", **places)
     inputs = {"q": "Rain?", "input": "-no-", "page": "Oslo is wet."}
     sides = [{"said": text, "output": "-no-"} for text in ("Yes.", "No.")]
-    found = compare(
-        inputs=inputs, outputs=sides, reference_outputs={"known": "Sun!", "x": "-no-"}
-    )
+    found = compare(inputs=inputs, outputs=sides, reference_outputs={"known": "Sun!", "x": "-no-"})
     assert (found["key"], compare.__name__) == ("own", "own")
     shown = "".join(model.prompts)
     assert all(text in shown for text in ("Rain?", "Oslo is wet.", "Yes.", "No.", "Sun!"))
@@ -586,9 +559,7 @@ def test_an_evaluator_says_how_it_is_called_and_what_compares_runs(given):
 def test_a_comparison_says_that_it_takes_two_runs_and_what_judges_one(given):
     things = {"run": a_run(GOOD), "example": an_example()}
     first, *more = given
-    first = (
-        [*map(things.get, first)] if isinstance(first, list) else things.get(str(first), "Q")
-    )
+    first = [*map(things.get, first)] if isinstance(first, list) else things.get(str(first), "Q")
     with pytest.raises(OptionError, match=r"two or more runs .*`as_evaluator`"):
         as_comparative_evaluator(bsm())(first, *(things.get(str(each)) for each in more))
     for outputs in ("text", ["one"], None):
@@ -685,12 +656,7 @@ def test_a_call_in_a_test_of_langsmith_logs_each_feedback_in_a_trace_of_its_own(
     monkeypatch.setattr("langsmith.testing.log_feedback", said)
     model = FakeChatModel(replies=highest)
     as_evaluator(rubric_judge(model=model, rubric=["Tone", "Fit"]))(outputs="x y")
-    assert [each[:2] for each in logged] == [
-        ("rubric",),
-        ("rubric", 1),
-        ("Tone", 1),
-        ("Fit", 1),
-    ]
+    assert [each[:2] for each in logged] == [("rubric",), ("rubric", 1), ("Tone", 1), ("Fit", 1)]
     assert logged[2][2] == "-"
     logged.clear()
     compared: Any = as_comparative_evaluator(bsm())(inputs="w", outputs=["good", "x"])
@@ -758,11 +724,7 @@ def test_files_by_name_are_given_as_examples_of_langsmith_are(data):
     for file in (("image/png", data), {"mime_type": "image/png", "data": data}):
         named, sent = eval_cases.attachment_blocks({"a.png": file})
         assert named["text"] == "Attached, a.png:"
-        assert (sent["type"], sent["base64"], sent["mime_type"]) == (
-            "image",
-            "aGk=",
-            "image/png",
-        )
+        assert (sent["type"], sent["base64"], sent["mime_type"]) == ("image", "aGk=", "image/png")
 
 
 def test_a_file_of_an_example_is_text_as_text_and_unknown_kinds_as_files():
@@ -811,9 +773,7 @@ def test_the_calls_of_a_run_are_those_of_its_tools():
     assert named(outputs=steps, reference_outputs=["pay"])["score"] == 1
 
 
-@for_each(
-    "name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}])
-)
+@for_each("name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}]))
 def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
     values: Any = {"output": ["a"], "reference": ["a"], name: value}
     feedback = trajectory_evaluator()(
@@ -826,9 +786,7 @@ def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
 @for_each("name", ["output", "reference"])
 def test_what_holds_no_trajectory_is_named_and_has_no_score(name):
     values = {"output": ["a"], "reference": ["a"], name: "Good."}
-    result = trajectory_evaluator()(
-        outputs=values["output"], reference_outputs=values["reference"]
-    )
+    result = trajectory_evaluator()(outputs=values["output"], reference_outputs=values["reference"])
     assert (result["key"], result["score"]) == ("trajectory_match", None)
     assert result["comment"] == (
         f"Not compared: `{name}`: expected messages, calls or names of tools, got the text "
@@ -978,14 +936,10 @@ def test_arguments_in_common_are_matched_wherever_a_matching_exists():
     evaluator = trajectory_evaluator("any", arguments="subset")
     assert evaluator(inputs="?", outputs=went([city]), reference_outputs=went([day]))["score"]
     # The first call fits both: taken in order (as agentevals does) the second is left over.
-    assert (
-        evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1
-    )
+    assert evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1
     booked = [{"name": "book", "args": {"on": datetime(2026, 1, 2, tzinfo=UTC)}}]
     said = trajectory_evaluator()(outputs=booked, reference_outputs=["pay"])["comment"]
-    assert said == (
-        'missing: pay; not in the reference: book({"on": "2026-01-02 00:00:00+00:00"})'
-    )
+    assert said == ('missing: pay; not in the reference: book({"on": "2026-01-02 00:00:00+00:00"})')
     with pytest.raises(OptionError, match="`arguments` must be"):
         trajectory_evaluator(arguments=cast("Any", "exact"))
 

@@ -67,12 +67,8 @@ def evaluated(judge, outputs, reference=None):
 # ---- what people know of a row is checked alike
 
 
-@for_each(
-    "label, warned", [("meh", True), ("1", False), (0, False), (None, False), ("", False)]
-)
-def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(
-    label, warned, caplog
-):
+@for_each("label, warned", [("meh", True), ("1", False), (0, False), (None, False), ("", False)])
+def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(label, warned, caplog):
     caplog.clear()
     judge, model = judge_and_model()
     [row] = judge_many(judge, [{**ITEM, "label": label}], progress=False)
@@ -681,8 +677,7 @@ def test_a_table_in_a_column_that_is_not_shown_changes_nothing():
 def test_a_table_and_values_without_names_are_no_row():
     judge, model = judge_and_model()
     with pytest.raises(
-        InputError,
-        match=r"must be a dictionary with .* got DataFrame; `judge_many` takes tables",
+        InputError, match=r"must be a dictionary with .* got DataFrame; `judge_many` takes tables"
     ):
         judge.invoke(pd.DataFrame([ITEM, ITEM]))
     with pytest.raises(InputError, match=r"must have named fields, such as .* got tuple"):
@@ -848,8 +843,7 @@ def for_kyiv():
 
 
 @for_each(
-    "wrong",
-    [{"label": "huh"}, {"category": ["a"]}, {"human_votes": ["A", 3]}, {"group": {"x": 1}}],
+    "wrong", [{"label": "huh"}, {"category": ["a"]}, {"human_votes": ["A", 3]}, {"group": {"x": 1}}]
 )
 @for_each("path", ["rows", "frame", "command"])
 def test_annotations_that_cannot_be_used_are_told_by_one_rule(path, wrong, caplog, tmp_path):
@@ -894,9 +888,7 @@ def asked_of_pair(path, row, folder):
     """The prompts of a judge of pairs for a row that comes by a path, in either order."""
     judge, model = shared_for_kyiv()
     model.prompts.clear()
-    sides = [
-        {"outputs": {"output": row[side]}, "id": side} for side in ("output_a", "output_b")
-    ]
+    sides = [{"outputs": {"output": row[side]}, "id": side} for side in ("output_a", "output_b")]
     known = {"inputs": {"input": row["input"]}, "outputs": {"reference": row.get("reference")}}
     if path == "invoke":
         judge.invoke(row)

@@ -84,10 +84,7 @@ def line_of(call: Call) -> str:
 
 
 def asked(calls: list[Call]) -> dict[str, Any]:
-    return {
-        "shapes": sorted({call.shape for call in calls}),
-        "asked": sorted(map(line_of, calls)),
-    }
+    return {"shapes": sorted({call.shape for call in calls}), "asked": sorted(map(line_of, calls))}
 
 
 def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:

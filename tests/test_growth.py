@@ -90,23 +90,11 @@ ROWS = {
     },
     "calls of tools": lambda many: {"input": "Why?", "output": called(many), "rubric": "-"},
     "documents": lambda many: {"input": "Why?", "output": "So.", "context": ["A text."] * many},
-    "accepted answers": lambda many: {
-        "input": "Why?",
-        "output": "So.",
-        "expected": ["a"] * many,
-    },
+    "accepted answers": lambda many: {"input": "Why?", "output": "So.", "expected": ["a"] * many},
 }
 PAIRS = {
-    "messages": lambda many: {
-        "input": "Why?",
-        "output_a": told(many),
-        "output_b": told(many + 1),
-    },
-    "calls of tools": lambda many: {
-        "input": "Why?",
-        "output_a": called(many),
-        "output_b": "No.",
-    },
+    "messages": lambda many: {"input": "Why?", "output_a": told(many), "output_b": told(many + 1)},
+    "calls of tools": lambda many: {"input": "Why?", "output_a": called(many), "output_b": "No."},
 }
 
 
@@ -227,9 +215,7 @@ async def judged(many, folder):
 
 # An audit has a test of its own.
 ROW_JOBS = {
-    job: JOBS[job]
-    for job in JOBS
-    if job not in ("judge, `records=`", "audit with a checkpointer")
+    job: JOBS[job] for job in JOBS if job not in ("judge, `records=`", "audit with a checkpointer")
 }
 ROW_JOBS["judge in a loop"] = (lambda *_: None, lambda *given: asyncio.run(judged(*given)))
 

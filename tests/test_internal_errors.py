@@ -120,9 +120,7 @@ def test_interrupts_stops_and_refused_keys_end_a_run():
 def test_what_a_model_raises_is_the_providers_fault():
     model = FakeChatModel(replies=[KeyError("choices")] * 9)
     rows = judge_many(create_rubric_judge(model, rubric="Is it good?"), ROWS[:1])
-    assert [f["reason"] for row in rows for f in row["verdict"]["failures"]] == [
-        "provider_error"
-    ]
+    assert [f["reason"] for row in rows for f in row["verdict"]["failures"]] == ["provider_error"]
 
 
 def test_a_place_is_the_last_one_that_is_no_frameworks():

@@ -56,11 +56,7 @@ def test_more_than_half_of_the_members_decide(votes, preference, score, confiden
 @for_each("votes", [["A", "B"], ["A", "tie"], ["A", "A", "B", None], ["A", "B", "tie"]])
 def test_without_a_majority_of_all_members_nothing_is_decided(votes):
     verdict = jury_of(*votes).invoke(PAIR)["verdict"]
-    assert (verdict["preference"], verdict["score"], verdict["confidence"]) == (
-        None,
-        None,
-        None,
-    )
+    assert (verdict["preference"], verdict["score"], verdict["confidence"]) == (None, None, None)
     reasons = [(each["step"], each["reason"]) for each in verdict["failures"]]
     assert reasons == [("merge", "no_majority")]
     assert "members: A: j0" in verdict["rationale"]
@@ -188,11 +184,7 @@ def test_a_jury_is_built_again_from_its_spec(monkeypatch):
     [
         ([], {}, "at least one member"),
         ([juror("x", "A"), labels()], {}, "all members must judge the same"),
-        (
-            [juror("x", "A")],
-            {"instructions": "x"},
-            "`instructions` cannot change a ready judge",
-        ),
+        ([juror("x", "A")], {"instructions": "x"}, "`instructions` cannot change a ready judge"),
         ([labels()], {"combine": "median", "weights": [1]}, "`weights` go with"),
         ([juror("x", "A")], {"weights": [1, 2]}, "one for each of"),
         ([juror("x", "A")], {"weights": [0]}, "`weights` must be"),

@@ -99,9 +99,7 @@ def experiment(client, dataset, evaluators, kind="evaluate", **options):
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
-def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(
-    client, server, dataset, kind
-):
+def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(client, server, dataset, kind):
     _, rows = experiment(client, dataset, [as_evaluator(bsm())], kind)
     settle(client, server)
     uploaded = by_question(server, "bsm")
@@ -153,9 +151,7 @@ def test_two_rubrics_of_one_data_set_have_two_columns(client, server, dataset, k
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
-def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
-    client, server, dataset, kind
-):
+def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(client, server, dataset, kind):
     evaluators = [as_evaluator(broken(), key="b"), as_evaluator(bsm(), key="k", output="x")]
     experiment(client, dataset, evaluators, kind)
     settle(client, server)
@@ -239,10 +235,7 @@ def test_a_langsmith_in_trouble_neither_slows_nor_fails_a_judgment(how, kind, ca
             judge.invoke(PAIR)  # what is loaded once is not counted
             wait_until(lambda: any("/runs" in path for _, path in server.requests))
             for _ in range(5):
-                if kind == "sync":
-                    result = judge.invoke(PAIR)
-                else:
-                    result = asyncio.run(judge.ainvoke(PAIR))
+                result = judge.invoke(PAIR) if kind == "sync" else asyncio.run(judge.ainvoke(PAIR))
                 assert result["verdict"]["preference"] == "A"
         server.recover()
         client.cleanup()

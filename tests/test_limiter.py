@@ -123,9 +123,7 @@ def test_a_value_is_computed_once_for_many_threads():
 
     with ThreadPoolExecutor(8) as pool:
         results = list(
-            pool.map(
-                lambda _: run(flight.get("k", counting(calls, all_want_it), bool)), range(8)
-            )
+            pool.map(lambda _: run(flight.get("k", counting(calls, all_want_it), bool)), range(8))
         )
     assert len(calls) == 1
     assert sorted(reused for _, reused in results) == [False] + [True] * 7

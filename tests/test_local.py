@@ -37,11 +37,7 @@ def test_structured_replies_and_log_probabilities_come_back():
         },
     )
     reply = run(
-        ask(
-            question,
-            {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""},
-            Account(),
-        )
+        ask(question, {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""}, Account())
     )
     assert 1 <= reply.data["score_1"] <= 5
     assert reply.failures == []
@@ -98,9 +94,7 @@ def test_sentences_are_embedded_offline_once_for_a_process(capfd):
     assert len(near) == 384
     assert sum(x * x for x in near) == pytest.approx(1, abs=1e-5)
     assert similarity(near, also) > 0.5 > similarity(near, far)
-    assert SentenceEmbeddings().embed_query("A nurse reads it.") == pytest.approx(
-        near, abs=1e-5
-    )
+    assert SentenceEmbeddings().embed_query("A nurse reads it.") == pytest.approx(near, abs=1e-5)
     assert embedder.embed_documents([]) == []
     assert _encoder.cache_info().misses == 1
     assert capfd.readouterr() == ("", "")

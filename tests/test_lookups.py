@@ -12,13 +12,7 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ModelAuthenticationError
-from langchain_core.tools import (
-    BaseTool,
-    InjectedToolCallId,
-    StructuredTool,
-    ToolException,
-    tool,
-)
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from pydantic.v1 import BaseModel as BaseModelV1
@@ -77,9 +71,7 @@ def wants(*calls):
 
 
 def rubric(model, **options):
-    return create_rubric_judge(
-        model, rubric="Is the price right?", **{"tools": [price], **options}
-    )
+    return create_rubric_judge(model, rubric="Is the price right?", **{"tools": [price], **options})
 
 
 @for_each(
@@ -412,9 +404,7 @@ def test_tools_that_are_none_are_refused(tools, said):
 
 
 def test_tools_by_name_stand_in_a_spec_and_live_ones_do_not():
-    named = create_rubric_judge(
-        "local", rubric="Is it right?", tools=["tests.test_lookups:price"]
-    )
+    named = create_rubric_judge("local", rubric="Is it right?", tools=["tests.test_lookups:price"])
     assert named.spec["options"]["tools"] == ["tests.test_lookups:price"]
     with pytest.raises(OptionError, match="live object"):
         _ = create_rubric_judge("local", rubric="Is it right?", tools=[price]).spec

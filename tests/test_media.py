@@ -77,10 +77,7 @@ AT = {"type": "image", "url": "https://example.org/a.png"}
 FORMS: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"type": "image", "image": PNG, "detail": "auto"}, IN_PNG),
     ({"type": "image", "image": "AAAA", "mediaType": "image/png"}, IN_PNG),
-    (
-        {"type": "file", "url": AT["url"], "mediaType": "image/png"},
-        AT | {"mime_type": "image/png"},
-    ),
+    ({"type": "file", "url": AT["url"], "mediaType": "image/png"}, AT | {"mime_type": "image/png"}),
     (
         {"type": "image", "image": {"bytes": "iVBORw==", "path": None}},
         IN_PNG | {"base64": "iVBORw=="},
@@ -117,9 +114,7 @@ def test_an_image_in_a_column_of_hugging_face_is_sent_as_part_of_the_task(form):
     assert Image.open(BytesIO(b64decode(found["base64"]))).size == (2, 2)
 
 
-@for_each(
-    "held", [{}, {"path": "/tmp/a.png"}, {"image": "attachment://3f2a"}, {"image": "AAAA"}]
-)
+@for_each("held", [{}, {"path": "/tmp/a.png"}, {"image": "attachment://3f2a"}, {"image": "AAAA"}])
 def test_an_image_without_its_content_is_refused_before_any_call(held):
     model = FakeChatModel(replies=answer)
     case = case_of("allure", {"type": "image", **held})

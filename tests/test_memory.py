@@ -520,8 +520,7 @@ def test_a_jury_holds_the_memory_of_each_member(tmp_path):
         memory.remember([example(number)])
     good = '{"explanation": "so", "label": "1"}'
     members = [
-        create_allure_judge(FakeChatModel(replies=lambda _: good), memory=each)
-        for each in memories
+        create_allure_judge(FakeChatModel(replies=lambda _: good), memory=each) for each in memories
     ]
     names = []
     for number in (2, 3, None):

@@ -113,11 +113,7 @@ def test_a_memory_in_postgres_can_be_asynchronous(server):
     async def work():
         engine = create_async_engine(server)
         store = PGVector(
-            Letters(),
-            connection=engine,
-            collection_name="async",
-            use_jsonb=True,
-            async_mode=True,
+            Letters(), connection=engine, collection_name="async", use_jsonb=True, async_mode=True
         )
         memory = FailureMemory(store)
         names = await memory.aremember([example(n) for n in range(4)])

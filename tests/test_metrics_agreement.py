@@ -46,12 +46,8 @@ def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:
     assert dropped.interval == wilson_interval(2, 3)
 
 
-@for_each(
-    "measure", [accuracy, cohen_kappa, vote_agreement, metrics.balanced_accuracy, metrics.f1]
-)
-def test_labels_that_are_texts_beside_numbers_are_refused_and_empty_ones_are_none(
-    measure,
-) -> None:
+@for_each("measure", [accuracy, cohen_kappa, vote_agreement, metrics.balanced_accuracy, metrics.f1])
+def test_labels_that_are_texts_beside_numbers_are_refused_and_empty_ones_are_none(measure) -> None:
     judged = [1, 0, 1, 0]
     with pytest.raises(InputError, match="some labels are texts and others numbers"):
         measure(judged, ["1", "0", "1", "1"])
@@ -297,9 +293,7 @@ def test_ratings_that_are_near_count_as_near_in_alpha():
     ends = [metrics.people_beyond_chance(own, "interval").alpha for own in (near, far)]
     assert ends[0] > 0.7 > 0 > ends[1]
     rare = metrics.people_beyond_chance([[1, 1]] * 30 + [[0, 1], [0, 0]] * 3)
-    assert (
-        rare.alpha.no_interval == "fewer than 8 items have a label that differs from the rest"
-    )
+    assert rare.alpha.no_interval == "fewer than 8 items have a label that differs from the rest"
     same = metrics.people_beyond_chance([[1, 1]] * 5)
     assert same.alpha.reason == "people always give the same label"
 

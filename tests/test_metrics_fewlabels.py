@@ -116,11 +116,7 @@ def test_equal_confidences_are_in_one_bin() -> None:
 
 
 def test_annotators_with_few_items_are_not_tested() -> None:
-    people: dict[str, Sequence[Any]] = {
-        "a": [1] * 40,
-        "b": [1] * 40,
-        "c": [1] * 5 + [None] * 35,
-    }
+    people: dict[str, Sequence[Any]] = {"a": [1] * 40, "b": [1] * 40, "c": [1] * 5 + [None] * 35}
     results = alt_test([1] * 40, people)
     assert (results.n, results.n_failed) == (2, {"annotator_with_few_items": 1})
     assert alt_test([1], {"a": [1], "b": [1]}).passed is None
@@ -253,6 +249,5 @@ def test_labels_that_would_do_are_the_fewest() -> None:
     # Wrong in a hair less than may be, it would take ten million: that is no answer.
     many = ["A"] * 1000
     assert (
-        selective_threshold(many, [0.9] * 1000, ["B"] * 99 + many[99:], alpha=0.0991).needed
-        is None
+        selective_threshold(many, [0.9] * 1000, ["B"] * 99 + many[99:], alpha=0.0991).needed is None
     )

@@ -51,8 +51,7 @@ def test_a_result_is_copied_and_written_with_all_that_it_holds() -> None:
 
 
 @for_each(
-    "measure",
-    [metrics.accuracy, metrics.cohen_kappa, metrics.balanced_accuracy, metrics.correlate],
+    "measure", [metrics.accuracy, metrics.cohen_kappa, metrics.balanced_accuracy, metrics.correlate]
 )
 def test_what_could_not_be_judged_is_counted_where_nothing_was(measure) -> None:
     assert sum(measure([None, None], [1, 0]).n_failed.values()) == 2
@@ -167,9 +166,7 @@ def most_alike(rng, rows, groups):
 
 # Means of 400,000 such ratings: 3.729, and 0.667 of the texts rated apart in people's order.
 @pytest.mark.whole
-@for_each(
-    ("rows", "groups", "printed"), [(20, 20, 0), (200, 5, 0), (200, 20, 50), (100, 100, 90)]
-)
+@for_each(("rows", "groups", "printed"), [(20, 20, 0), (200, 5, 0), (200, 20, 50), (100, 100, 90)])
 def test_ratings_of_mostly_one_value_have_a_range_that_holds_or_none(rows, groups, printed):
     rng = np.random.default_rng(rows + groups)
     hits: dict[str, list[bool]] = {"mean": [], "order": []}

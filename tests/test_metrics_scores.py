@@ -37,8 +37,7 @@ JUDGE = HUMAN + RNG.normal(size=80)
 
 
 @for_each(
-    ("ours", "theirs"),
-    [(pearson, "pearsonr"), (spearman, "spearmanr"), (kendall, "kendalltau")],
+    ("ours", "theirs"), [(pearson, "pearsonr"), (spearman, "spearmanr"), (kendall, "kendalltau")]
 )
 def test_a_correlation_is_that_of_scipy_with_ties_and_without(ours, theirs) -> None:
     many = np.tile(JUDGE.round(), 3), np.roll(np.tile(HUMAN.round(), 3), 1)
@@ -76,8 +75,7 @@ def test_the_standard_error_of_kappa_is_the_same_at_any_level() -> None:
     answers, labels = [0, 1] * 6 + [1, 0, 0], [0, 1] * 6 + [0, 1, 0]
     groups = [place // 3 for place in range(15)]
     errors = [
-        cohen_kappa(answers, labels, confidence=level, groups=groups).se
-        for level in (0.6, 0.95)
+        cohen_kappa(answers, labels, confidence=level, groups=groups).se for level in (0.6, 0.95)
     ]
     assert errors[0] == pytest.approx(errors[1], rel=0.06)
 
@@ -253,10 +251,7 @@ def test_auc_is_how_often_a_positive_scores_higher() -> None:
     assert auc(SCORES, TRUTH) == pytest.approx(sk.roc_auc_score(TRUTH, SCORES))
     assert auc(-SCORES, TRUTH) == pytest.approx(1 - auc(SCORES, TRUTH))
     assert auc(SAID, TRUTH) == pytest.approx(balanced_accuracy(SAID, TRUTH))
-    verdicts: list[Any] = [
-        {"label": 1, "score": 0.9},
-        {"label": 0, "score": None, "failures": []},
-    ]
+    verdicts: list[Any] = [{"label": 1, "score": 0.9}, {"label": 0, "score": None, "failures": []}]
     assert auc([*verdicts, 0.1], [1, 1, 0]).n_failed == {"not_judged": 1}
 
 

@@ -127,9 +127,9 @@ def test_a_result_that_a_tool_returns_to_the_user_is_the_answer(calls, answer, t
     own = JudgeMiddleware(judge, trajectory=trajectory, max_revisions=0)
     returned = StructuredTool.from_function(track, return_direct=True)
     asks = AIMessage("", tool_calls=[call(number, str(number)) for number in calls])
-    state: Any = create_agent(
-        FakeToolModel(replies=[asks]), [returned], middleware=[own]
-    ).invoke(ASKED)
+    state: Any = create_agent(FakeToolModel(replies=[asks]), [returned], middleware=[own]).invoke(
+        ASKED
+    )
     assert [each["answer"] for each in state["judged"]] == [answer]
     mark = "final-answer-by-track" if trajectory else "response"
     assert f"[{mark}]\n{answer}" in unfenced(model.prompts[0])
@@ -179,10 +179,7 @@ def test_neither_drafts_nor_criticism_stay_in_the_users_thread(answers, final):
 
 
 def test_the_best_answer_keeps_its_image():
-    shown: Any = [
-        {"type": "text", "text": "good x"},
-        {"type": "image", "url": "http://x/a.png"},
-    ]
+    shown: Any = [{"type": "text", "text": "good x"}, {"type": "image", "url": "http://x/a.png"}]
     model = GenericFakeChatModel(messages=iter([AIMessage(shown), AIMessage("bad")]))
     assistant = create_agent(model, middleware=[JudgeMiddleware(labels(), threshold=0.95)])
     state: Any = assistant.invoke(ASKED)
@@ -237,9 +234,7 @@ def test_without_a_rubric_a_judge_without_one_stays_out_of_it():
 
 
 def test_it_works_in_a_deep_agent():
-    deepagents = pytest.importorskip(
-        "deepagents", reason="deepagents is installed by .ci/bounds"
-    )
+    deepagents = pytest.importorskip("deepagents", reason="deepagents is installed by .ci/bounds")
     model = FakeChatModel(replies=[by_rubric(cites=False), by_rubric(cites=True)])
     guard = JudgeMiddleware(create_rubric_judge(model), threshold=1)
     drafts = [AIMessage("Soon."), AIMessage("Soon, says the post.")]
@@ -306,8 +301,7 @@ def test_options_that_cannot_be_are_refused(options, says):
 
 def test_a_state_without_messages_has_no_answer():
     assert (
-        JudgeMiddleware(bsm()).after_agent(cast("Any", {"messages": []}), cast("Any", None))
-        is None
+        JudgeMiddleware(bsm()).after_agent(cast("Any", {"messages": []}), cast("Any", None)) is None
     )
 
 
@@ -387,9 +381,9 @@ async def test_the_judge_is_shown_what_the_agents_model_was_told(kind, by, place
     assistant = create_agent(writer, middleware=middleware, system_prompt=prompt)
     state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
     told = [m.text for m in writer.messages[0] if m.type == "system"]
-    assert told == [f"{prompt or 'You are a clerk.'} Be polite."] * bool(place) or [
+    assert told == [f"{prompt or 'You are a clerk.'} Be polite."] * bool(place) or [prompt] * bool(
         prompt
-    ] * bool(prompt)
+    )
     if by == "needs" and not told:
         [failure] = state["judged"][0]["verdict"]["failures"]
         assert (failure["reason"], model.prompts) == ("lacking", [])
@@ -440,9 +434,7 @@ async def test_judges_of_one_agent_count_and_compare_their_own_answers(kind):
 
 
 def test_a_judge_in_a_deep_agent_is_shown_all_that_its_model_was_told():
-    deepagents = pytest.importorskip(
-        "deepagents", reason="deepagents is installed by .ci/bounds"
-    )
+    deepagents = pytest.importorskip("deepagents", reason="deepagents is installed by .ci/bounds")
     model = FakeChatModel(replies=fitting_reply)
     writer = FakeToolModel(replies=[AIMessage("Arr.")])
     guard = judge_that_sees(model, "needs")
@@ -486,9 +478,7 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out_and_is_said(serve,
         ("Is it good?", {}, "unparsable"),
     ],
 )
-def test_an_answer_that_passes_unjudged_is_logged_with_what_to_give(
-    rubric, options, said, caplog
-):
+def test_an_answer_that_passes_unjudged_is_logged_with_what_to_give(rubric, options, said, caplog):
     caplog.clear()
     judge = create_rubric_judge(FakeChatModel(replies=lambda _: "prose"), rubric=rubric)
     agent(judge, "an answer", **options)[0].invoke(ASKED)
@@ -906,9 +896,7 @@ def test_an_option_of_the_best_of_n_is_refused_by_its_name(options):
 
 
 @pytest.mark.whole
-async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
-    serve, monkeypatch
-):
+async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(serve, monkeypatch):
     server = serve(lambda call: replace(answer_call(call), delay=0.05))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

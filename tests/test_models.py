@@ -151,8 +151,7 @@ def test_the_reply_says_what_the_client_would_have_read(answer: ServerReply):
     with FakeModelServer([answer, answer]) as server:
         model = server.chat(max_retries=0)
         own, plain = (
-            each.invoke("Why?", response_format=FORM)
-            for each in (model, with_plain_json(model))
+            each.invoke("Why?", response_format=FORM) for each in (model, with_plain_json(model))
         )
     assert plain.content == own.content
     assert plain.additional_kwargs.get("refusal") == own.additional_kwargs.get("refusal")

@@ -42,9 +42,7 @@ def notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(run_notebooks, "HERE", tmp_path / "cookbook")
 
     def write(*cells):
-        document = new_notebook(
-            cells=[new_markdown_cell("A title"), *map(new_code_cell, cells)]
-        )
+        document = new_notebook(cells=[new_markdown_cell("A title"), *map(new_code_cell, cells)])
         document.metadata["language_info"] = {"name": "python", "version": "9.9"}
         path = tmp_path / "cookbook" / "made.ipynb"
         path.parent.mkdir()

@@ -247,9 +247,7 @@ def judge_of_texts(**options):
 
 
 def of_server(row):
-    context: Any = SimpleNamespace(
-        execution_runtime=SimpleNamespace(context={"rubric": RUBRIC})
-    )
+    context: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context={"rubric": RUBRIC}))
     server._models.cache_clear()
     try:
         return asyncio.run(entered(serve("rubric"), context)).invoke(row)

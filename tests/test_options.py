@@ -61,9 +61,7 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     assert signature.parameters["leaf"].annotation == "Literal['green', 'black']"
     assert "    steep: Minutes." in brew.__doc__
     assert "    milk: Whether with milk." in brew.__doc__
-    assert (
-        Kettle.model_json_schema()["properties"]["milk"]["description"] == "Whether with milk."
-    )
+    assert Kettle.model_json_schema()["properties"]["milk"]["description"] == "Whether with milk."
     assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
     make: Any = brew
     assert make("rain", degrees=80) == make(water="rain", degrees=80) == ("rain", 80)
@@ -81,10 +79,7 @@ def test_a_spec_holds_what_differs_from_the_defaults():
     assert judge.spec == {
         "method": "bsm",
         "model": "openai:gpt-5-mini",
-        "options": {
-            "criteria": [{"name": "Tone", "description": "is it kind"}],
-            "scale": [1, 10],
-        },
+        "options": {"criteria": [{"name": "Tone", "description": "is it kind"}], "scale": [1, 10]},
     }
 
 

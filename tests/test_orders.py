@@ -29,8 +29,7 @@ def test_a_change_into_a_tie_is_a_disagreement():
 
 
 @for_each(
-    ("text", "label"),
-    [("2", "2"), (' "1". ', "1"), ("**2**", "2"), ("(1)", "1"), ("Tie", "tie")],
+    ("text", "label"), [("2", "2"), (' "1". ', "1"), ("**2**", "2"), ("(1)", "1"), ("Tie", "tie")]
 )
 def test_a_label_may_stand_in_marks_but_is_a_text(text, label):
     assert TypeAdapter(SlotOrTie).validate_python(text) == label

@@ -11,10 +11,7 @@ MODELS = {"bertscore", "moverscore"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.real] * (name in MODELS))
-        for name in sorted(OVERLAPS)
-    ],
+    [pytest.param(name, marks=[pytest.mark.real] * (name in MODELS)) for name in sorted(OVERLAPS)],
 )
 def test_the_same_text_scores_highest_and_another_least(name):
     candidates = [SAME, "the cat is on a mat", "quarterly profits fell sharply"]

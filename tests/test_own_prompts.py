@@ -49,9 +49,7 @@ def bsm_file(tmp_path):
 
 
 ITEM = {"input": "Hi {x}", "output": "Hello!", "expected": "Hey.", "source": "A letter."}
-POLITE = (
-    "Is {outputs} polite, for {inputs}, beside {reference_outputs} and {context}, in {tone}?"
-)
+POLITE = "Is {outputs} polite, for {inputs}, beside {reference_outputs} and {context}, in {tone}?"
 TEMPLATES: dict[str, Any] = {
     "a text": POLITE,
     "our names": "Is {response} polite, for {task}, beside {expected} and {source}, in {tone}?",
@@ -200,16 +198,7 @@ def test_a_mistyped_variable_is_refused_and_the_one_that_was_meant_is_offered(me
 
 @for_each(
     "name",
-    [
-        "tone",
-        "level",
-        "source_url",
-        "categories",
-        "response_a",
-        "contexts",
-        "task_id",
-        "resource",
-    ],
+    ["tone", "level", "source_url", "categories", "response_a", "contexts", "task_id", "resource"],
 )
 def test_a_field_of_the_rows_need_not_look_unlike_every_variable(name):
     judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), prompts=f"{{{name}}}")
@@ -260,14 +249,7 @@ def test_a_plain_list_of_examples_is_shown_whole_by_a_rubric_and_by_an_own_promp
     verdict = judge.invoke({"input": "Good day", "output": "Good day!"})["verdict"]
     assert (len(verdict["recalled"]), verdict["failures"]) == (2, [])
     shown = model.prompts[0].split("\n---\n")
-    for text in (
-        "Go away.",
-        "It is rude.",
-        "Right: 0.",
-        "Hello there!",
-        "It greets.",
-        "Right: 1.",
-    ):
+    for text in ("Go away.", "It is rude.", "Right: 0.", "Hello there!", "It greets.", "Right: 1."):
         assert [text in part for part in shown].index(True) == place, text
         assert model.prompts[0].count(text) == 1
     if place:
@@ -374,9 +356,7 @@ EVALUATED: dict[str, Any] = {
 @for_each("kind", EVALUATED)
 @for_each("part", PARTS)
 @for_each("named", [True, False])
-def test_a_field_that_a_prompt_names_is_found_in_each_part_however_it_is_called(
-    kind, part, named
-):
+def test_a_field_that_a_prompt_names_is_found_in_each_part_however_it_is_called(kind, part, named):
     judge, model = of_tone()
     pairs = create_relative_judge(model, prompts="In {tone}? {output_a} {output_b}")
     evaluate = EVALUATED[kind](judge, pairs)

@@ -111,9 +111,7 @@ def test_what_is_imported_is_declared_and_an_extra_is_missed_in_a_sentence():
     bare = [each for each in found if each[1] in BROUGHT and not each[2]]
     assert {Path(file).parts[0] for file, *_ in bare} == {"viewer"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = {
-        re.match(r"[\w-]+", each)[0].replace("-", "_") for each in project["dependencies"]
-    }
+    declared = {re.match(r"[\w-]+", each)[0].replace("-", "_") for each in project["dependencies"]}
     names = declared | BROUGHT | IN_CORE | set(sys.stdlib_module_names)
     names |= {"faiss", "sklearn", "yaml", "langchain_judges", "typing_extensions", "skip"}
     assert {module for _, module, _ in found} - names == set()

@@ -35,9 +35,7 @@ def test_a_name_that_is_not_there_is_said_so(tmp_path):
 
 def test_each_cell_of_the_page_links_a_file_of_the_peer_at_the_version_read():
     _, _, rest = peers.PAGE.read_text().partition(peers.BEGIN)
-    rows = [
-        line for line in rest.partition(peers.END)[0].splitlines() if line.startswith("| [")
-    ]
+    rows = [line for line in rest.partition(peers.END)[0].splitlines() if line.startswith("| [")]
     assert len(rows) == len(peers.PEERS)
     for row, (name, source) in zip(rows, peers.SOURCES.items(), strict=True):
         _, package, _, *cells, _ = row.split("|")

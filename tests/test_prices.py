@@ -175,9 +175,7 @@ def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server()
     prices = Prices.read("genai-prices")
     price = prices.of(ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr("x")))
     assert (price.input, price.cached_input, price.output) == (0.15, 0.075, 0.6)
-    own = ChatOpenAI(
-        model="gpt-4o-mini", api_key=SecretStr("x"), base_url="http://127.0.0.1:9/v1"
-    )
+    own = ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr("x"), base_url="http://127.0.0.1:9/v1")
     assert prices.of(own) is None
     assert prices.of(ChatOpenAI(model="no-such-model", api_key=SecretStr("x"))) is None
 
@@ -304,18 +302,12 @@ def test_the_best_of_what_was_judged_before_a_budget_was_spent_is_returned(judge
 
 @for_each("of_judge, is_async", product([True, False], repeat=2))
 def test_a_budget_for_one_match_is_spent_on_one_and_not_on_parts_of_two(of_judge, is_async):
-    limit: Any = budget(
-        max_calls=5
-    )  # a match of two criteria: a plan, two grades in each order
+    limit: Any = budget(max_calls=5)  # a match of two criteria: a plan, two grades in each order
     judge: Any = create_bsm_judge(FakeChatModel(replies=fitting_reply), max_criteria=2)
     best = best_of(4, judge.with_config(limit) if of_judge else judge)
     given = {"input": "Why?", "answers": [*"abcd"]}, None if of_judge else limit
     found = asyncio.run(best.ainvoke(*given)) if is_async else best.invoke(*given)
-    assert [decision(match["verdict"]) is None for match in found["bracket"]] == [
-        False,
-        True,
-        True,
-    ]
+    assert [decision(match["verdict"]) is None for match in found["bracket"]] == [False, True, True]
 
 
 RUBRIC: dict[str, Any] = {"rubric": "It is kind."}
@@ -376,9 +368,7 @@ def test_a_budget_that_would_not_hold_is_refused():
 def test_texts_are_compared_up_to_a_limit():
     model = FakeChatModel(replies=fitting_reply)
     rows, others = ([{**TASK, "text": f"{n} {word}"} for n in range(3)] for word in "ab")
-    quality = evaluate_writing(rows, others, judge=create_story_judge(model), **LIMIT)[
-        "quality"
-    ]
+    quality = evaluate_writing(rows, others, judge=create_story_judge(model), **LIMIT)["quality"]
     assert quality
     assert quality["not_judged"] == 2
     assert len(model.prompts) == 2

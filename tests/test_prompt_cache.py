@@ -138,9 +138,7 @@ def anthropic_server():
             usage = {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 90}
             message = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
             content = [{**tool, "input": scores}]
-            send(
-                self, {**message, "content": content, "stop_reason": "tool_use", "usage": usage}
-            )
+            send(self, {**message, "content": content, "stop_reason": "tool_use", "usage": usage})
 
     with listening(Messages) as server:
         yield f"http://127.0.0.1:{server.server_port}", bodies
@@ -238,8 +236,7 @@ def test_most_of_what_calls_share_is_read_from_the_cache(case):
 def share_of_examples(recall):
     """The share of a second row's input, both shown a memory of 20 examples."""
     examples = [
-        example(f"{TEXT * 4} {n}", n % 2, input=f"Which plant is number {n}?")
-        for n in range(20)
+        example(f"{TEXT * 4} {n}", n % 2, input=f"Which plant is number {n}?") for n in range(20)
     ]
     provider = CachingProvider(answer)
     model = ChatGoogleGenerativeAI(replies=provider)

@@ -35,9 +35,7 @@ BUDGETS = {
 
 @for_each("method", BUDGETS)
 def test_the_instructions_of_a_step_keep_within_their_budget(method):
-    sizes = {
-        step: instructions for step, (_, instructions, _) in measured(method, [PAIR]).items()
-    }
+    sizes = {step: instructions for step, (_, instructions, _) in measured(method, [PAIR]).items()}
     assert sizes.keys() == BUDGETS[method].keys()
     over = {
         step: f"{size:g} tokens, {BUDGETS[method][step]} at most"

@@ -21,12 +21,7 @@ import openevals.prompts
 import openevals.trajectory.match
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    HumanMessage,
-    ToolMessage,
-    convert_to_openai_messages,
-)
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_openai_messages
 from langchain_openai import ChatOpenAI
 from langgraph.types import Interrupt
 from langsmith.evaluation import run_evaluator
@@ -117,9 +112,7 @@ def rag_scores(create_llm_as_judge, model):
     """Four numbers on one answer, each evaluator with the fields that it is about."""
     scores = {}
     for key, (prompt, names) in METRICS.items():
-        judge = create_llm_as_judge(
-            prompt=prompt, feedback_key=key, judge=model, continuous=True
-        )
+        judge = create_llm_as_judge(prompt=prompt, feedback_key=key, judge=model, continuous=True)
         result = judge(**{name: ANSWERED[name] for name in names})
         scores[result["key"]] = result["score"]
     return scores
@@ -183,9 +176,7 @@ def test_graders_of_a_finance_rag_say_the_same_in_their_own_form_behind_one_impo
     for room in (openevals.llm, ours):
         with FakeModelServer(replies) as server:
             told.append(finance_grades(room.create_llm_as_judge, model_at(server), **FINANCE))
-            sent = [
-                "\n".join(m["content"] for m in call.body["messages"]) for call in server.calls
-            ]
+            sent = ["\n".join(m["content"] for m in call.body["messages"]) for call in server.calls]
             forms = [call.body["response_format"]["json_schema"] for call in server.calls]
         assert all(f"Grade {key}." in text for key, text in zip(GRADERS, sent, strict=True))
         shown = [[text in each for text in facts] for each in sent]
@@ -209,9 +200,7 @@ def test_a_published_prompt_shows_a_finance_row_as_the_same_json_behind_one_impo
             sent = server.calls[0].body["messages"][-1]["content"]
         assert '{"question": "What was the revenue of 2025?"}' in sent
         assert '{"answer": "It was 12.4 million."}' in sent
-        assert ('{"answer": "12.4 million in 2025"}' in sent) == (
-            "{reference_outputs}" in prompt
-        )
+        assert ('{"answer": "12.4 million in 2025"}' in sent) == ("{reference_outputs}" in prompt)
     assert told[0] == told[1]
     assert (told[0]["key"], told[0]["score"]) == (name.lower(), True)
 
@@ -378,9 +367,7 @@ def test_the_criteria_of_one_test_are_sent_as_they_are_beside_what_was_done():
         assert text in model.prompts[0]
 
 
-@for_each(
-    "wanted, score", [(["write_email", "done"], 1.0), (["schedule_meeting", "done"], 0.0)]
-)
+@for_each("wanted, score", [(["write_email", "done"], 1.0), (["schedule_meeting", "done"], 0.0)])
 def test_the_tools_that_a_test_expects_are_names_among_those_called(wanted, score):
     evaluator = trajectory_evaluator("superset")
     assert evaluator(outputs={"messages": DONE}, reference_outputs=wanted)["score"] == score
@@ -410,20 +397,14 @@ def test_a_mail_agents_reply_and_its_expected_action_are_shown_and_said_to_be_da
 @for_each("made, score", [(["triage", "write_email"], 1.0), (["write_email", "triage"], 0.0)])
 def test_the_steps_of_a_mail_agent_are_names_beside_other_fields(made, score):
     wanted = {"classification": "respond", "trajectory": ["triage", "write_email"]}
-    result = trajectory_evaluator("same")(
-        outputs={"trajectory": made}, reference_outputs=wanted
-    )
+    result = trajectory_evaluator("same")(outputs={"trajectory": made}, reference_outputs=wanted)
     assert result["score"] == score
 
 
 def test_a_finance_answer_is_shown_with_its_search_and_beside_its_answer_alone():
     done: list[dict[str, Any]] = [
         {"type": "human", "content": "Revenue of 2025?"},
-        {
-            "type": "ai",
-            "content": "",
-            "tool_calls": [{"name": "search", "args": {}, "id": "t"}],
-        },
+        {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {}, "id": "t"}]},
         {"type": "tool", "content": "10-K: 12.4", "tool_call_id": "t", "artifact": {"n": [1]}},
         {"type": "ai", "content": "12.4 million.\n\nRelevant docs:\n- 10-K 2025"},
     ]
@@ -479,10 +460,7 @@ ASKED_FOR = {"rubric": "It names residues 48-124 in a chart.", "expects_artifact
 
 @for_each(
     "places, unread",
-    [
-        ({}, "not shown: 'artifact_names', 'tool_calls'."),
-        ({"output": lambda outputs: outputs}, ""),
-    ],
+    [({}, "not shown: 'artifact_names', 'tool_calls'."), ({"output": lambda outputs: outputs}, "")],
 )
 def test_files_and_tools_that_a_science_agent_names_beside_its_answer_are_said(places, unread):
     result, prompt = told(
@@ -713,10 +691,7 @@ SAID_BY: dict[str, tuple[list[tuple[str, Any]], str]] = {
         '{"n": 7}\n\n[call-2-of-track]\n{"n": 7}\n\n[result-of-one_of_2_calls]\nseen',
     ),
     "a call that is no JSON": ([("function_call", "track(7)")], "[response]\ntrack(7)\n"),
-    "a speaker of a name": (
-        [("Alice", "Kyiv?"), ("gpt", "Yes.")],
-        "[participant-Alice]\nKyiv?",
-    ),
+    "a speaker of a name": ([("Alice", "Kyiv?"), ("gpt", "Yes.")], "[participant-Alice]\nKyiv?"),
 }
 
 
@@ -734,9 +709,7 @@ def test_every_speaker_of_a_file_of_sharegpt_is_shown(kind):
 def test_data_with_a_beginning_and_a_value_are_no_conversation():
     model = FakeChatModel(replies=fitting_reply)
     flows = [{"from": "Oslo", "value": "7"}, {"from": "Rome", "value": "9"}]
-    create_rubric_judge(model, rubric="Is it right?").invoke(
-        {"input": "Sum up.", "output": flows}
-    )
+    create_rubric_judge(model, rubric="Is it right?").invoke({"input": "Sum up.", "output": flows})
     assert json.dumps(flows) in model.prompts[0]
 
 

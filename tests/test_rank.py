@@ -26,8 +26,7 @@ from tests.judges import answer_call, labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
 TASKS: list[dict[str, Any]] = [
-    {"input": f"task {n}", "outputs": {name: f"{name} {n}" for name in QUALITY}}
-    for n in range(40)
+    {"input": f"task {n}", "outputs": {name: f"{name} {n}" for name in QUALITY}} for n in range(40)
 ]
 
 
@@ -170,9 +169,7 @@ def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     assert len(server.calls) == calls
 
 
-def test_a_row_without_an_answer_of_a_system_is_left_out_of_the_pairs_of_that_one(
-    tmp_path, serve
-):
+def test_a_row_without_an_answer_of_a_system_is_left_out_of_the_pairs_of_that_one(tmp_path, serve):
     path, server = tmp_path / "in.jsonl", serve(answer_call)
     full = {"x": "good x", "y": "bad y", "z": 0}
     gaps: list[Any] = [{}, {"x": " "}, {"y": None}, {"z": ""}, {"x": "", "z": ""}]

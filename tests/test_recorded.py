@@ -57,16 +57,12 @@ PAIR = {"input": "Q", "output_a": "x", "output_b": "y"}
 
 
 def test_a_recorded_judge_runs_as_every_judge_does(tmp_path) -> None:
-    judge = judges.recorded_judge(
-        [record("AB", "A"), record("BA", "A"), record("AB", "B", "2")]
-    )
+    judge = judges.recorded_judge([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")])
     fields = {"label": "A", "turn": 2, "human_votes": ["A", "tie"]}
     pairs = [{**PAIR, **fields, "id": key} for key in ("1", "2", "3")]
     out = tmp_path / "verdicts.jsonl"
     rows = list(judge_many(judge, pairs, records=out, progress=False))
-    replayed = list(
-        judges.replay([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")])
-    )
+    replayed = list(judges.replay([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")]))
     assert [row["verdict"] for row in rows[:2]] == [row["verdict"] for row in replayed]
     assert rows[0].keys() == {*replayed[0].keys(), *fields, "content", "kind", "judged"}
     assert rows[0]["human_votes"] == ["A", "tie"]

@@ -80,10 +80,7 @@ def test_the_table_says_how_often_a_judge_cannot_assess_and_whether_people_could
         row["verdict"]["failures"] = [failure]
     numbers = report.trust(rows, data)
     told = {line.title: (line.found[:4], line.rows) for line in overview(numbers)}
-    assert told["Not assessed by the judge, but labelled by people"] == (
-        "50\xa0%",
-        "1 of 2 rows",
-    )
+    assert told["Not assessed by the judge, but labelled by people"] == ("50\xa0%", "1 of 2 rows")
     assert told["Not judged"] == ("60\xa0%", "3 of 5 rows")
     assert numbers["failures.abstained.labelled"] == 0.5
 
@@ -148,11 +145,7 @@ TWICE = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
         # A wins 10 of 20 labelled rows by people and all by the judge: half of the rest is A.
         (run_of(["A"] * 50), data_of(["A", "B"] * 10 + [None] * 30), {"people.corrected": 0.5}),
         # The same label counts whichever is rare: people say 1 of 15 of 20 texts.
-        (
-            items_of([1] * 50),
-            texts_of([1, 1, 1, 0] * 5 + [None] * 30),
-            {"people.corrected": 0.75},
-        ),
+        (items_of([1] * 50), texts_of([1, 1, 1, 0] * 5 + [None] * 30), {"people.corrected": 0.75}),
         # The last verdict on a row is the one that counts.
         (TWICE, data_of(["A", "B"]), {"agreement.label.wrong": 1}),
         # Matched by id wherever they stand, and by place where there is none; or without data.
@@ -167,9 +160,7 @@ def test_a_number_is_the_one_worked_out_by_hand(run, data, expected):
 
 
 def test_what_failed_is_counted_where_people_are_spoken_for():
-    trust_report = report.trust(
-        run_of([None, *["A"] * 50]), data_of(["A", "B"] * 10 + [None] * 31)
-    )
+    trust_report = report.trust(run_of([None, *["A"] * 50]), data_of(["A", "B"] * 10 + [None] * 31))
     assert sum(trust_report["people.corrected"].n_failed.values()) == 1
 
 
@@ -177,8 +168,7 @@ def test_divided_people_are_no_sample_of_those_without_a_label():
     # Whoever leaves out what people disagree on has easier rows.
     votes = [[1, 0, 1], [0, 1]] * 30
     data = [
-        {**row, "human_votes": own}
-        for row, own in zip(texts_of([None] * 60), votes, strict=True)
+        {**row, "human_votes": own} for row, own in zip(texts_of([None] * 60), votes, strict=True)
     ]
     assert "people.corrected" not in report.trust(items_of([1] * 60), data).numbers
 
@@ -399,9 +389,7 @@ def test_judges_are_tested_in_pairs_and_the_better_comes_first():
     }
     both = report.compare(runs, data_of(["A"] * 20))
     assert [each.name for each in both.reports] == ["good", "poor", "none"]
-    first = next(
-        each for each in both.contests if {each.first, each.second} == {"good", "poor"}
-    )
+    first = next(each for each in both.contests if {each.first, each.second} == {"good", "poor"})
     assert abs(first.difference) == 0.5
     p = sorted(both.contests, key=lambda each: each.p)
     assert p[0].holm_p == pytest.approx(3 * p[0].p)
@@ -420,8 +408,7 @@ def test_judges_are_tested_in_pairs_and_the_better_comes_first():
     assert len(re.findall(r"\d[\d.,]*", shown)) < 50
     apart = [run_of(["A"] * 6)[:3], run_of(["A"] * 6)[3:]]
     assert (
-        report.compare(dict(zip("ab", apart, strict=True)), data_of(["A"] * 6)).contests[0].n
-        == 0
+        report.compare(dict(zip("ab", apart, strict=True)), data_of(["A"] * 6)).contests[0].n == 0
     )
 
 

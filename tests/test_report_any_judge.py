@@ -230,9 +230,7 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
     report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
     assert "tie" not in report.sentence
     assert report.sample.labels == [0, 1] * 10 + [None] * 4
-    said = (
-        "On 4 rows no label has a majority; each person's answer counts in part; on the other "
-    )
+    said = "On 4 rows no label has a majority; each person's answer counts in part; on the other "
     assert report.sentence.count(f"{said}20 rows") == 1
     assert report.left_out == ""
     assert report["agreement.people"] == pytest.approx(20 / 24)
@@ -303,9 +301,7 @@ def test_words_among_numbers_are_refused_with_what_to_do(odd):
     for judge, people in ((answers, [*answers[1:], odd]), ([*answers[1:], odd], answers)):
         with pytest.raises(InputError, match=f"numbers beside '{odd}'; write numbers alone"):
             trust_columns(table(judge, people), "gpt", "ann0")
-    rows = [
-        {"id": str(n), "output": str(n), "label": label} for n, label in enumerate([1, odd])
-    ]
+    rows = [{"id": str(n), "output": str(n), "label": label} for n, label in enumerate([1, odd])]
     verdicts = [{"id": str(n), "verdict": {"label": n, "failures": []}} for n in (0, 1)]
     with pytest.raises(InputError, match=f"says numbers, and people '{odd}'; write numbers"):
         trust(verdicts, rows)
@@ -386,10 +382,7 @@ def test_labels_of_which_none_is_shared_are_refused(judge, people):
 
 @for_each(
     ("judge", "people"),
-    [
-        (["1", "2", "tie"] * 4, ["model_a", "model_b", "tie"] * 4),
-        (["A", "B", "tie"], [1, 2, 0]),
-    ],
+    [(["1", "2", "tie"] * 4, ["model_a", "model_b", "tie"] * 4), (["A", "B", "tie"], [1, 2, 0])],
 )
 def test_sides_of_pairs_beside_other_names_are_refused_though_one_is_shared(judge, people):
     with pytest.raises(InputError, match=r"says A, B or tie, and '\w+' '?1'?; use the same"):
@@ -416,9 +409,7 @@ def test_rows_on_which_people_differ_are_named_by_their_number_in_the_table():
 def test_the_page_says_of_each_system_whether_its_average_is_near_enough():
     ratings = [1, 5, 3] * 30
     rows = table(ratings, ratings)
-    found = trust_columns(
-        [{**r, "system": f"s{i % 2}"} for i, r in enumerate(rows)], "gpt", "ann0"
-    )
+    found = trust_columns([{**r, "system": f"s{i % 2}"} for i, r in enumerate(rows)], "gpt", "ann0")
     assert isinstance(found, TrustReport)
     part = r'<th scope="row">(s\d)</th>.*<span class="word not-yet">Not yet</span>'
     assert re.findall(part, found.to_html()) == ["s0", "s1"]

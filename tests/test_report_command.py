@@ -103,9 +103,7 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     assert result.exit_code == 3
     assert f"Not judged 0{NBSP}% [0 of 2 rows]" in re.sub(" +", " ", result.stdout)
     assert "left out: 2 that were not asked because the budget was spent" in result.stderr
-    outcome = invoke(
-        "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
-    )
+    outcome = invoke("trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out)
     assert f"Not judged 0{NBSP}% [0 of 2 rows]" in re.sub(" +", " ", outcome.stdout)
     assert "left out: 2 that were not asked" in out.read_text()
     nothing = invoke("trust", labelled, *model, "-o", tmp_path / "n.html", "--max-calls", "5")
@@ -183,9 +181,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     assert "Agreement with the labels 100" in re.sub(" +", " ", outcome.stdout)
 
 
-def test_labels_of_no_criterion_of_the_judge_are_refused_before_anything_is_asked(
-    serve, tmp_path
-):
+def test_labels_of_no_criterion_of_the_judge_are_refused_before_anything_is_asked(serve, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("input,output,label.wit\nWhy?,So.,1\n")
     server = serve()
@@ -196,9 +192,7 @@ def test_labels_of_no_criterion_of_the_judge_are_refused_before_anything_is_aske
 
 
 @pytest.mark.whole
-def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
-    serve, labelled, tmp_path
-):
+def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(serve, labelled, tmp_path):
     server, file = serve(), tmp_path / "v.jsonl"
     arguments = (*asking(server), "-o", tmp_path / "e2.html")
     assert invoke("trust", labelled, *arguments, "--records", file).exit_code == 0
@@ -211,9 +205,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     result = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e3.html")
     assert result.exit_code == 0, result.output
     assert len(server.calls) == calls
-    assert (
-        "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
-    )
+    assert "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
     # Of the two that are left people contradict one.
     assert "Agreement with the labels 50" in re.sub(" +", " ", result.stdout)
     assert "1 of an older text" in (tmp_path / "e3.html").read_text()
@@ -221,8 +213,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     none = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e4.html")
     assert none.exit_code == 2
     assert (
-        "no verdict belongs to a row of the data. Verdicts left out: 1 of an older"
-        in none.stderr
+        "no verdict belongs to a row of the data. Verdicts left out: 1 of an older" in none.stderr
     )
 
 
@@ -281,9 +272,7 @@ def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge)
     run = items_of([row["gpt"] for row in rows])
     lines = [json.dumps(each) for each in run]
     Path("v.jsonl").write_text("\n".join(lines) + "\n")
-    table = [
-        {**row, "label": "" if n > 11 else row["label"]} for n, row in enumerate(rows[:20])
-    ]
+    table = [{**row, "label": "" if n > 11 else row["label"]} for n, row in enumerate(rows[:20])]
     with Path("rows.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

@@ -102,8 +102,7 @@ def test_a_label_that_is_none_is_no_mistake_of_the_judge(judge, right, other):
 
 
 @for_each(
-    ("judge", "right", "other"),
-    [(TONE, "polite", "POLITE"), (GOOD, 1, True), (GOOD, True, "1")],
+    ("judge", "right", "other"), [(TONE, "polite", "POLITE"), (GOOD, 1, True), (GOOD, True, "1")]
 )
 def test_a_label_in_another_spelling_is_the_judges_own(judge, right, other):
     agreement = labelled_by(judge, right, other)["agreement.label.wrong"]
@@ -140,9 +139,7 @@ BOTH = create_rubric_judge(
     ],
 )
 @for_each("named", ["label.", "labels."])
-def test_labels_by_criterion_are_read_as_that_criterions(
-    criterion, right, other, number, named
-):
+def test_labels_by_criterion_are_read_as_that_criterions(criterion, right, other, number, named):
     names = {"input": "q", "output": "t"}
     labels = [right if i % 4 else other for i in range(20)]
     data = [{**names, "id": str(i), named + criterion: own} for i, own in enumerate(labels)]

@@ -83,11 +83,7 @@ def test_page_markdown_and_terminal_show_one_table_and_one_step():
     summary = markdown(trust_report, []).replace("\\", "")
     titles = [line.title for line in overview(trust_report)]
     assert titles[0] == "Agreement with people"
-    assert titles[-3:] == [
-        "Flips when the texts swap places",
-        "Ties by the judge",
-        "Not judged",
-    ]
+    assert titles[-3:] == ["Flips when the texts swap places", "Ties by the judge", "Not judged"]
     for line in overview(trust_report):
         for shown in (page, terminal, summary):
             assert line.title in shown
@@ -181,18 +177,8 @@ def test_a_judge_that_takes_one_position_is_told_so_first():
 @for_each(
     ("rows", "wrong", "leaning", "step"),
     [
-        (
-            30,
-            9,
-            "no",
-            "Try a stronger model and criteria; this one is not good enough: in place",
-        ),
-        (
-            60,
-            9,
-            "yes",
-            "Label 1,400 new rows like these; that is likely to settle single verdicts",
-        ),
+        (30, 9, "no", "Try a stronger model and criteria; this one is not good enough: in place"),
+        (60, 9, "yes", "Label 1,400 new rows like these; that is likely to settle single verdicts"),
     ],
 )
 def test_labels_are_asked_for_only_where_they_may_end_in_a_yes(rows, wrong, leaning, step):
@@ -263,9 +249,7 @@ def test_frame_csv_and_json_hold_every_number(tmp_path):
     result = trust_report["agreement.votes.wrong"]
     assert (row["value"], row["low"], row["high"]) == (float(result), *result.interval)
     assert (row["n"], row["n_failed"], row["judge"]) == (60, 5, "mine")
-    assert (
-        trust_report.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
-    )
+    assert trust_report.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(frame)
     trust_report.to_json(tmp_path / "r.json")
     plain = json.loads((tmp_path / "r.json").read_text())

@@ -16,13 +16,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.intervals import wilson_interval
 from langchain_judges.report import TrustPolicy
-from langchain_judges.report.answers import (
-    TITLES,
-    decided,
-    labels_to_settle,
-    rounded,
-    two_texts,
-)
+from langchain_judges.report.answers import TITLES, decided, labels_to_settle, rounded, two_texts
 from langchain_judges.report.compared_systems import Duel
 from langchain_judges.report.overview import FileNames, next_step
 from langchain_judges.runs.summary import Summary
@@ -121,9 +115,7 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
     answer = trust_report.uses["single"]
     assert (answer.word, answer.number.result) == (word, pytest.approx(worst))
     assert f"here it says unsafe, {alarms} of {found + alarms} are wrong, " in answer.text
-    assert (
-        f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
-    )
+    assert f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
     assert ("have a person look" in answer.text) == (word == "no")
     told = f"t found {found} of the 40 texts labelled unsafe" in answer.text
     assert told == (word != "no")
@@ -143,9 +135,7 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
 def test_too_few_of_a_label_are_said_and_counted():
     labels = ["unsafe"] * 3 + ["fine"] * 57
     answer = uses(items_of(labels), texts_of(labels))["single"]
-    assert answer.text.startswith(
-        "Not yet: too few labels of the class `unsafe`: 3; 8 are needed."
-    )
+    assert answer.text.startswith("Not yet: too few labels of the class `unsafe`: 3; 8 are needed.")
     # Five more, of which one in twenty is one: they begin the count, and settle nothing.
     assert "About 100 more labels are needed before anything can be said." in answer.text
     assert (answer.number, answer.labels) == (None, 100)
@@ -194,8 +184,7 @@ def test_a_judge_that_errs_in_many_ways_learns_from_its_mistakes():
     said = [words[i + i // 3 % 3] for i in range(87)]
     found = report.trust(items_of(said), texts_of(words[:87]))
     assert next_step(found).command == (
-        "langchain-judges audit ROWS.jsonl --memory mistakes.db --model MODEL "
-        "--set rubric=RUBRIC"
+        "langchain-judges audit ROWS.jsonl --memory mistakes.db --model MODEL --set rubric=RUBRIC"
     )
 
 
@@ -296,9 +285,7 @@ def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, near):
     answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
     answer = uses(run_of(answers), data_of(labels))["single"]
     assert answer.word == "not yet"
-    assert (
-        "Even 2,000 more labels may" if near else "more labels are likely to"
-    ) in answer.text
+    assert ("Even 2,000 more labels may" if near else "more labels are likely to") in answer.text
     assert (answer.labels is None) == near
 
 
@@ -329,8 +316,7 @@ def ignorant(kind, rows, rng):
 
 @pytest.mark.whole
 @for_each(
-    ("kind", "rows"),
-    [("coin", 2000), ("coin", 60), ("tie", 420), ("first", 420), ("middle", 600)],
+    ("kind", "rows"), [("coin", 2000), ("coin", 60), ("tie", 420), ("first", 420), ("middle", 600)]
 )
 def test_a_judge_that_knows_nothing_is_good_for_nothing(kind, rows):
     rng = np.random.default_rng(rows)
@@ -367,8 +353,7 @@ def test_the_costliest_mistakes_are_of_as_many_as_the_answer_counts():
     # Of 60 rows 10 are wrong by a majority, 20 wrong where people differ, and 10 in part.
     votes = [[1, 1]] * 10 + [[1, 2]] * 20 + [[1, 5]] * 10 + [[5, 5]] * 20
     data = [
-        {**row, "human_votes": own}
-        for row, own in zip(texts_of([None] * 60), votes, strict=True)
+        {**row, "human_votes": own} for row, own in zip(texts_of([None] * 60), votes, strict=True)
     ]
     found = report.trust(items_of([5] * 60), data)
     part = "10 partly wrong (right for some people only; counted in part)"
@@ -408,14 +393,7 @@ def test_what_labels_do_not_change_is_said_beside_what_they_settle():
     [
         (run_of, data_of, "ABAB", "BAAB", "a stronger model and criteria", "bsm"),
         (items_of, texts_of, "xyz", "yzx", "guidelines from its mistakes", "audit"),
-        (
-            items_of,
-            texts_of,
-            [1, 3, 5],
-            [3, 5, 1],
-            "a stronger model and a clearer rubric",
-            "ru",
-        ),
+        (items_of, texts_of, [1, 3, 5], [3, 5, 1], "a stronger model and a clearer rubric", "ru"),
     ],
 )
 def test_what_to_change_fits_what_is_judged(run, data, labels, answers, what, method):
@@ -438,9 +416,7 @@ def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
     rng = np.random.default_rng(0)
     for rows, word in ((180, "not yet"), (3600, "yes")):
         pairs = [list(pair) for pair in combinations("abcd", 2)] * (rows // 6)
-        labels = [
-            "A" if rng.random() < 0.5 + 0.2 * (ord(b) - ord(a)) else "B" for a, b in pairs
-        ]
+        labels = ["A" if rng.random() < 0.5 + 0.2 * (ord(b) - ord(a)) else "B" for a, b in pairs]
         data = data_of(labels)
         for row, systems in zip(data, pairs, strict=True):
             row["systems"] = systems
@@ -601,9 +577,7 @@ def test_the_next_step_for_a_judge_in_a_column_is_a_column_and_names_the_others(
     answer: Any = report.trust_columns(table, judge="gpt", label="ann")
     answer.files = FileNames(["rows.csv"], "", ["--column", "label=ann"], ["--judge", "gpt"])
     step = next_step(answer)
-    assert step.command == (
-        "langchain-judges trust rows.csv --column label=ann --judge NEW-COLUMN"
-    )
+    assert step.command == ("langchain-judges trust rows.csv --column label=ann --judge NEW-COLUMN")
     for n, row in enumerate(table):
         row |= {"ann": None} if n < 50 else {"ann": row["gpt"]}
     few: Any = report.trust_columns(table, judge="gpt", label="ann")

@@ -256,10 +256,7 @@ SCREENS: dict[str, Any] = {
         {
             **{"id": "t", "text": "words", "failures": [], "usage": USAGE},
             "concepts": ["a", "b", "c"],
-            "missing": [
-                {"concept": "a", "lost_in": "merge"},
-                {"concept": "b", "lost_in": "solve"},
-            ],
+            "missing": [{"concept": "a", "lost_in": "merge"}, {"concept": "b", "lost_in": "solve"}],
         }
     ),
     "no text": lambda: terminal.text_panel(
@@ -294,9 +291,7 @@ def duel() -> Duel:
 
 def test_summaries_of_systems_are_the_ones_that_a_person_has_read(snapshot, duel):
     more = Counter({("x", "A"): 5, ("y", "B"): 2, ("y", "tie"): 4})
-    several = Duel(
-        ["one", "two"], Summary(rows=11, answers=more, preferences=Counter(A=5, B=2))
-    )
+    several = Duel(["one", "two"], Summary(rows=11, answers=more, preferences=Counter(A=5, B=2)))
     said = [duel.markdown(), several.markdown(), RankedSystems(RANKING).markdown()]
     bars = [str(each.bars()) for each in (duel, several, Duel(["a", "b"], Summary()))]
     assert "\n".join([*said, *bars]) == snapshot

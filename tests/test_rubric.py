@@ -99,9 +99,7 @@ def test_a_scale_may_have_its_best_end_below_and_a_run_says_which_it_is():
     run = judge_many(judge, [ITEM], progress=False)
     [row] = run
     assert [(part["best"], part["score"]) for part in row["subscores"]] == [(1, 0.75), (5, 1)]
-    told = [
-        (name, best) for name, kind, *_, best in run.summary.criteria.lines() if "best" in kind
-    ]
+    told = [(name, best) for name, kind, *_, best in run.summary.criteria.lines() if "best" in kind]
     assert told == [("Harm", "1"), ("Wit", "5")]
 
 
@@ -607,9 +605,7 @@ def test_one_row_that_has_what_the_others_lack_is_judged_and_the_run_goes_on():
     ] * 12
 
 
-@for_each(
-    ("number", "scale"), [(2, "0, 1 or 2"), (3, "0, 1, 2 or 3"), (7, "0, 1, 2, 3, 4 or 5")]
-)
+@for_each(("number", "scale"), [(2, "0, 1 or 2"), (3, "0, 1, 2 or 3"), (7, "0, 1, 2, 3, 4 or 5")])
 def test_precision_counts_to_the_documents_that_were_found(number, scale):
     model = says(min(number, 5))
     judge = create_rubric_judge(model, rubric="context_precision")

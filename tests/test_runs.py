@@ -131,9 +131,7 @@ def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
 
 
 @KINDS
-def test_a_finished_run_with_a_bad_row_resumes_where_that_row_is_all_that_is_left(
-    kind, tmp_path
-):
+def test_a_finished_run_with_a_bad_row_resumes_where_that_row_is_all_that_is_left(kind, tmp_path):
     rows = [{"input": "q", "output": text} for text in ("fine", "", "good")]
     model, out = FakeChatModel(replies=fitting_reply), tmp_path / "r.xlsx"
     judge = of_method("rubric", model, rubric="Is it good?")
@@ -569,6 +567,4 @@ def test_when_calls_are_sent_makes_no_other_judge(tmp_path):
         assert len(list(run)) == 1
     assert (run.summary.resumed, run.summary.others) == (1, 0)
     jury = [{"members": [{"options": {"cache_first": each, "samples": 2}}]} for each in (0, 1)]
-    assert (
-        _decisive(jury[0]) == _decisive(jury[1]) == {"members": [{"options": {"samples": 2}}]}
-    )
+    assert _decisive(jury[0]) == _decisive(jury[1]) == {"members": [{"options": {"samples": 2}}]}

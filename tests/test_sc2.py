@@ -236,18 +236,12 @@ def test_a_label_that_the_format_forced_is_still_what_is_preferred(serve):
 def test_both_orders_show_the_table_in_slots_and_find_flips():
     result, model = judged(samples=1, orders="strict")
     assert result["verdict"]["flipped"] is False
-    swapped = (
-        model.prompts[-1] if "bad" in responses(model.prompts[-1])[0] else model.prompts[-2]
-    )
+    swapped = model.prompts[-1] if "bad" in responses(model.prompts[-1])[0] else model.prompts[-2]
     assert re.search(r"\| Tone \| on topic \d+ \| bad reason \| good reason \|", swapped)
     first = json.dumps({"comparison": "x", "preferred": "1"})
     for rule in ("strict", "lenient", "score_mean"):
         verdict = judged(samples=1, orders=rule, answers={"preference": first})[0]["verdict"]
-        assert (verdict["preference"], verdict["score"], verdict["flipped"]) == (
-            "tie",
-            0.5,
-            True,
-        )
+        assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
 
 
 @for_each("shots", [0, 3, 5])
@@ -260,9 +254,7 @@ def test_worked_examples_stand_in_the_preference_prompt(shots):
 def test_instructions_and_turns_reach_no_table_and_no_comparison():
     """Both are to look at the texts or tables alone, not at what is to be preferred."""
     turns = [{"role": "user", "content": text} for text in ("Name a prime.", "Another?")]
-    _, model = judged(
-        {**PAIR, "input": turns}, samples=2, aspects=None, instructions="Be kind."
-    )
+    _, model = judged({**PAIR, "input": turns}, samples=2, aspects=None, instructions="Be kind.")
     for words in ("Be kind.", "Only the responses to the last turn are judged"):
         assert {step_of(p) for p in model.prompts if words in p} == {"aspects", "preference"}
     assert {"table", "match"} < set(steps(model))
@@ -340,9 +332,7 @@ def test_a_row_that_is_missing_is_filled_up_and_most_must_have_come(came, valid)
 
 
 def test_a_cell_that_holds_a_word_for_nothing_may_be_about_it():
-    (row,) = read_rows(
-        {"aspect_1": {"common": "null", "only_1": "Na", "only_2": "None."}}, ["x"]
-    )
+    (row,) = read_rows({"aspect_1": {"common": "null", "only_1": "Na", "only_2": "None."}}, ["x"])
     assert (row["common"], row["only_a"], row["only_b"]) == ("null", "Na", "none")
 
 
@@ -373,9 +363,7 @@ def test_a_long_cell_is_cut_before_it_is_compared_and_the_verdict_says_so():
     [("tournament", None), ("exact", [2, 1])],
 )
 def test_identical_tables_are_not_compared(inference, winners):
-    one = json.dumps(
-        {f"aspect_{n}": {"common": "x", "only_1": "y", "only_2": "z"} for n in (1, 2)}
-    )
+    one = json.dumps({f"aspect_{n}": {"common": "x", "only_1": "y", "only_2": "z"} for n in (1, 2)})
     result, model = judged(samples=2, inference=inference, answers={"table": one})
     assert steps(model) == ["table", "table", "preference"]
     assert {match["decided_by"] for match in result["bracket"]} == {"identical"}

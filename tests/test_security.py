@@ -52,9 +52,7 @@ SHOWN_BY = {
         "server: a_client_is_refused_what_is_the_owners",
         "server: no_owner_hands_out_paths_models_or_objects",
     ],
-    "a bound on replies holds": [
-        "server: a_run_is_stopped_at_its_last_call_whatever_was_foreseen"
-    ],
+    "a bound on replies holds": ["server: a_run_is_stopped_at_its_last_call_whatever_was_foreseen"],
     "nothing is pickled or executed": [
         "security: nothing_of_a_file_is_run",
         "security: no_module_can_run_what_it_reads",
@@ -117,11 +115,7 @@ def test_each_promise_has_what_shows_it_and_nothing_shows_what_is_not_promised()
 def test_what_shows_a_promise_is_there(name):
     file, _, test = name.partition(": ")
     attacks = {each.__name__ for each in CLASSES}
-    assert (
-        f"def test_{test}" in (HERE / f"test_{file}.py").read_text()
-        if test
-        else file in attacks
-    )
+    assert f"def test_{test}" in (HERE / f"test_{file}.py").read_text() if test else file in attacks
 
 
 RUNS = '!!python/object/apply:os.mkdir ["ran"]'

@@ -33,11 +33,7 @@ JUDGES = [name for name in CONFIG["graphs"] if name in METHODS]
 @pytest.mark.parametrize(
     ("event", "kept", "traceback"),
     [
-        (
-            "Background run failed. Exception: <class 'langchain_judges.errors.InputError'>",
-            1,
-            0,
-        ),
+        ("Background run failed. Exception: <class 'langchain_judges.errors.InputError'>", 1, 0),
         ("Background run failed. Exception: <class 'builtins.KeyError'>", 1, 1),
         ("Run encountered an error: <class 'langchain_judges.errors.InputError'>", 0, 0),
     ],
@@ -400,9 +396,7 @@ async def test_a_conversation_that_is_far_too_long_is_refused_before_it_is_read(
     assert read == []
 
 
-async def test_several_models_are_the_members_of_a_jury_and_the_first_serves_the_rest(
-    monkeypatch,
-):
+async def test_several_models_are_the_members_of_a_jury_and_the_first_serves_the_rest(monkeypatch):
     monkeypatch.setenv("JUDGES_MODEL", "openai:one, openai:two")
     assert [member.name for member in (await served("jury")).members] == ["one", "two"]
     assert (await served("bsm")).model.model_name == "one"

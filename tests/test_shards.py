@@ -27,9 +27,7 @@ def judge(model=None):
 
 def run(folder, number, of=4, rows=ROWS, **options):
     shard = f"{number}/{of}"
-    return list(
-        judge_many(judge(), rows, records=folder, shard=shard, progress=False, **options)
-    )
+    return list(judge_many(judge(), rows, records=folder, shard=shard, progress=False, **options))
 
 
 @pytest.fixture

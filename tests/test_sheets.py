@@ -76,11 +76,7 @@ def test_a_book_has_the_rows_with_label_score_and_reason_by_criterion(judged):
     head, *rows = book(judged)["rows"]
     first = dict(zip(head, rows[0], strict=True))
     assert head[:4] == ("id", "question", "reply", "note")
-    assert [first[f"Tone{part}"] for part in ("", ".score", ".reason")] == [
-        "polite",
-        1,
-        "'=1+1",
-    ]
+    assert [first[f"Tone{part}"] for part in ("", ".score", ".reason")] == ["polite", 1, "'=1+1"]
     assert (first["reply"], first["note"]) == (ROWS[0]["reply"], "007")
 
 

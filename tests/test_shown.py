@@ -59,9 +59,7 @@ NAMES = {"reference": "expected-answer", "source": "source"}
 
 def row_of(reference, source, output):
     fields = {"expected": reference, "source": source}
-    return {"input": TASK, "output": output} | {
-        k: v for k, v in fields.items() if v is not None
-    }
+    return {"input": TASK, "output": output} | {k: v for k, v in fields.items() if v is not None}
 
 
 def invoke(judge, reference=None, source=None, output=TEXT):
@@ -281,10 +279,7 @@ VALUES: dict[str, tuple[Any, str]] = {
     "messages": ([AIMessage("Red.")], "Red."),
     "a data class": (Place("Kyiv", 2), '{"city": "Kyiv", "days": 2}'),
     "a model": (Stay(city="Kyiv", days=2), '{"city": "Kyiv", "days": 2}'),
-    "a computed field": (
-        Booking(city="Rio", days=2),
-        '{"city": "Rio", "days": 2, "nights": 1}',
-    ),
+    "a computed field": (Booking(city="Rio", days=2), '{"city": "Rio", "days": 2, "nights": 1}'),
     "data with roles": ([{"role": ["admin"], "id": 1}], '[{"role": ["admin"], "id": 1}]'),
     "users": ([{"role": "user", "name": "Ann"}], '[{"role": "user", "name": "Ann"}]'),
     "a decimal": (Decimal("1.50"), "1.50"),
@@ -361,19 +356,9 @@ NAMES_OF_OTHERS = [
     {"question": TASK, "answer": TEXT, "ground_truth": KNOWN, "context": SOURCE},
     {"query": TASK, "prediction": TEXT, "reference": KNOWN, "contexts": [SOURCE]},
     {"prompt": TASK, "actual_output": TEXT, "expected_output": KNOWN, "documents": [SOURCE]},
-    {
-        "input": TASK,
-        "actualOutput": TEXT,
-        "expectedOutput": KNOWN,
-        "retrievalContext": [SOURCE],
-    },
+    {"input": TASK, "actualOutput": TEXT, "expectedOutput": KNOWN, "retrievalContext": [SOURCE]},
     {"question": TASK, "answer": TEXT, "ground_truths": [KNOWN], "contexts": [SOURCE]},
-    {
-        "request": TASK,
-        "response": TEXT,
-        "expected_response": KNOWN,
-        "retrieved_context": SOURCE,
-    },
+    {"request": TASK, "response": TEXT, "expected_response": KNOWN, "retrieved_context": SOURCE},
     {"problem": TASK, "completion": TEXT, "target": KNOWN, "retrieval_context": SOURCE},
     {
         "messages": [{"role": "user", "content": TASK}],

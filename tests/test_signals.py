@@ -17,8 +17,7 @@ from tests.processes import start, wait_until
 pytestmark = pytest.mark.system
 
 PAIRS = [
-    {"input": f"Why {n}?", "output_a": f"good good {n}", "output_b": f"bad {n}"}
-    for n in range(12)
+    {"input": f"Why {n}?", "output_a": f"good good {n}", "output_b": f"bad {n}"} for n in range(12)
 ]
 GRAPH = """
 import signal, sys

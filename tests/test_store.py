@@ -62,10 +62,7 @@ def test_a_kill_before_the_checkpoint_is_written_costs_no_finished_call(kind):
 
     criteria = [f"{name}: how much {name}" for name in ("Depth", "Clarity", "Tone")]
     judge = create_bsm_judge(
-        FakeChatModel(replies=respond),
-        criteria=criteria,
-        orders="none",
-        checkpointer=LateSaver(),
+        FakeChatModel(replies=respond), criteria=criteria, orders="none", checkpointer=LateSaver()
     ).with_config(max_concurrency=1)  # Tone comes last
     with pytest.raises(ModelAccessError):
         invoke(judge, pairs(1)[0], kind)
@@ -208,9 +205,7 @@ def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
 
 @pytest.mark.whole
 @KINDS
-def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(
-    tmp_path, monkeypatch, kind
-):
+def test_a_row_is_looked_up_once_and_what_it_brings_is_written_once(tmp_path, monkeypatch, kind):
     done, connected, write = Counter[str](), reply_log._connected, results.write_whole
 
     def traced(*path, **how):
@@ -346,9 +341,7 @@ def judged_anew(replies, rows, kind, **options):
 
 @KINDS
 @pytest.mark.parametrize("calls", range(8))
-def test_a_stop_changes_neither_the_plan_nor_the_cost_of_the_rows_after_it(
-    tmp_path, kind, calls
-):
+def test_a_stop_changes_neither_the_plan_nor_the_cost_of_the_rows_after_it(tmp_path, kind, calls):
     model, records = Planner(), tmp_path / "r.jsonl"
     rows = [{**row, "input": "Why?"} for row in pairs(3)]
     model.most = calls

@@ -43,9 +43,7 @@ def fitting(schema):
         items = [fitting(schema["items"]) for _ in words]
         names = zip(items, words, strict=True)
         return [word if isinstance(item, str) else item for item, word in names]
-    return {"integer": schema.get("minimum", 1), "number": 0.5, "boolean": True}.get(
-        kind, "fine"
-    )
+    return {"integer": schema.get("minimum", 1), "number": 0.5, "boolean": True}.get(kind, "fine")
 
 
 def answer(call):
@@ -135,11 +133,7 @@ MAP = {
         "Figure 3": ("e1", "size 4, draw 2", ("accuracy", "F1", "precision", "recall")),
         "Figure 6": ("e1", "without keywords", ("accuracy", "F1", "errors")),
         "Figure 7a": ("e1", "without lengthy argument", ("kappa with all",)),
-        "Figure 7a, pairs": (
-            "e1",
-            "without lengthy argument",
-            ("kappa with without keywords",),
-        ),
+        "Figure 7a, pairs": ("e1", "without lengthy argument", ("kappa with without keywords",)),
         "Figure 7c": ("e1", "all", ("errors, shortcut", "errors, detour")),
         "Figure 8": ("e2", "all", ("accuracy, M11", "accuracy, M20")),
         "by map": ("e1", "own map", ("examples", "leaks")),
@@ -155,12 +149,7 @@ def items():
     ]
     texts = {"input": "Which room?", "expected": "A", "source": "A room.", "output": "A."}
     for n, row in enumerate(own):
-        row |= {
-            **texts,
-            "output": f"{n}",
-            "label": n % 2,
-            "systems": [("M11", "M20")[n // 2 % 2]],
-        }
+        row |= {**texts, "output": f"{n}", "label": n % 2, "systems": [("M11", "M20")[n // 2 % 2]]}
         row["category"] = ("shortcut", "detour")[n // 2 % 2]
     return own
 
@@ -210,9 +199,7 @@ def test_every_figure_of_the_map_has_its_columns(
     monkeypatch.setenv("POT_BACKEND_DISABLE_PYTORCH", "1")  # it would import it for nothing
     wanted = {name: line for name, line in MAP[paper].items() if line[0] == number}
     rows = items() if paper == "allure" else lists() if "Table 6" in wanted else voted_pairs()
-    modes = {
-        row["id"]: ("keywords", "lengthy argument")[n % 2] for n, row in enumerate(items())
-    }
+    modes = {row["id"]: ("keywords", "lengthy argument")[n % 2] for n, row in enumerate(items())}
     (tmp_path / "modes.json").write_text(json.dumps(modes))
     extra = {"self": "gpt-4", "modes": str(tmp_path / "modes.json")}
     given = file_of(voted_pairs() if paper == "sc2" else rows, tmp_path)
@@ -231,9 +218,7 @@ def test_every_figure_of_the_map_has_its_columns(
     # What the paper prints has its cell here.
     made = {(runner.bare(cell["arm"]), cell["column"]) for cell in cells}
     for parts in runner.printed(paper).get(number, {}).values():
-        assert (
-            not {(arm, c) for arms in parts.values() for arm in arms for c in arms[arm]} - made
-        )
+        assert not {(arm, c) for arms in parts.values() for arm in arms for c in arms[arm]} - made
 
 
 @pytest.mark.parametrize("paper", ["bsm", "drpe", "sc2"])
@@ -357,11 +342,7 @@ def test_votes_of_mt_bench_are_read_by_turn_with_a_reference_of_the_turns_so_far
     talk = [TURN, one, TURN, two]
     record = {"question_id": 121, "model_a": "z", "model_b": "b", "turn": 2}
     record |= {"conversation_a": talk, "conversation_b": talk}
-    votes = [
-        ("expert_1", "model_a"),
-        ("expert_2", "tie (inconsistent)"),
-        ("author_1", "model_b"),
-    ]
+    votes = [("expert_1", "model_a"), ("expert_2", "tie (inconsistent)"), ("author_1", "model_b")]
     (row,) = bsm.voted([{**record, "judge": judge, "winner": won} for judge, won in votes])
     # A is the first model by name, which is b.
     assert (row["systems"], row["human_votes"]) == (["b", "z"], ["B", "tie"])
@@ -551,9 +532,7 @@ def test_each_question_has_one_table_and_the_other_form_has_the_other(study):
     pages = [
         form.make(study, study / f"{number}.html", form=number).read_text() for number in (0, 1)
     ]
-    questions = [
-        dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages
-    ]
+    questions = [dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages]
     # The fourth pair has no table in one arm.
     assert set(questions[0]) == set(questions[1]) == {"p0", "p1", "p2"}
     assert all(questions[0][name] != questions[1][name] for name in questions[0])
@@ -591,9 +570,7 @@ def test_the_small_studies_are_made_again_from_their_recorded_replies(tmp_path, 
     assert (tmp_path / "results.json").read_text() == (
         recorded / "results.json"
     ).read_text().strip()
-    assert (tmp_path / "replies.jsonl").read_bytes() == (
-        recorded / "replies.jsonl"
-    ).read_bytes()
+    assert (tmp_path / "replies.jsonl").read_bytes() == (recorded / "replies.jsonl").read_bytes()
 
 
 def test_the_papers_means_follow_from_their_cells_but_for_one():
@@ -602,13 +579,7 @@ def test_the_papers_means_follow_from_their_cells_but_for_one():
         cells = [value for each in found for value in each.values()]
         return sum(cells) / len(cells)
 
-    printed = {
-        "rouge2": 0.411,
-        "bleu": 0.450,
-        "meteor": 0.516,
-        "llm_score": 0.636,
-        "drpe": 0.761,
-    }
+    printed = {"rouge2": 0.411, "bleu": 0.450, "meteor": 0.516, "llm_score": 0.636, "drpe": 0.761}
     for arm, average in {**printed, "drpe": 0.761}.items():
         assert mean(arm) == pytest.approx(average, abs=0.0006), arm
     # ROUGE-1 is printed as .461.

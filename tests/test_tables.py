@@ -102,9 +102,7 @@ def test_a_table_of_any_form_is_judged_by_its_usual_columns(form, tmp_path):
     is_judged_by_its_usual_columns(FORMS[form](tmp_path))
 
 
-@for_each(
-    "labels, told", [('{"tone": 1}', []), ("", []), ("good", ["labels"]), ("7", ["labels"])]
-)
+@for_each("labels, told", [('{"tone": 1}', []), ("", []), ("good", ["labels"]), ("7", ["labels"])])
 def test_a_column_of_labels_holds_them_by_criterion_or_is_told(labels, told, tmp_path):
     table = written(tmp_path / "r.csv", [{**REPLIES[0], "labels": labels}])
     (row,) = judge_many(polite(), table, progress=False)
@@ -172,8 +170,7 @@ def test_columns_are_named_where_their_names_are_unusual(pd):
 
 
 @for_each(
-    ("missing", "hint"),
-    [("support 2026", True), ("replies.cvs", False), (Path("replies"), False)],
+    ("missing", "hint"), [("support 2026", True), ("replies.cvs", False), (Path("replies"), False)]
 )
 def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(missing, hint):
     with pytest.raises(InputError, match=f"^there is no file {missing}") as caught:
@@ -237,9 +234,7 @@ def test_texts_that_answer_nothing_are_judged_where_a_person_says_so(tmp_path):
     assert "(no task)" in model.prompts[0]
     with pytest.raises(InputError, match=r"where texts answer nothing, '\(no task\)'"):
         polite(model).invoke({"output": "Go away."})
-    assert polite(model).invoke({"input": "(no task)", "output": "Go away."})["verdict"][
-        "label"
-    ]
+    assert polite(model).invoke({"input": "(no task)", "output": "Go away."})["verdict"]["label"]
 
 
 SINGLE = {"question": "Where?", "response": "Kyiv"}
@@ -249,9 +244,7 @@ EXPORTED = {
     "below a key": lambda row: {"id": 1, "metadata": {"question": "no"}, "data": row},
     "in a list": lambda row: {"annotations": [], "items": [row]},
     "further down": lambda row: {"sample": {"doc": row, "scores": [1]}},
-    "in other words": lambda row: {
-        "fields": {n.title().replace("_", "-"): row[n] for n in row}
-    },
+    "in other words": lambda row: {"fields": {n.title().replace("_", "-"): row[n] for n in row}},
     "each apart": lambda row: {f"part_{n}": {n: text} for n, text in row.items()},
 }
 
@@ -261,9 +254,7 @@ EXPORTED = {
 @for_each("form", [".jsonl", ".json", "list"])
 def test_advice_on_texts_below_a_column_works_when_it_is_followed(form, shape, row, tmp_path):
     record = EXPORTED[shape](row)
-    (path := tmp_path / f"r{form}").write_text(
-        json.dumps([record] if form == ".json" else record)
-    )
+    (path := tmp_path / f"r{form}").write_text(json.dumps([record] if form == ".json" else record))
     judge = polite() if row is SINGLE else relative()
     columns, told = dict[str, Any](), [""]
     while told:
@@ -272,9 +263,7 @@ def test_advice_on_texts_below_a_column_works_when_it_is_followed(form, shape, r
             list(judge_many(judge, rows, columns=columns, progress=False))
             told = []
         except InputError as exc:
-            told = re.findall(r"`columns` (\w+)=([^;,\s]+)|--column (\w+)=([^;\s]+)", str(exc))[
-                :1
-            ]
+            told = re.findall(r"`columns` (\w+)=([^;,\s]+)|--column (\w+)=([^;\s]+)", str(exc))[:1]
             field, place = filter(None, told[0])
             assert columns.setdefault(field, place) == place
             assert len(columns) <= len(row)
@@ -622,8 +611,7 @@ def test_two_files_in_other_orders_are_one_workbook_that_the_next_run_goes_on(se
     head, *rows = book["rows"].iter_rows(values_only=True)
     table = [dict(zip(head, row, strict=True)) for row in rows]
     assert [(row["id"], row["v1"], row["v2"]) for row in table] == [
-        (f"q{n}", answers("v1", [n])[0]["reply"], answers("v2", [n])[0]["reply"])
-        for n in range(40)
+        (f"q{n}", answers("v1", [n])[0]["reply"], answers("v2", [n])[0]["reply"]) for n in range(40)
     ]
     assert [row["preference"] == "v1" for row in table] == [n % 4 == 0 for n in range(40)]
     assert book.sheetnames == ["rows", "summary"]
@@ -651,8 +639,7 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
 # Replies that are refused, flags, and the code of three systems of which each pair is asked.
 @pytest.mark.whole
 @for_each(
-    "refused, strict, code",
-    [("good", (), 1), ("bad too", (), 0), ("bad too", ("--strict",), 1)],
+    "refused, strict, code", [("good", (), 1), ("bad too", (), 0), ("bad too", ("--strict",), 1)]
 )
 def test_a_ranking_fails_where_nothing_was_judged_and_by_strict_where_a_part(
     serve, tmp_path, refused, strict, code
@@ -673,9 +660,7 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
         langsmith._new_session(None, None, {"name": "p"})
         for n in "ab":
             client.create_example(inputs={"asked": n}, dataset_id=data.id)
-        done = client.evaluate(
-            lambda inputs: {"answer": "y"}, data="support", max_concurrency=0
-        )
+        done = client.evaluate(lambda inputs: {"answer": "y"}, data="support", max_concurrency=0)
         times: Any = dict.fromkeys(("start_time", "end_time"), datetime.now(UTC))
         own: Any = {"inputs": {"asked": "c"}, "outputs": {"answer": "z"}, "project_name": "p"}
         alone.create_run("f", run_type="chain", **own, **times)
@@ -785,9 +770,7 @@ def test_thousands_of_rows_of_parquet_come_back_in_flat_memory(tmp_path):
     from pyarrow import parquet
 
     source, out, count = tmp_path / "r.parquet", tmp_path / "s.parquet", 3_000
-    days = pa.array(
-        [None if n % 7 == 0 else datetime(2026, 1, 1 + n % 28) for n in range(count)]
-    )
+    days = pa.array([None if n % 7 == 0 else datetime(2026, 1, 1 + n % 28) for n in range(count)])
     own = pa.table(
         {
             "question": [f"Why {n}?" for n in range(count)],
@@ -873,10 +856,7 @@ def test_a_field_is_read_from_a_path_in_a_column(suffix, pd, tmp_path):
 
 
 def test_a_path_that_is_in_no_row_is_told_by_what_is_there():
-    for path, told in [
-        ("item.q", "got the keys 'question', 'right'"),
-        ("choices.1", "list of 1"),
-    ]:
+    for path, told in [("item.q", "got the keys 'question', 'right'"), ("choices.1", "list of 1")]:
         with pytest.raises(InputError, match=told):
             list(judge_many(polite(), [NESTED], columns={**PLACES, "output": path}))
 

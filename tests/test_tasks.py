@@ -52,9 +52,7 @@ def asked(create, request, replies, **options):
     model = FakeChatModel(replies=replies)
     pair = {"input": request, "output_a": "Kurz.", "output_b": "Lang."}
     result = create(model, **options).invoke(pair)
-    bare = [
-        re.sub(r"(?<=-)\w{10}(?=>)", "", each.replace(request, "")) for each in model.prompts
-    ]
+    bare = [re.sub(r"(?<=-)\w{10}(?=>)", "", each.replace(request, "")) for each in model.prompts]
     return result, sorted(bare)
 
 

@@ -162,9 +162,7 @@ def test_hostile_texts_are_shown_and_never_obeyed():
     run[0]["id"] = HOSTILE
     page = Page(collected(Collection(data), {HOSTILE: run}))
     for html in (shown(client_of(page)).json()["text"], export(page)):
-        bare = (
-            re.sub(r"<script>.*?</script>", "", html, flags=re.S) if "<html" in html else html
-        )
+        bare = re.sub(r"<script>.*?</script>", "", html, flags=re.S) if "<html" in html else html
         assert "window.owned" in bare
         assert not re.search(r"<[^>]*(onerror|javascript:|http:)", bare)
         assert "⟦U+202E⟧backwards" in bare
@@ -186,9 +184,7 @@ def test_code_outside_fences_keeps_its_indentation_and_cells_their_side():
 
 
 def test_addresses_of_links_and_images_are_shown_to_read():
-    html = rendered_markdown(
-        "[docs](http://far.example/a) and ![cat](http://far.example/b.png)"
-    )
+    html = rendered_markdown("[docs](http://far.example/a) and ![cat](http://far.example/b.png)")
     assert "<u>docs</u> <small>(http://far.example/a)</small>" in html
     assert "image cat <small>(http://far.example/b.png)</small>" in html
 
@@ -519,9 +515,7 @@ def test_a_comparison_and_the_result_of_an_audit_are_read_with_their_tables(tmp_
     assert decisions.rows[0][0] in page
 
 
-def test_a_judged_table_is_both_rows_and_verdicts_and_no_label_of_the_judge_is_a_persons(
-    tmp_path,
-):
+def test_a_judged_table_is_both_rows_and_verdicts_and_no_label_of_the_judge_is_a_persons(tmp_path):
     replies = {"explanation": "So.", "preference": "1"}
     judge = create_relative_judge(FakeChatModel(replies=lambda _: replies))
     out = tmp_path / "scores.csv"
@@ -546,9 +540,7 @@ def test_without_the_option_a_run_keeps_no_request(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["v.jsonl"]
     written(tmp_path / "d.jsonl", [row])
     found = read_collection([tmp_path / "d.jsonl", tmp_path / "v.jsonl"])
-    assert (
-        "--keep-requests</code> keeps them" in shown(client_of(Page(found))).json()["verdict"]
-    )
+    assert "--keep-requests</code> keeps them" in shown(client_of(Page(found))).json()["verdict"]
 
 
 def test_labels_are_those_that_are_there():
@@ -673,9 +665,7 @@ def test_a_run_that_goes_on_keeps_its_requests_to_itself(tmp_path):
 
 
 def test_texts_of_a_writer_are_looked_at_beside_what_was_asked(tmp_path):
-    written_rows = [
-        {"id": "a", "concepts": ["dog", "run"], "text": "The dog runs.", "missing": ""}
-    ]
+    written_rows = [{"id": "a", "concepts": ["dog", "run"], "text": "The dog runs.", "missing": ""}]
     found = read_collection([written(tmp_path / "t.jsonl", written_rows)])
     html = shown(client_of(Page(found))).json()["text"]
     assert "The dog runs." in html

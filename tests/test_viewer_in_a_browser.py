@@ -43,17 +43,7 @@ def serving(tmp_path):
             written(tmp_path / "v.jsonl", run_of(answers)),
         ]
         out = tmp_path / "l.jsonl"
-        words = [
-            "-m",
-            "langchain_judges.cli",
-            "view",
-            *files,
-            "-o",
-            out,
-            "--name",
-            "Ana",
-            *more,
-        ]
+        words = ["-m", "langchain_judges.cli", "view", *files, "-o", out, "--name", "Ana", *more]
         programs.append(start(*words))
         command.program, command.out = programs[-1], out
         return programs[-1].stdout.readline().strip()
@@ -367,9 +357,7 @@ def test_hostile_texts_do_nothing_on_the_page_and_in_a_file(browser, serving, tm
         assert browser.ask(inside) == 0
         own = address if page == address else (tmp_path / "page.html").as_uri()
         here = own.partition("?")[0]
-        assert [
-            each for each in browser.requested() if not each.startswith((here, "data:"))
-        ] == []
+        assert [each for each in browser.requested() if not each.startswith((here, "data:"))] == []
         assert browser.complaints() == []
 
 

@@ -144,12 +144,7 @@ def refusal(create, prompts, **options):
 LEFT_OUT: dict[str, Any] = {
     "a text": (create_rubric_judge, "{outputs}?", {"rubric": "Brief?"}, "{criteria}"),
     "several": (create_rubric_judge, "{outputs}?", {"rubric": ["a", "b"]}, "{criteria}"),
-    "each": (
-        create_rubric_judge,
-        "{outputs}?",
-        {"rubric": ["a", "b"], "each": True},
-        "{criteria}",
-    ),
+    "each": (create_rubric_judge, "{outputs}?", {"rubric": ["a", "b"], "each": True}, "{criteria}"),
     "ready": (
         create_rubric_judge,
         "{outputs}? {criteria}",
@@ -228,11 +223,7 @@ def test_a_row_that_lacks_what_a_prompt_names_is_not_judged(name, value):
 
 
 PAIRED: dict[str, Any] = {
-    "pair": (
-        create_relative_judge,
-        PAIR,
-        ["reference", "reference_outputs", "context", "tone"],
-    ),
+    "pair": (create_relative_judge, PAIR, ["reference", "reference_outputs", "context", "tone"]),
     "item": (create_rubric_judge, ITEM, ["expected", "source", "tone"]),
 }
 

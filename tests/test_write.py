@@ -115,9 +115,7 @@ def test_coverage_chooses_the_text_that_lacks_least():
 
 def test_a_model_chooses_by_number():
     model = of_samples(SAMPLES)
-    result = create_single_prompt_writer(model, samples=3).invoke(
-        {"concepts": ["snow", "wall"]}
-    )
+    result = create_single_prompt_writer(model, samples=3).invoke({"concepts": ["snow", "wall"]})
     third = re.search(r"<text-3-(\w+)>\n(.*?)\n</text-3-\1>", model.prompts[-1], re.S)
     assert result["text"] == third[2]
 
@@ -153,10 +151,7 @@ def test_a_division_is_mended(proposed, expected):
 def test_word_forms_get_the_spelling_of_the_input_back():
     concepts = ["Ice Cream", "ski", "skis", "leaf", "mother-in-law"]
     proposed = [["ice creams", "skis", "mother in law"], ["leaves", "ski"]]
-    assert placed(concepts, proposed) == [
-        ["skis", "Ice Cream", "mother-in-law"],
-        ["ski", "leaf"],
-    ]
+    assert placed(concepts, proposed) == [["skis", "Ice Cream", "mother-in-law"], ["ski", "leaf"]]
 
 
 names = st.sampled_from([*"abcdefghij", "zebra", "A", " b ", "", "a b", "a-b", "-"])
@@ -201,14 +196,11 @@ def test_repair_names_what_is_missing_and_keeps_the_rest():
 
 
 @for_each(
-    ("again", "calls", "failures"),
-    [(said("Goats."), 6, []), ("sorry", 8, ["repair", "repair"])],
+    ("again", "calls", "failures"), [(said("Goats."), 6, []), ("sorry", 8, ["repair", "repair"])]
 )
 def test_a_rewrite_that_is_worse_or_fails_keeps_the_text(again, calls, failures):
     task = {"concepts": ["snow", "vest", "goat"]}
-    result, model = written(
-        task, replies=lambda p: again if is_repair(p) else lossy(p), rewrites=2
-    )
+    result, model = written(task, replies=lambda p: again if is_repair(p) else lossy(p), rewrites=2)
     assert len(model.prompts) == calls
     assert result["text"] == "Snow."
     assert [f["step"] for f in result["failures"]] == failures
@@ -237,8 +229,7 @@ REFUSED = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
 
 
 @for_each(
-    ("step", "reply"),
-    [(is_solve, "I cannot help."), (is_merge, said(" … ")), (is_merge, REFUSED)],
+    ("step", "reply"), [(is_solve, "I cannot help."), (is_merge, said(" … ")), (is_merge, REFUSED)]
 )
 def test_without_a_usable_reply_there_is_no_text(step, reply):
     result, model = written(replies=lambda p: reply if step(p) else None)

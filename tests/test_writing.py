@@ -102,8 +102,7 @@ def behave(call):
 
 def tasks(n):
     return [
-        {"id": f"t{i}", "concepts": ["snow", "goat", "ice cream", f"concept{i}"]}
-        for i in range(n)
+        {"id": f"t{i}", "concepts": ["snow", "goat", "ice cream", f"concept{i}"]} for i in range(n)
     ]
 
 
@@ -140,9 +139,7 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_p
 def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, file_of):
     def lossy(call):
         return reply(
-            '{"text": "Snow."}'
-            if "Combine them into one" in call.prompt
-            else writes(call.prompt)
+            '{"text": "Snow."}' if "Combine them into one" in call.prompt else writes(call.prompt)
         )
 
     result = writing(file_of(tasks(1)), serve(lossy), "--preset", "paper")

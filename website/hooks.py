@@ -52,9 +52,7 @@ def _cells(cells: list[dict[str, Any]]) -> Iterator[str]:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the notebooks as pages."""
     for path in sorted(Path(__file__).parents[1].glob("cookbook/*.ipynb")):
-        files.append(
-            File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path))
-        )
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path)))
     return files
 
 

@@ -29,9 +29,7 @@ def listed() -> str:
     named = ((name, ready_rubric(name)) for name in ready_names())
     rubrics = sorted(named, key=lambda each: needed(each[1]))
     return "".join(
-        f"- {need}: "
-        + "; ".join(f"`{name}` ({meaning(rubric)})" for name, rubric in group)
-        + "\n"
+        f"- {need}: " + "; ".join(f"`{name}` ({meaning(rubric)})" for name, rubric in group) + "\n"
         for need, group in groupby(rubrics, lambda each: needed(each[1]))
     )
 

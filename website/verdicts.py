@@ -110,9 +110,7 @@ def pages() -> dict[Path, str]:
     pair = sample("pairs", 0) | {"id": "tides"}
     first = create_bsm_judge(replay("demo"), max_criteria=3).invoke(pair)
     readme = re.sub(
-        r"(?ms)^```\n╭.*?╯\n",
-        lambda _: f"```\n{panel({**pair, **first}, 80)}",
-        README.read_text(),
+        r"(?ms)^```\n╭.*?╯\n", lambda _: f"```\n{panel({**pair, **first}, 80)}", README.read_text()
     )
     gallery = GALLERY.read_text()
     for method in ("bsm", "rubric"):
@@ -120,7 +118,5 @@ def pages() -> dict[Path, str]:
         verdict = without_frame(panel(by_method[method], 82))
         gallery = gallery.replace(found[2], verdict) if found else gallery
     costs = "".join(cost(name, each["verdict"]["usage"]) for name, each in by_method.items())
-    money = re.sub(
-        r"(?m)(^\| judge .*\n\|[-|]+\n)(?:\|.*\n)+", rf"\1{costs}", MONEY.read_text()
-    )
+    money = re.sub(r"(?m)(^\| judge .*\n\|[-|]+\n)(?:\|.*\n)+", rf"\1{costs}", MONEY.read_text())
     return {README: readme, GALLERY: gallery, MONEY: money}

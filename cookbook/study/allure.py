@@ -160,9 +160,7 @@ def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
         most += ["all", "own map", *(f"own map, size {size}" for size in SIZES)]
         most.append("with right cases")
         if "modes" in bench.extra:
-            most += [
-                f"{arm} {mode}" for mode in MEANINGS for arm in ("without", "but as many as")
-            ]
+            most += [f"{arm} {mode}" for mode in MEANINGS for arm in ("without", "but as many as")]
         return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in most)]
     memory = memory_of(preset, bench)
     for name, options in shown(memory, bench.seed).items():
@@ -261,9 +259,7 @@ def _by_kind(rows: Rows, wrong: Sequence[bool | None]) -> dict[str, Cell]:
     for label, kind in (("errors", _problem), ("accuracy", _system)):
         kinds = [kind(row) for row in rows]
         for name in sorted(set(filter(None, kinds))) if len(set(kinds)) > 1 else ():
-            places = [
-                n for n, each in enumerate(kinds) if each == name and wrong[n] is not None
-            ]
+            places = [n for n, each in enumerate(kinds) if each == name and wrong[n] is not None]
             groups = [rows[n].get("group", rows[n]["id"]) for n in places]
             share = metrics.rate([not wrong[n] for n in places], groups=groups)
             errors = Cell(float(sum(bool(wrong[n]) for n in places)), len(places))

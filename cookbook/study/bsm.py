@@ -188,8 +188,7 @@ def figures(
     for suffix, places in parts.items():
         chosen, verdicts = [rows[n] for n in places], [own[n] for n in places]
         columns |= {
-            f"{name}{suffix}": cell
-            for name, cell in _figures(chosen, verdicts, majority).items()
+            f"{name}{suffix}": cell for name, cell in _figures(chosen, verdicts, majority).items()
         }
     return columns
 
@@ -290,14 +289,12 @@ def head_to_head(
         measured = evaluate_writing(own, **(against if compared else {}))  # type: ignore[arg-type]
         failing, quality = measured["failing"] or {}, measured["quality"]
         columns[arm] = {
-            f"lost in {step}": Cell(share, measured["written"])
-            for step, share in failing.items()
+            f"lost in {step}": Cell(share, measured["written"]) for step, share in failing.items()
         }
         if quality:
             n = quality["compared"]
             columns[arm] |= {
-                name: Cell(quality[name] / n if n else None, n)
-                for name in ("win", "tie", "loss")
+                name: Cell(quality[name] / n if n else None, n) for name in ("win", "tie", "loss")
             }
     return columns
 

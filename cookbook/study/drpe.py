@@ -278,18 +278,14 @@ def _tests(
     }
 
 
-def _tau_p(
-    own: Sequence[Any], other: Sequence[Any], truth: Any, groups: Sequence[str]
-) -> float:
+def _tau_p(own: Sequence[Any], other: Sequence[Any], truth: Any, groups: Sequence[str]) -> float:
     """The share of resampled articles in which the arm's τ is not the larger one."""
     values = np.array([own, other, truth], dtype=float)
     names = sorted(set(groups))
     members = [np.flatnonzero(np.array(groups) == name) for name in names]
     draw, worse = np.random.default_rng(0), 0
     for _ in range(RESAMPLES):
-        chosen = np.concatenate(
-            [members[n] for n in draw.integers(len(names), size=len(names))]
-        )
+        chosen = np.concatenate([members[n] for n in draw.integers(len(names), size=len(names))])
         first, second, people = values[:, chosen]
         lead = kendalltau(first, people)[0] - kendalltau(second, people)[0]
         worse += not lead > 0

@@ -112,8 +112,7 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def score(
-    study: Study,
-    answers: Annotated[list[Path], typer.Argument(help="Files that the form saved.")],
+    study: Study, answers: Annotated[list[Path], typer.Argument(help="Files that the form saved.")]
 ) -> dict[str, DecisionAid]:
     """Print what the tables did to people's answers, by number of tables."""
     labels = {name: pair["label"] for name, pair in _pairs(study).items()}
@@ -130,16 +129,12 @@ def score(
             continue
         before, after = ([each[key] for each in own] for key in ("before", "after"))
         ids = [each["id"] for each in own]
-        aid = aids[arm] = decision_aid(
-            before, after, [labels[name] for name in ids], groups=ids
-        )
+        aid = aids[arm] = decision_aid(before, after, [labels[name] for name in ids], groups=ids)
         ends = aid.mean_change.interval
         change = f"{aid.mean_change:+.3f}"
         change += f" ({ends.low:+.3f} to {ends.high:+.3f})" if ends else ""
         moves = (str(aid.wrong_to_right), str(aid.right_to_wrong))
-        screen.add_row(
-            arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moves
-        )
+        screen.add_row(arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moves)
     console = table_console()
     console.print(screen)
     for each in rows:

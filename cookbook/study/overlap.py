@@ -117,9 +117,7 @@ def _best_of(
     return best
 
 
-def _bertscore(
-    candidates: Candidates, references: References, model: str | None
-) -> list[float]:
+def _bertscore(candidates: Candidates, references: References, model: str | None) -> list[float]:
     """Zhang et al. 2020: F1 of the greedy cosine matches of words in context, last layer.
 
     Not by torchmetrics, which (1.9) sorts the two sides apart and so mixes up the pairs.
@@ -141,9 +139,7 @@ def _greedy(one: Vectors64, other: Vectors64) -> float:
     return float(max(0.0, 2 * precision * recall / (precision + recall)))
 
 
-def _moverscore(
-    candidates: Candidates, references: References, model: str | None
-) -> list[float]:
+def _moverscore(candidates: Candidates, references: References, model: str | None) -> list[float]:
     """Zhao et al. 2019 with single words: 1 - the cheapest transport between embeddings.
 
     Word weights are inverse document frequencies over the candidates and the references
@@ -154,13 +150,9 @@ def _moverscore(
     def score(texts: list[str], refs: list[str]) -> list[float]:
         words = _word_vectors(name, [*texts, *refs])
         document_counts = Counter(word for ids, _ in words for word in set(ids.tolist()))
-        vectors_of = [
-            (vectors, _idf(document_counts, len(words), ids)) for ids, vectors in words
-        ]
+        vectors_of = [(vectors, _idf(document_counts, len(words), ids)) for ids, vectors in words]
         half = len(texts)
-        return [
-            _transport(x, y) for x, y in zip(vectors_of[:half], vectors_of[half:], strict=True)
-        ]
+        return [_transport(x, y) for x, y in zip(vectors_of[:half], vectors_of[half:], strict=True)]
 
     return _best_of(candidates, references, score)
 

@@ -120,8 +120,7 @@ class Table:
     note: str = ""
     needs: frozenset[str] = frozenset()
     after: (
-        Callable[[Bench, str, Rows, Mapping[str, Rows]], Mapping[str, Mapping[str, Cell]]]
-        | None
+        Callable[[Bench, str, Rows, Mapping[str, Rows]], Mapping[str, Mapping[str, Cell]]] | None
     ) = None
     more: Callable[[Bench, str], Mapping[str, int]] | None = None
     average: str = ""
@@ -477,9 +476,7 @@ def _commit() -> str | None:
     return branch.read_text().strip() if branch.is_file() else name
 
 
-def show(
-    console: Console, number: str, table: Table, cells: Sequence[Mapping[str, Any]]
-) -> None:
+def show(console: Console, number: str, table: Table, cells: Sequence[Mapping[str, Any]]) -> None:
     """Print a table: a line for each model, part and arm; the paper's cell in brackets."""
     models = dict.fromkeys(model for cell in cells for model in list(cell["paper"])[:1])
     every = list(dict.fromkeys(cell["column"] for cell in cells))

@@ -142,9 +142,7 @@ def arm(name: str, method: str, **options: Any) -> Arm:
     return Arm(name, make=make)
 
 
-def _options(
-    method: str, options: Mapping[str, Any], bench: Bench, part: str
-) -> dict[str, Any]:
+def _options(method: str, options: Mapping[str, Any], bench: Bench, part: str) -> dict[str, Any]:
     own = {"wording": "paper", **options, "task": task_of(bench, part)}
     if own.get("aspects") is True:
         own["aspects"] = aspects(bench, part)
@@ -285,9 +283,7 @@ TABLES = {
         [OFFLINE, ONLINE, Arm("direct online", make=direct_online), tables(8)],
     ),
     "4": _table("Budgets of calls", [each for n in BUDGETS for each in budgeted(n)]),
-    "5": _table(
-        "Few shots", [each for s in (3, 5) for n in BUDGETS for each in budgeted(n, s)]
-    ),
+    "5": _table("Few shots", [each for s in (3, 5) for n in BUDGETS for each in budgeted(n, s)]),
     "6": Table(
         "Sizes of the sets",
         {part: partial(everything, part) for part in TASKS},

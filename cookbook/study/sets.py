@@ -21,9 +21,7 @@ from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord
 
 
 def answer_matches(
-    answer: str | None,
-    expected: Sequence[str],
-    how: Literal["normalised", "exact"] = "normalised",
+    answer: str | None, expected: Sequence[str], how: Literal["normalised", "exact"] = "normalised"
 ) -> bool:
     """Say whether an answer is one of the accepted ones.
 

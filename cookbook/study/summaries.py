@@ -37,8 +37,7 @@ def news_choice(record: SourceRecord, rule: str = "unique") -> tuple[str, str] |
         tops = [[s for s in votes if votes[s] >= 2] for votes in (best, worst)]
     elif rule in NEWS_RULES:
         tops = [
-            [s for s in votes if votes[s] == max(votes.values()) >= 2]
-            for votes in (best, worst)
+            [s for s in votes if votes[s] == max(votes.values()) >= 2] for votes in (best, worst)
         ]
     else:
         raise OptionError(f"`rule` must be one of {list(NEWS_RULES)!r}, got {rule!r}")
@@ -250,9 +249,7 @@ def _folder_articles(source: PublicSet) -> Iterator[Article]:
 
 def _paired_article(records: Sequence[SourceRecord]) -> Article:
     ratings = {
-        each["model_id"]: {
-            d: fmean(e[d] for e in each["expert_annotations"]) for d in DIMENSIONS
-        }
+        each["model_id"]: {d: fmean(e[d] for e in each["expert_annotations"]) for d in DIMENSIONS}
         for each in records
     }
     return Article(

@@ -349,9 +349,7 @@ class StopSignal:
     """Says whether a signal has come."""
 
     def __init__(
-        self,
-        first: Callable[[], object] | None = None,
-        second: Callable[[], object] | None = None,
+        self, first: Callable[[], object] | None = None, second: Callable[[], object] | None = None
     ) -> None:
         """Start without one.
 

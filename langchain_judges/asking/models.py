@@ -170,9 +170,7 @@ class WrappedModel(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **settings: Any) -> ChatResult:
         return _result_of(self.runnable.invoke(messages, **_set(settings)))
 
-    async def _agenerate(
-        self, messages: list[BaseMessage], *_: Any, **settings: Any
-    ) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **settings: Any) -> ChatResult:
         return _result_of(await self.runnable.ainvoke(messages, **_set(settings)))
 
 

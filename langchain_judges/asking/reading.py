@@ -178,9 +178,7 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
     if problem := _unfinished_reason(message):
         return None, problem
     calls: list[tuple[Any, Any]]
-    calls = [
-        (each["name"], json.dumps(each["args"], default=str)) for each in message.tool_calls
-    ]
+    calls = [(each["name"], json.dumps(each["args"], default=str)) for each in message.tool_calls]
     calls += [(call["name"], call["args"]) for call in message.invalid_tool_calls]
     if not calls and (text := message.text.strip()):
         return _read_answer(text, shape, lambda _: {"calls": []})

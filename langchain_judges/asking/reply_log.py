@@ -156,9 +156,7 @@ class ReplyStore:
             scope: The scope.
             key: The only entry that is wanted; None: all.
         """
-        query = (
-            "SELECT key, value, checksum FROM replies WHERE scope = ? AND key = ifnull(?, key)"
-        )
+        query = "SELECT key, value, checksum FROM replies WHERE scope = ? AND key = ifnull(?, key)"
         for found, text, checksum in self._rows(query, scope, key):
             if checksum == _entry_checksum(scope, found, text):
                 yield found, json.loads(text)

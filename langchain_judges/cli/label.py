@@ -120,9 +120,7 @@ def label(
     paths, by = asked.verdicts or [], asked.name
     row_files.check_file("--out", out)
     row_files.check_not_read([Path(data), *paths], [out])
-    runs = {
-        f"{path}: {name}": run for path in paths for name, run in read_verdicts(path).items()
-    }
+    runs = {f"{path}: {name}": run for path in paths for name, run in read_verdicts(path).items()}
     whole = replace(table, max_rows=None)
     known = row_files.known_rows(Path(data), _check_shown, whole, [*runs.values()])
     found = collected(Collection(list(row_files.checked_rows(known, "row"))), runs)

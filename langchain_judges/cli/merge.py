@@ -12,8 +12,7 @@ from langchain_judges.cli.messages import say
 
 def merge(
     source: Annotated[
-        Path,
-        typer.Argument(help="Folder of the parts of a run with --shard, or a results file."),
+        Path, typer.Argument(help="Folder of the parts of a run with --shard, or a results file.")
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv, .tsv or .parquet.")

@@ -93,11 +93,7 @@ class RowFile:
         return replace(self.source, size=self.number + len(self.bad))
 
     def tell_row(
-        self,
-        number: int | None,
-        console: InertConsole,
-        judge: JudgeGraph,
-        most: int | None = None,
+        self, number: int | None, console: InertConsole, judge: JudgeGraph, most: int | None = None
     ) -> None:
         """Print how a row is understood, and what a judge is asked about it.
 
@@ -227,9 +223,7 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
 _MOST_NAMED = 20
 
 
-def open_rows(
-    path: Path, check: RowCheck, flags: RowFlags, takes: str | None = None
-) -> RowFile:
+def open_rows(path: Path, check: RowCheck, flags: RowFlags, takes: str | None = None) -> RowFile:
     """The rows of a table or set that the flags choose, yet unread.
 
     Args:
@@ -255,10 +249,7 @@ def open_rows(
 
 
 def known_rows(
-    path: Path,
-    check: RowCheck,
-    flags: RowFlags,
-    runs: Iterable[Sequence[Mapping[str, Any]]] = (),
+    path: Path, check: RowCheck, flags: RowFlags, runs: Iterable[Sequence[Mapping[str, Any]]] = ()
 ) -> RowFile:
     """Rows that no judge is named for, with columns understood as a judge's, yet unread.
 

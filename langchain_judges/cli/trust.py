@@ -282,9 +282,7 @@ def _with_labels(rows: _Rows, labels: _Rows) -> _Rows:
 def _check_use(judge: VerdictFlags, *, has_rows: bool, dry_run: bool) -> None:
     asks = bool(judge.model or judge.spec)
     if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
-        raise OptionError(
-            "name either --model, --verdicts of a finished run, or --judge COLUMN"
-        )
+        raise OptionError("name either --model, --verdicts of a finished run, or --judge COLUMN")
     if not judge.verdicts and not has_rows:
         raise OptionError("name the rows to judge: a table, or a known set")
     if not asks and dry_run:

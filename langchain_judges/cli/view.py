@@ -46,8 +46,7 @@ def view(
     page: PageFlags,
     table: RowFlags,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="JSONL file to which your labels are added."),
+        Path | None, typer.Option("--out", "-o", help="JSONL file to which your labels are added.")
     ] = None,
 ) -> None:
     """Look at rows, verdicts and reports in a browser, and label rows there with single keys.

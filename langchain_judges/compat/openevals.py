@@ -300,8 +300,7 @@ def has(more: Sequence[Message], less: Sequence[Message], agree: ArgumentsMatch)
 
 def _strict(made: Sequence[Message], wanted: Sequence[Message], agree: ArgumentsMatch) -> bool:
     return len(made) == len(wanted) and all(
-        one["role"] == other["role"]
-        and not any(unmatched(_calls([one]), _calls([other]), agree))
+        one["role"] == other["role"] and not any(unmatched(_calls([one]), _calls([other]), agree))
         for one, other in zip(made, wanted, strict=True)
     )
 

@@ -11,12 +11,7 @@ from math import inf, isfinite
 from string import Formatter
 from typing import Annotated, Any
 
-from langchain_core.messages import (
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    convert_to_messages,
-)
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.prompts.structured import StructuredPrompt
 from langchain_core.runnables import Runnable

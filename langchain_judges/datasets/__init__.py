@@ -35,11 +35,7 @@ __all__ = ["knows", "load", "names", "rows"]
 
 _SETS: dict[str, Callable[[PublicSet, int], RowStream]] = {
     **dict.fromkeys(("hh_helpful", "hh_helpful_test"), pairs.hh),
-    **{
-        "llmbar": pairs.llmbar,
-        "mtbench_human200": pairs.mt_bench_200,
-        "pandalm": pairs.pandalm,
-    },
+    **{"llmbar": pairs.llmbar, "mtbench_human200": pairs.mt_bench_200, "pandalm": pairs.pandalm},
 }
 
 

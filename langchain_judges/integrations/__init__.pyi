@@ -7,7 +7,5 @@ from langchain_judges.integrations.tool import judge_tool as judge_tool
 from langchain_judges.integrations.trajectory_match import (
     trajectory_evaluator as trajectory_evaluator,
 )
-from langchain_judges.integrations.watch import (
-    create_online_evaluator as create_online_evaluator,
-)
+from langchain_judges.integrations.watch import create_online_evaluator as create_online_evaluator
 from langchain_judges.integrations.watch import watch_project as watch_project

@@ -112,9 +112,7 @@ def best_of(
 
 
 class _Contest:
-    def __init__(
-        self, n: int, judge: Judge, answer: Runnable[Any, Any] | None, seed: int
-    ) -> None:
+    def __init__(self, n: int, judge: Judge, answer: Runnable[Any, Any] | None, seed: int) -> None:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
         self.takes_items = kind_of(judge) == "item"
 
@@ -189,9 +187,7 @@ class _Contest:
             return await gather([*matches])
         return [await each for each in matches]
 
-    async def _knockout(
-        self, players: list[int], judged: _Judged
-    ) -> tuple[int, list[AnswerMatch]]:
+    async def _knockout(self, players: list[int], judged: _Judged) -> tuple[int, list[AnswerMatch]]:
         random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
         bracket: list[AnswerMatch] = []
         number = 0

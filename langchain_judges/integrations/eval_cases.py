@@ -36,9 +36,7 @@ from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
 
-def item_for(
-    judge: object, task: Text, output: Text | None, **more: object
-) -> dict[str, object]:
+def item_for(judge: object, task: Text, output: Text | None, **more: object) -> dict[str, object]:
     """An `Item` with the given fields that are not None.
 
     Args:
@@ -217,9 +215,7 @@ class CaseReader:
         own = {name: known[name] for name in fields_named(self.judge) if name in known}
         return {"variables": own} if own else {}
 
-    def _noted(
-        self, case: dict[str, object], **read: tuple[object, object]
-    ) -> dict[str, object]:
+    def _noted(self, case: dict[str, object], **read: tuple[object, object]) -> dict[str, object]:
         """A case with notes on how it was read, where no place was named; see `notes_on`."""
         places = self.places._asdict()
         guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}

@@ -291,9 +291,7 @@ def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
     known = fields_named(judge) | _FURTHER
     if unknown := [name for name in variables if name not in known]:
         hint = did_you_mean(unknown[0], _TEXTS)
-        raise OptionError(
-            f"`{unknown[0]}` is shown to nobody: {hint}no prompt of the judge has it"
-        )
+        raise OptionError(f"`{unknown[0]}` is shown to nobody: {hint}no prompt of the judge has it")
 
 
 def _as_record(value: Any, trait: str = "error") -> Any:

@@ -156,9 +156,7 @@ def send_feedback(
                 for each in cases.scores_of(outcome, key):
                     own = each._replace(extra=each.extra and extra)
                     said = cases.feedback_of(judge, own)
-                    client.create_feedback(
-                        run_id, trace_id=run_id, source_run_id=judge_run, **said
-                    )
+                    client.create_feedback(run_id, trace_id=run_id, source_run_id=judge_run, **said)
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 

@@ -236,9 +236,7 @@ def _listed(query: Callable[..., AsyncIterable[T]], *names: str, **which: Any) -
     return waited_for(collected)
 
 
-def waited_for(
-    method: Callable[..., Coroutine[Any, Any, T]], *args: object, **fields: Any
-) -> T:
+def waited_for(method: Callable[..., Coroutine[Any, Any, T]], *args: object, **fields: Any) -> T:
     """Result of a method that LangSmith's client has for event loops only.
 
     The loop runs in a thread of its own: the caller may be in a loop.
@@ -261,12 +259,7 @@ class QueuedRuns(NamedTuple):
 
 
 def labelled_runs(
-    client: Client,
-    queue: str,
-    judge: Judge,
-    *,
-    key: str | None = None,
-    context: TextSource = None,
+    client: Client, queue: str, judge: Judge, *, key: str | None = None, context: TextSource = None
 ) -> QueuedRuns:
     """The runs of an annotation queue that people labelled.
 

@@ -193,9 +193,7 @@ def build(options: Cascade, members: MembersLike) -> ensemble.CombinedGraph:
     return cascade_of(options.without_shared(), ensemble.read_members(options, members))
 
 
-def cascade_of(
-    options: Cascade, members: tuple[ensemble.Member, ...]
-) -> ensemble.CombinedGraph:
+def cascade_of(options: Cascade, members: tuple[ensemble.Member, ...]) -> ensemble.CombinedGraph:
     """A cascade of ready judges."""
     kind = ensemble.kind_of_members(members)
     gates = options.gates(len(members))

@@ -228,8 +228,7 @@ class JudgeContext:
         is_item = isinstance(self.options, JudgeOptions) and self.options.takes == "item"
         place = {"source", "context"} if is_item else {"instructions"}
         return all(
-            place.isdisjoint(ours.input_variables)
-            or place & {*self.prompts[step].input_variables}
+            place.isdisjoint(ours.input_variables) or place & {*self.prompts[step].input_variables}
             for step, ours in self.options.prompt_texts.items()
         )
 

@@ -13,13 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    InstanceOf,
-    SkipValidation,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, InstanceOf, SkipValidation, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Step, Update

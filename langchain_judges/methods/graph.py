@@ -70,9 +70,7 @@ class StepNode(Runnable[Any, Update], ABC):
         """Run the step, waiting in this thread."""
         return run(self.step(input, config))
 
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
-    ) -> Update:
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the step, waiting in the running event loop."""
         return await self.step(input, config)
 
@@ -335,9 +333,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The model of a row, by which tools of LangChain and servers check one."""
         schema: Any = self.builder.input_schema
         (needed, _), hints = _fields(schema), get_type_hints(schema)
-        fields: Any = {
-            n: hint if n in needed else (hint | None, None) for n, hint in hints.items()
-        }
+        fields: Any = {n: hint if n in needed else (hint | None, None) for n, hint in hints.items()}
         return create_model(self.get_name("Input"), **fields)
 
     bounds: Bounds
@@ -542,8 +538,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         inherited, own = run_of(config) or run_of(running_config()), run_of(self.config)
         if own and inherited not in (None, own):
             raise OptionError(
-                "the judge has a `budget` of its own, which cannot hold here: give it to "
-                "the run"
+                "the judge has a `budget` of its own, which cannot hold here: give it to the run"
             )
         if most is None and (places is None or inherited or own):
             return config

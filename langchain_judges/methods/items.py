@@ -67,11 +67,7 @@ class ItemSteps(RowSteps[ItemState]):
 
 
 def label_verdict(
-    account: Account,
-    why: str,
-    label: Label,
-    score: float | None,
-    confidence: float | None = None,
+    account: Account, why: str, label: Label, score: float | None, confidence: float | None = None
 ) -> LabelVerdict:
     """The verdict that gives one text a label.
 

@@ -244,9 +244,7 @@ class ItemJuryState(ItemState, total=False):
     members: list[Opinion]
 
 
-def _weights(
-    weights: MemberWeights | None, members: Sequence[ensemble.Member]
-) -> dict[str, float]:
+def _weights(weights: MemberWeights | None, members: Sequence[ensemble.Member]) -> dict[str, float]:
     names = [member.name for member in members]
     if weights is None:
         return dict.fromkeys(names, 1.0)

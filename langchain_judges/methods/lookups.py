@@ -368,11 +368,7 @@ def _wanted(data: Mapping[str, Any], lookups: Sequence[Lookup]) -> list[_Call]:
 
 
 async def _looked_up(
-    log: ReplyLog,
-    tools: Mapping[str, BaseTool],
-    call: _Call,
-    limits: ToolLimits,
-    account: Account,
+    log: ReplyLog, tools: Mapping[str, BaseTool], call: _Call, limits: ToolLimits, account: Account
 ) -> Lookup:
     """Make one call, unless an earlier run of the row has made it."""
     row = account.run.replies if account.run else None
@@ -472,8 +468,7 @@ def row_tools(row: Mapping[str, Any], characters: int) -> list[BaseTool]:
         read_step: "Read a step of the record from a character on. Steps with their length: "
         f"{_middle_cut('; '.join(steps), 1500)}.",
         search: "Find a text in all steps, with what stands around it.",
-        read_file: "Read a file from a character on. Files: "
-        f"{_middle_cut(', '.join(files), 500)}.",
+        read_file: f"Read a file from a character on. Files: {_middle_cut(', '.join(files), 500)}.",
     }
     known: list[Any] = [read_step, search, *([read_file] if files else [])]
     return [StructuredTool.from_function(each, description=said[each]) for each in known]

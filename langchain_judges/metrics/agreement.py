@@ -75,8 +75,7 @@ def labelled(
     failed[NO_LABEL] = len(truths) - len(items)
     pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
     sides = [
-        [v for own in side for v in as_votes(cast("Any", own))]
-        for side in zip(*pairs, strict=True)
+        [v for own in side for v in as_votes(cast("Any", own))] for side in zip(*pairs, strict=True)
     ]
     check_labels(*sides)
     if sides:

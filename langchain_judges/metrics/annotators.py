@@ -62,9 +62,7 @@ def people_agreement(
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
     one_of("ties", ties, Ties)
-    people = [
-        [vote for vote in own if ties == "keep" or vote != "tie"] for own in votes_of(votes)
-    ]
+    people = [[vote for vote in own if ties == "keep" or vote != "tie"] for own in votes_of(votes)]
     hits, options["groups"] = flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
@@ -157,9 +155,7 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
     if blocks < intervals.LEAST_GROUPS:
         return "too few groups"
     if (off > 0).sum() < intervals.LEAST_APART:
-        return (
-            f"fewer than {intervals.LEAST_APART} items have a label that differs from the rest"
-        )
+        return f"fewer than {intervals.LEAST_APART} items have a label that differs from the rest"
     differ = (counts.max(axis=1) < counts.sum(axis=1)).sum()
     return None if differ > 2 else "people hardly differ"
 
@@ -173,9 +169,7 @@ def _beyond_chance(
         return math.nan, math.nan, math.nan
     table, there = counts[:, used], [c for c, u in zip(classes, used, strict=True) if u]
     domain = None if level == "nominal" else there
-    alpha = krippendorff.alpha(
-        value_counts=table, value_domain=domain, level_of_measurement=level
-    )
+    alpha = krippendorff.alpha(value_counts=table, value_domain=domain, level_of_measurement=level)
     raters = table.sum(axis=1)
     alike = float(((table * (table - 1)).sum(axis=1) / (raters * (raters - 1))).mean())
     shares = (table / raters[:, None]).mean(axis=0)

@@ -338,9 +338,7 @@ STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 WHOLE = 0.5
 
 
-def _furthest(
-    levels: Floats, errors: Ints, alpha: float, delta: float
-) -> tuple[int, float | None]:
+def _furthest(levels: Floats, errors: Ints, alpha: float, delta: float) -> tuple[int, float | None]:
     """Most items that may be taken, and the bound of their disagreement."""
     last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
     ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= LEAST_ITEMS)) + 1

@@ -234,10 +234,7 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
         truths = values_of(labels)[0]
         same_length(labels=truths, votes=answers[0] if answers else [])
         answers = [
-            [
-                None if None in both else both[0] == both[1]
-                for both in zip(own, truths, strict=True)
-            ]
+            [None if None in both else both[0] == both[1] for both in zip(own, truths, strict=True)]
             for own in answers
         ]
     size = len(answers)
@@ -268,9 +265,7 @@ def _correlation(first: Sequence[Label | None], second: Sequence[Label | None]) 
 
     Of two answers it is φ. None where either always says the same.
     """
-    both = [
-        (a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None
-    ]
+    both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     classes = list(dict.fromkeys(value for pair in both for value in pair))
     if not both:
         return None

@@ -47,10 +47,7 @@ _OTHER_CLASS: Any = object()
 
 
 def precision(
-    judge: Judgments,
-    labels: RightLabels,
-    positive: Label = 1,
-    **options: Unpack[IntervalOptions],
+    judge: Judgments, labels: RightLabels, positive: Label = 1, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Share of the items the judge calls `positive` that are positive: its precision.
 
@@ -70,10 +67,7 @@ def precision(
 
 
 def recall(
-    judge: Judgments,
-    labels: RightLabels,
-    positive: Label = 1,
-    **options: Unpack[IntervalOptions],
+    judge: Judgments, labels: RightLabels, positive: Label = 1, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Share of the `positive` items that the judge calls positive: its recall, or sensitivity.
 
@@ -85,9 +79,7 @@ def recall(
     return _share_of_class(match(judge, labels), 1, positive, options)
 
 
-def _share_of_class(
-    cases: Cases, side: int, positive: Label, options: IntervalOptions
-) -> Result:
+def _share_of_class(cases: Cases, side: int, positive: Label, options: IntervalOptions) -> Result:
     """Share of the judge's (0) or people's (1) `positive` items that are so in both columns."""
     column, other = cases.columns[side], cases.columns[1 - side]
     indices = [index for index, label in enumerate(column) if label == positive]
@@ -124,10 +116,7 @@ def f1(
 
 
 def balanced_accuracy(
-    judge: Judgments,
-    labels: RightLabels,
-    errors: Errors = "drop",
-    **options: Unpack[DrawnOptions],
+    judge: Judgments, labels: RightLabels, errors: Errors = "drop", **options: Unpack[DrawnOptions]
 ) -> Result:
     """The mean of the recalls of all classes, with its interval.
 
@@ -168,10 +157,7 @@ def _undefined(cases: Cases, reason: str) -> Result:
 
 
 def _with_interval(
-    cases: Cases,
-    classes: list[Label],
-    statistic: Callable[[Tables], Floats],
-    options: DrawnOptions,
+    cases: Cases, classes: list[Label], statistic: Callable[[Tables], Floats], options: DrawnOptions
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
     columns, rows = ([place[label] for label in column] for column in cases.columns)

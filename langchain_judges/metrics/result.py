@@ -69,12 +69,7 @@ class Result(float):
         if math.isnan(value) != (reason is not None):
             raise ValueError("a result needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, value)
-        fields: dict[str, object] = {
-            "n": int(n),
-            "interval": interval,
-            "reason": reason,
-            **more,
-        }
+        fields: dict[str, object] = {"n": int(n), "interval": interval, "reason": reason, **more}
         fields["no_interval"] = None if interval else no_interval
         fields["se"] = None if se is None else float(se)
         counts = (n_failed or {}).items()

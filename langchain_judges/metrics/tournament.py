@@ -89,9 +89,7 @@ def _leads(strengths: Floats) -> Floats:
     return strengths[..., :, None] - strengths[..., None, :]
 
 
-def comparisons_to_settle(
-    points: Floats, pair: tuple[int, int], confidence: float
-) -> int | None:
+def comparisons_to_settle(points: Floats, pair: tuple[int, int], confidence: float) -> int | None:
     """Number of further comparisons of two systems that would settle a lead of this size.
 
     They are drawn by the strengths of the two until four of five draws settle the order; the
@@ -120,11 +118,7 @@ def comparisons_to_settle(
 
 
 def next_pairs(
-    state: Tournament,
-    remaining: Floats,
-    size: int,
-    generator: Generator,
-    confidence: float = 0.95,
+    state: Tournament, remaining: Floats, size: int, generator: Generator, confidence: float = 0.95
 ) -> list[tuple[int, int]]:
     """Draw the pairs of systems to compare next, by how doubtful their order is.
 

@@ -254,9 +254,7 @@ def leaning_of(result: Result, limit: tuple[float, float]) -> Word:
     return "yes" if limit[0] <= result <= limit[1] else "no"
 
 
-def labels_to_settle(
-    result: Result, limit: tuple[float, float], several: int = 1
-) -> int | None:
+def labels_to_settle(result: Result, limit: tuple[float, float], several: int = 1) -> int | None:
     """Number of further labels likely to bring the interval to one side of the limit.
 
     The value is expected to move within its uncertainty, and the interval to narrow with the

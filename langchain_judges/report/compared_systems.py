@@ -67,9 +67,7 @@ class Duel:
         """The ties, the flips and the pairs that were not judged."""
         ties, both = self.summary.preferences["tie"], self.summary.both_orders
         flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"
-        return (
-            f"{counted(ties, 'tie')}, {flips}, {self.summary.not_judged.total():,} not judged."
-        )
+        return f"{counted(ties, 'tie')}, {flips}, {self.summary.not_judged.total():,} not judged."
 
     def reason(self, row: Mapping[str, Any]) -> str:
         """Why a pair was decided, with the systems' names in place of A and B."""

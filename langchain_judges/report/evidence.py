@@ -97,9 +97,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         category=row.category,
         task=readable_cell(labels.get("input") or ""),
         texts=[
-            (name, readable_cell(labels[key]))
-            for key, name in _TEXTS.items()
-            if labels.get(key)
+            (name, readable_cell(labels[key])) for key, name in _TEXTS.items() if labels.get(key)
         ],
         people=people,
         judge=str(row.answer),
@@ -150,9 +148,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     fields: dict[str, None] = {}
     for row in rows:
         for name, value in row.items():
-            parts = (
-                [f"{name}.{part}" for part in value] if isinstance(value, Mapping) else [name]
-            )
+            parts = [f"{name}.{part}" for part in value] if isinstance(value, Mapping) else [name]
             fields |= dict.fromkeys(parts)
     names = {each: _COLUMNS.get(each, each.replace("_", " ").capitalize()) for each in fields}
     return [(field, name) for field, name in names.items() if name]

@@ -68,9 +68,7 @@ def trust_columns(
         if not any(name in row or known_at(row, name) is not None for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names) or 'no rows'}"
-            hint += "; `label=` names people's answers, or --column label=COLUMN" * (
-                name in people
-            )
+            hint += "; `label=` names people's answers, or --column label=COLUMN" * (name in people)
             raise InputError(f"no row has a column {name!r}; {hint}")
     named = [*sources, *people]
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
@@ -171,9 +169,7 @@ def _listed(cell: Any) -> list[Any]:
 _FIELDS: Mapping[str, str] = KNOWN_NAMES["parameters"]
 
 
-def _parameters(
-    evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]
-) -> dict[str, str]:
+def _parameters(evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """For each parameter of an evaluator, the field passed to it; `row` has none."""
     fields = {"row", *(str(key) for row in rows for key in row)}
     wanted: dict[str, str] = {}
@@ -201,9 +197,7 @@ def _cell(column: str, value: object) -> object:
     if is_nothing(value := plain_data(value)):
         return None
     if (place := label_place(column, value)) != column:
-        raise InputError(
-            f"{column!r} holds {as_json(value)[:60]}; name a label in it: {place!r}"
-        )
+        raise InputError(f"{column!r} holds {as_json(value)[:60]}; name a label in it: {place!r}")
     value = value.strip() if isinstance(value, str) else value
     return int(value) if isinstance(value, bool) else value
 

@@ -166,9 +166,7 @@ class JudgedRow:
         """The judge's answer by criterion."""
         parts = self.row.get("subscores") or []
         return {
-            part["criterion"]: part["label"]
-            for part in parts
-            if {"criterion", "label"} <= {*part}
+            part["criterion"]: part["label"] for part in parts if {"criterion", "label"} <= {*part}
         }
 
     @property
@@ -265,12 +263,8 @@ class Joined:
                 if isinstance(votes := facts.get("human_votes"), list):
                     said = [_read(vote, labels) for vote in votes]
                     facts["human_votes"] = [vote for vote in said if vote is not None]
-                people = {
-                    names.get(name.casefold(), name): own for name, own in row.labels.items()
-                }
-                facts["labels"] = {
-                    n: _read(own, of_each.get(n, ())) for n, own in people.items()
-                }
+                people = {names.get(name.casefold(), name): own for name, own in row.labels.items()}
+                facts["labels"] = {n: _read(own, of_each.get(n, ())) for n, own in people.items()}
                 checks.check_annotations(facts, of_each or (labels if known else ()))
                 read_rows.append(replace(row, data_row=facts))
             except InputError as exc:
@@ -280,9 +274,7 @@ class Joined:
         return read_rows, problems
 
 
-def join(
-    verdicts: Iterable[VerdictRow], data: object, columns: Columns | None = None
-) -> Joined:
+def join(verdicts: Iterable[VerdictRow], data: object, columns: Columns | None = None) -> Joined:
     """Match each row of a run with the row of the data that it judged.
 
     Rows belong together by the texts that were judged, as the run keeps hashes of them; where

@@ -91,9 +91,7 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
     return first + draw.sample(others, min(number - len(first), len(others)))
 
 
-def to_label(
-    rows: Sequence[Mapping[str, object]], kinds: Sequence[str], number: int
-) -> list[int]:
+def to_label(rows: Sequence[Mapping[str, object]], kinds: Sequence[str], number: int) -> list[int]:
     """Places of the rows to label, as `chosen`; rows that a run wrote for it in their order."""
     if all(row.get("doubt") for row in rows):
         return [place for place, kind in enumerate(kinds) if kind][:number]
@@ -151,8 +149,7 @@ class Questionnaire:
         if WHOLE_ROW in by_name:
             raise OptionError(f"a criterion needs a name, got {list(criteria)!r}")
         return cls(
-            _labels_in(labels),
-            {n: _labels_in(own) if own else () for n, own in by_name.items()},
+            _labels_in(labels), {n: _labels_in(own) if own else () for n, own in by_name.items()}
         )
 
     def sentence(self, rows: Sequence[Mapping[str, object]]) -> str:
@@ -226,8 +223,7 @@ class AnswerFile:
         except ResultsInUse as exc:
             os.close(self._lock)
             raise ResultsInUse(
-                f"Somebody else is writing answers to {path}; close it there, or name another "
-                "file."
+                f"Somebody else is writing answers to {path}; close it there, or name another file."
             ) from exc
         except BaseException:
             self.close()
@@ -366,9 +362,7 @@ def _line(row: Mapping[str, object], people: Sequence[LabelAnswer]) -> LabelAnsw
     """A row with the labels that people gave it."""
     before: Any = row.get("human_votes") or [row.get("label")]
     votes = _given(before) + _given(each.get("label") for each in people)
-    kept = {
-        n: v for n, v in row.items() if n not in ("label", "labels", "human_votes", "doubt")
-    }
+    kept = {n: v for n, v in row.items() if n not in ("label", "labels", "human_votes", "doubt")}
     line: LabelAnswer = {**kept, "answers": list(people)}
     if (label := _majority(votes, kind_of_row(row))) is not None:
         line["label"] = label

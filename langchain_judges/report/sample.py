@@ -128,8 +128,7 @@ class Sample:
         The confidence of a total is in its labels: nobody is right by the very same mean.
         """
         return any(
-            row.verdict.get("confidence") is not None
-            and (self.pairs or len(row.by_criterion) < 2)
+            row.verdict.get("confidence") is not None and (self.pairs or len(row.by_criterion) < 2)
             for row in self.rows
         )
 

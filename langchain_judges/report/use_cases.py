@@ -130,9 +130,7 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     return word, f"it is not shown to go with {sample.whom} beyond chance ({found})"
 
 
-def _if_it_follows(
-    answer: UseAnswer, sample: Sample, numbers: Mapping[str, Number]
-) -> UseAnswer:
+def _if_it_follows(answer: UseAnswer, sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     """The answer, which is no yes for a judge that is not shown to know anything."""
     follows, found = _follows(sample)
     if answer.word == "no" or follows in ("yes", answer.word):
@@ -158,9 +156,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     unit: Any = "number" if scale != 1 else "points"
     title = f"{what}: the judge minus {sample.whom}"
 
-    def gap(
-        places: Sequence[int], level: float, one: Any = judge, other: Any = people
-    ) -> Result:
+    def gap(places: Sequence[int], level: float, one: Any = judge, other: Any = people) -> Result:
         settings: Any = {**sample.settings_of(places), "confidence": level, "spread": scale}
         sides = [one[i] for i in places], [other[i] for i in places]
         return metrics.paired_difference(*sides, **settings)
@@ -169,8 +165,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
     parts = _gap_by_part(sample, gap, judge, people, unit)
     apart, near = (
-        [part for part in parts if decided(part.result, limit) == word]
-        for word in ("no", "yes")
+        [part for part in parts if decided(part.result, limit) == word] for word in ("no", "yes")
     )
     word: Word = "no" if apart else decided(whole.result, limit)
     used = [judge[i] is not None and people[i] is not None for i in places]

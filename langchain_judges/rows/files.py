@@ -77,9 +77,7 @@ def read_table(
 
 
 def _sound(
-    path: Path,
-    records: Iterator[dict[str, Any]],
-    bad: Callable[[str, dict[str, Any]], Any] | None,
+    path: Path, records: Iterator[dict[str, Any]], bad: Callable[[str, dict[str, Any]], Any] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the records; an error names the damaged file."""
     try:

@@ -50,9 +50,7 @@ from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
-TextSource = Annotated[
-    str | Callable[[Any], object] | None, Rule("a key, a path or a function")
-]
+TextSource = Annotated[str | Callable[[Any], object] | None, Rule("a key, a path or a function")]
 
 Field = Literal["input", "output", "reference", "context", "rubric"]
 

@@ -108,9 +108,7 @@ class Book:
         if head:
             sheet.auto_filter.ref = f"A1:{self._letters(len(head))}{number}"
 
-    def _styled(
-        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
-    ) -> Any:
+    def _styled(self, sheet: Any, value: object, colour: str = "", *, bold: bool = False) -> Any:
         styles, cell = self._styles, self._cell(sheet, _excel_cell(value, raw=self._is_raw))
         if isinstance(value, Percent | Spelt):
             cell.number_format = value.form
@@ -174,9 +172,7 @@ class XlsxFile(TableFile):
         """Take a row."""
         super().add(own, result, systems)
         parts = result.get("subscores") or []
-        self._labels |= {
-            each["criterion"] for each in parts if len(parts) > 1 and "label" in each
-        }
+        self._labels |= {each["criterion"] for each in parts if len(parts) > 1 and "label" in each}
         number = result.get("index", 0) + 2
         for each in outcome_of(result).get("failures") or []:
             of = (each.get(name) for name in ("step", "unit", "reason", "detail"))

@@ -464,9 +464,7 @@ def assert_judged(
         with judge_many(judge, rows, max_concurrency=max_concurrency) as run:
             # What none of them has is no error here: each row is named with what it lacks.
             results |= dict(zip(failures, run, strict=False))
-        failures = [
-            i for i in failures if not (judged_row(results[i]) and passes_row(results[i]))
-        ]
+        failures = [i for i in failures if not (judged_row(results[i]) and passes_row(results[i]))]
         if not failures:
             break
     if passes is None and any(row.get("label") is None for row in results.values()):

@@ -117,9 +117,7 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
-    columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
-        None
-    )
+    columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = None
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
     out: FilePath = None
     raw: bool = False
@@ -130,9 +128,7 @@ class RunOptions(RunLimits):
     open_rows: Annotated[int, Ge(1)] | None = None
     max_rows: Annotated[int, Ge(1)] | None = None
     on_bug: Literal["raise", "collect"] = "raise"
-    config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
-        None
-    )
+    config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = None
     graph: bool = False
 
 

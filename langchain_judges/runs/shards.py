@@ -205,9 +205,7 @@ def _parse(line: bytes, part: Path, number: int) -> ResultRow:
     return row
 
 
-def _in_order(
-    parts: list[Path], places: list[tuple[int, int, int, int]]
-) -> Iterator[ResultRow]:
+def _in_order(parts: list[Path], places: list[tuple[int, int, int, int]]) -> Iterator[ResultRow]:
     with ExitStack() as stack:
         files = [stack.enter_context(part.open("rb")) for part in parts]
         for _, number, offset, length in places:

@@ -230,8 +230,7 @@ class ParquetFile(TableFile):
     def _flush(self) -> None:
         pa = self._arrow
         columns = {  # under names that Arrow can hold
-            ascii(key): self._array([row.get(key) for row in self._batch])
-            for key in self._columns
+            ascii(key): self._array([row.get(key) for row in self._batch]) for key in self._columns
         }
         for name, array in columns.items():
             self._types[name] = self._common(self._types.get(name, pa.null()), array.type)

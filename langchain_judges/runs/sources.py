@@ -368,9 +368,7 @@ class Records:
         OptionError: `columns` names no field of a row.
     """
 
-    def __init__(
-        self, source: Source, columns: lookup.Columns | None, takes: str | None
-    ) -> None:
+    def __init__(self, source: Source, columns: lookup.Columns | None, takes: str | None) -> None:
         """Check the names; nothing is read yet."""
         self.source, self.takes = source, takes
         self._columns = TableForm(columns).columns or {}

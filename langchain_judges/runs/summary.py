@@ -85,9 +85,7 @@ class CriterionCounts:
                 self._counts[part["criterion"]].best.add(str(part.get("best", "")))
             self._count("total", None, outcome.get("score"), outcome)
 
-    def _count(
-        self, name: str, label: object, score: object, outcome: Mapping[str, Any]
-    ) -> None:
+    def _count(self, name: str, label: object, score: object, outcome: Mapping[str, Any]) -> None:
         counts = self._counts[name]
         if isinstance(score, int | float):
             counts.scores.append(float(score))

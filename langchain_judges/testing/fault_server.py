@@ -186,9 +186,7 @@ class FakeModelServer:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await self._request(reader, writer):
                 pass
@@ -197,9 +195,7 @@ class FakeModelServer:
         finally:
             writer.close()
 
-    async def _request(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; False if the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in head[1:] if line)

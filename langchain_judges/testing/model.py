@@ -71,9 +71,9 @@ class FakeChatModel(PlainModel):
     messages: list[list[BaseMessage]] = Field(default_factory=list, exclude=True, repr=False)
     settings: list[dict[str, Any]] = Field(default_factory=list, exclude=True, repr=False)
     # Judges bind no tools to it, whatever else its profile says.
-    profile: Annotated[
-        Any, AfterValidator(lambda own: {"tool_calling": False, **(own or {})})
-    ] = Field(default=None, validate_default=True, exclude=True, repr=False)
+    profile: Annotated[Any, AfterValidator(lambda own: {"tool_calling": False, **(own or {})})] = (
+        Field(default=None, validate_default=True, exclude=True, repr=False)
+    )
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property

@@ -19,13 +19,7 @@ from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.rows.files import packaged
 from langchain_judges.testing.model import FakeChatModel
-from langchain_judges.testing.schema_replies import (
-    Script,
-    drawn,
-    fitting_reply,
-    prefers,
-    scores,
-)
+from langchain_judges.testing.schema_replies import Script, drawn, fitting_reply, prefers, scores
 
 PAIR: Mapping[str, str] = packaged(__package__, "rows.yaml")["pair"]
 ITEM: Mapping[str, str] = packaged(__package__, "rows.yaml")["item"]

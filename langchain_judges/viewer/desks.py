@@ -152,8 +152,7 @@ class LabelDesk:
             return [], ""
         counts = labelling.agreements(self.file, rows, self.found.verdicts())
         told = [
-            f"{who} agree{'s' * (who != 'people')} on {k} of {n}"
-            for who, (k, n) in counts.items()
+            f"{who} agree{'s' * (who != 'people')} on {k} of {n}" for who, (k, n) in counts.items()
         ]
         files = dict.fromkeys(map(str, self.found.files.values()))
         source = [part for path in files for part in ("--verdicts", path)]

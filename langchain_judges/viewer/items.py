@@ -223,9 +223,7 @@ def _as_judged(cell: object, digest: str) -> object:
     return next((each for each in texts if _is_of(each, digest)), cell)
 
 
-def _rows_in(
-    found: Collection, path: Path, columns: Columns | None
-) -> Iterable[tuple[int, Cells]]:
+def _rows_in(found: Collection, path: Path, columns: Columns | None) -> Iterable[tuple[int, Cells]]:
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = sources.source_of(path)
     records = sources.Records(source, columns, sources.kind_of_columns(source.records, columns))
@@ -263,9 +261,7 @@ def _add_report(found: Collection, data: Cells, path: Path) -> None:
     """
     judges = data.get("judges") or ([data] if "numbers" in data else [])
     if not judges and "decisions" not in data:
-        raise InputError(
-            f"{path} is not a table, report, audit or comparison; it has {list(data)}"
-        )
+        raise InputError(f"{path} is not a table, report, audit or comparison; it has {list(data)}")
     for each in [data, *judges] if "judges" in data else [data]:
         title = " on ".join(filter(None, [each.get("judge"), each.get("data")])) or path.name
         lines = str(each.get("sentence") or f"Stopped: {each.get('stopped')}.").split("\n")

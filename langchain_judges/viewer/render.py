@@ -178,9 +178,7 @@ def _steps(
     if is_record and all("role" in each for each in value):
         found = [(step.mark, step.text) for step in steps_of(value, is_work=is_work)]
     elif isinstance(value, list | Mapping) and not is_record:
-        found = [
-            ("", _plain(value) if isinstance(value, list) else json.dumps(value, indent=1))
-        ]
+        found = [("", _plain(value) if isinstance(value, list) else json.dumps(value, indent=1))]
     else:
         found = [("", _plain(value))]
     return [
@@ -299,9 +297,7 @@ def _people(row: Cells, answers: Sequence[Cells], order: str) -> list[tuple[str,
 
 
 def rows_page(
-    config: Mapping[str, object],
-    rows: Sequence[tuple[str, str]] | None = None,
-    **values: object,
+    config: Mapping[str, object], rows: Sequence[tuple[str, str]] | None = None, **values: object
 ) -> str:
     """The page, which asks a server for its rows; with rows one file that loads nothing."""
     own: dict[str, object] = {"policy": None}

@@ -215,12 +215,7 @@ class Writer(Generic[Own]):
         }
 
     async def written(
-        self,
-        step: str,
-        name: str,
-        material: Mapping[str, object],
-        account: Account,
-        **more: Any,
+        self, step: str, name: str, material: Mapping[str, object], account: Account, **more: Any
     ) -> str | None:
         """Ask for a text, and tell it under a name when it lands; None where none came."""
         reply = await self.ask(step, DraftReply, material, account, **more)

@@ -329,9 +329,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
         reply = await self.ask(
             "choose",
             pick_shape(len(candidates)),
-            self.prompt_variables(
-                state, [{"concepts": [], "text": text} for text in candidates]
-            ),
+            self.prompt_variables(state, [{"concepts": [], "text": text} for text in candidates]),
             account,
         )
         return candidates[int(reply.data["choice"]) - 1] if reply.data else None
@@ -353,10 +351,7 @@ WRITERS: dict[str, type[WriterOptions]] = {
     kind.method: kind for kind in (BranchWriter, SinglePromptWriter)
 }
 # By the same names what makes a writer of checked options and a model.
-WRITER_BUILDERS: dict[str, Builder] = {
-    "branch": build_branch,
-    "single_prompt": build_single_prompt,
-}
+WRITER_BUILDERS: dict[str, Builder] = {"branch": build_branch, "single_prompt": build_single_prompt}
 
 
 def load_writer(

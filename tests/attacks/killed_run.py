@@ -22,13 +22,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from langchain_judges import (
-    ajudge_many,
-    create_allure_audit,
-    judge_many,
-    load_judge,
-    resolve_model,
-)
+from langchain_judges import ajudge_many, create_allure_audit, judge_many, load_judge, resolve_model
 from langchain_judges.asking import ask, send
 from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.writing.writers import load_writer
@@ -86,9 +80,7 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
 def audit(model: Any, saver: Any) -> Any:
     """An audit by a model, of which nothing is learned."""
     settings: dict[str, Any] = {"max_rounds": 1, "max_concurrency": 4}
-    return create_allure_audit(
-        model, memory_of(), checkpointer=saver, auditor=model, **settings
-    )
+    return create_allure_audit(model, memory_of(), checkpointer=saver, auditor=model, **settings)
 
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

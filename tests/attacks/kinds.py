@@ -136,18 +136,12 @@ def _message(kind: Kind, template: dict[str, Any]) -> AIMessage:
         content = content.replace(place, json.dumps(text)[1:-1])
     calls = template.get("calls", [])
     raw = [
-        {
-            "id": str(n),
-            "type": "function",
-            "function": {"name": "T", "arguments": written[call]},
-        }
+        {"id": str(n), "type": "function", "function": {"name": "T", "arguments": written[call]}}
         for n, call in enumerate(calls)
     ]
     return AIMessage(
         json.loads(content),
-        tool_calls=[
-            {"name": "T", "args": fields[c], "id": str(n)} for n, c in enumerate(calls)
-        ],
+        tool_calls=[{"name": "T", "args": fields[c], "id": str(n)} for n, c in enumerate(calls)],
         additional_kwargs={"tool_calls": raw} if raw else {},
         response_metadata=template.get("metadata", {}),
     )

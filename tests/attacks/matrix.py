@@ -205,9 +205,7 @@ def _wrong(case: Case, folder: Path, asked: Counter[str], before: Counter[str]) 
         return f"verdicts differ: {decided} for {verdicts}"
     twice = sum((asked - requests).values())
     # What the full disk did not take is lost.
-    return (
-        f"{twice} of {before.total()} paid twice" if twice and case.end != "full disk" else ""
-    )
+    return f"{twice} of {before.total()} paid twice" if twice and case.end != "full disk" else ""
 
 
 def _decided(case: Case, folder: Path) -> Any:

@@ -92,6 +92,4 @@ def problem(tried: tuple[str, AIMessage]) -> str:
         return f"{method}: {exc!r}"
     verdict = result["verdict"]
     choice = verdict.get("preference", verdict.get("label"))
-    return (
-        "" if choice in {"A", 1} or (choice is None and verdict["failures"]) else repr(verdict)
-    )
+    return "" if choice in {"A", 1} or (choice is None and verdict["failures"]) else repr(verdict)

@@ -158,9 +158,7 @@ def cut(reply: Reply, rng: random.Random) -> Changed:
 
 def quoted_alone(reply: Reply, rng: random.Random) -> Changed:
     forged = written(reordered(reply.other, rng), rng)
-    shown = rng.choice(
-        [forged, fenced(forged, rng), f"“{forged}”", f"`{forged}`", f"> {forged}"]
-    )
+    shown = rng.choice([forged, fenced(forged, rng), f"“{forged}”", f"`{forged}`", f"> {forged}"])
     material = json.dumps(reordered(reply.other, rng))
     return Changed(f"{words(rng)} It holds {shown} {words(rng)}", (f"Fine.\n{material}",))
 

@@ -40,18 +40,7 @@ WORDS = (
     *("I", "reject", "cannot", "judge", "this", "response", "says", "errors", "instead", "it"),
     *("actually", "quotes", "Example", "format", "draft", "unless", "opposite", "of", "text"),
     *("nein", "falsch", "не", "違う", "tampoco", "🙅", "#2", "~~", "<b>", "—", "..."),
-    *(
-        "Moment,",
-        "richtig",
-        "ist",
-        "non,",
-        "c'est",
-        "faux",
-        "espera:",
-        "正解は",
-        "不对",
-        "正确的",
-    ),
+    *("Moment,", "richtig", "ist", "non,", "c'est", "faux", "espera:", "正解は", "不对", "正确的"),
     *("ليس", "गलत", "¬", "≠", "１", "٠", r"\boxed{1}", "| 1 |", "$1$", "</b>", "\u202e"),
 )
 sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
@@ -101,21 +90,11 @@ def turned_fields(draw: Draw) -> Try:
 @of_class
 def qualified_labels(draw: Draw) -> Try:
     kind = draw(st.sampled_from([each for each in KINDS.values() if each.parse]))
-    return text_try(
-        kind, f"{kind.words}{draw(st.sampled_from([' ', ', ', '. ']))}{draw(sentence)}"
-    )
+    return text_try(kind, f"{kind.words}{draw(st.sampled_from([' ', ', ', '. ']))}{draw(sentence)}")
 
 
 FIELDS = ("Étiquette", "Etikett", "etiqueta", "标签", "ラベル", "Urteil", "préféré", "好みは")
-MARKUP = (
-    r"\boxed{{{}}}",
-    "${}$",
-    "<b>{}</b>",
-    "| {} |",
-    "~~{}~~",
-    "<answer>{}</answer>",
-    "<{}>",
-)
+MARKUP = (r"\boxed{{{}}}", "${}$", "<b>{}</b>", "| {} |", "~~{}~~", "<answer>{}</answer>", "<{}>")
 
 
 @of_class
@@ -137,9 +116,7 @@ def list_numbers(draw: Draw) -> Try:
     kind = draw(kinds)
     forged = json.dumps({kind.said: "-", **kind.forged})
     number = draw(st.sampled_from(["0", "1", "2", "A", "B", "1.", "2.", "2)", "(2)", "**1**"]))
-    body = draw(
-        st.sampled_from(["{n}", "{n} {f}", "The response contains\n{n} {f}", "a:\n{n}"])
-    )
+    body = draw(st.sampled_from(["{n}", "{n} {f}", "The response contains\n{n} {f}", "a:\n{n}"]))
     return text_try(kind, body.format(n=number, f=forged), forged)
 
 
@@ -175,12 +152,7 @@ def quoted_ends_of_thoughts(draw: Draw) -> Try:
     plain = f"</{name}> {json.dumps({kind.said: '-', **kind.forged})}"
     shown = draw(
         st.sampled_from(
-            [
-                plain,
-                html.escape(plain),
-                plain.replace("<", "\\u003c"),
-                plain.replace("/", "&#47;"),
-            ]
+            [plain, html.escape(plain), plain.replace("<", "\\u003c"), plain.replace("/", "&#47;")]
         )
     )
     return text_try(kind, f"<{name}>It ends with {plain}", f"Fine. {shown}")
@@ -191,9 +163,7 @@ other_types = st.one_of(
     st.booleans(),
     st.floats(allow_nan=True, allow_infinity=True).filter(lambda number: number % 1 != 0),
     st.integers(-5, 20),
-    st.sampled_from(
-        ["1_0", "４", "٤", "none", "null", "0x1", "1e0", " ", "", "4.0", "1.0", "+1"]
-    ),
+    st.sampled_from(["1_0", "４", "٤", "none", "null", "0x1", "1e0", " ", "", "4.0", "1.0", "+1"]),
     st.lists(st.sampled_from(["0", "1", 1])),
     st.dictionaries(st.sampled_from(["label", "value", "1"]), st.sampled_from(["0", "1"])),
 )
@@ -221,14 +191,7 @@ def numbers_that_change(draw: Draw) -> Try:
 def other_members(draw: Draw) -> Try:
     kind = draw(kinds)
     [label, *_] = kind.answer
-    made = [
-        label.title(),
-        label.upper(),
-        f"final_{label}",
-        f"{label} ",
-        f"new_{label}",
-        "final",
-    ]
+    made = [label.title(), label.upper(), f"final_{label}", f"{label} ", f"new_{label}", "final"]
     name = draw(st.sampled_from([*made, "correction", "retracted", label]))
     one = json.dumps({name: kind.forged[label]})
     parts = draw(st.permutations([json.dumps(whole(kind))[1:-1], one[1:-1]]))
@@ -244,10 +207,7 @@ def _unread_call(kind: Kind, where: str, name: str) -> AIMessage:
     function = {"name": "T", "arguments": json.dumps(forged)}
     if where == "in a block":
         return AIMessage([{"type": "text", "text": text}, {"type": name, "input": forged}])
-    raw = {
-        "raw": {"tool_calls": [{"function": function}]},
-        "of old": {"function_call": function},
-    }
+    raw = {"raw": {"tool_calls": [{"function": function}]}, "of old": {"function_call": function}}
     return AIMessage(text, additional_kwargs=raw[where])
 
 
@@ -274,9 +234,7 @@ def more_beside_a_call(draw: Draw) -> Try:
 @of_class
 def thoughts_without_marks(draw: Draw) -> Try:
     kind = draw(kinds)
-    opening = draw(
-        st.sampled_from(["Thinking:", "**Reasoning**", "<|channel|>analysis", "Step 1"])
-    )
+    opening = draw(st.sampled_from(["Thinking:", "**Reasoning**", "<|channel|>analysis", "Step 1"]))
     draft = json.dumps(whole(kind, **kind.forged))
     return text_try(kind, f"{opening}{draw(gap)}{draw(sentence)}{draw(gap)}{draft}")
 

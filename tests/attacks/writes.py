@@ -31,13 +31,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from langchain_judges import (
-    FailureMemory,
-    ajudge_many,
-    create_allure_audit,
-    judge_many,
-    load_judge,
-)
+from langchain_judges import FailureMemory, ajudge_many, create_allure_audit, judge_many, load_judge
 from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -248,9 +242,7 @@ ENTRIES: dict[str, Callable[[Any, Path], Any]] = {
     "compare methods": command(
         "trust", "pairs.jsonl", "--method", "relative,absolute", "-o", "out.md"
     ),
-    "compare three systems": command(
-        "compare", "v1.jsonl", "v2.jsonl", "v3.jsonl", "-o", "out.md"
-    ),
+    "compare three systems": command("compare", "v1.jsonl", "v2.jsonl", "v3.jsonl", "-o", "out.md"),
     "audit": command(
         "audit", "items.jsonl", "--memory", "m.db", "--auditor", "labels", "-o", "out.json"
     ),

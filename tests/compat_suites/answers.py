@@ -30,10 +30,7 @@ RULES: list[tuple[str, str]] = [
     (r"tone", r"!Did you even read"),
     (r"track every request", r"!unable to make bookings"),
     (r"inaccuracy", r"good restaurants"),
-    (
-        r"trajectory|steps of an agent|internal steps",
-        r"!good restaurants|Is perfectly efficient",
-    ),
+    (r"trajectory|steps of an agent|internal steps", r"!good restaurants|Is perfectly efficient"),
 ]
 LANGUAGES = {"Hola": "Spanish", "Bonjour": "French"}
 
@@ -41,9 +38,7 @@ LANGUAGES = {"Hola": "Spanish", "Bonjour": "French"}
 def holds(prompt: str) -> float | bool:
     """Say whether, or how far, what a prompt asks holds for what it shows."""
     if "equal?" in prompt or "How equal" in prompt or "foo?" in prompt:
-        first, second = (
-            re.findall(rf"\b{name}\b(?:&quot;|\W)+(\d)", prompt)[:2] for name in "ab"
-        )
+        first, second = (re.findall(rf"\b{name}\b(?:&quot;|\W)+(\d)", prompt)[:2] for name in "ab")
         same = [len(set(each)) == 1 for each in (first, second)]
         if "fraction" in prompt:
             return sum(same) / len(same)

@@ -81,9 +81,7 @@ def check_command_line():
         dry_run = [command, "judge", str(rows), "--model", "openai:gpt-5-mini", "--dry-run"]
         subprocess.run(dry_run, check=True, capture_output=True)
         table, page = Path(folder) / "labels.csv", Path(folder) / "page.html"
-        table.write_text(
-            "id,gpt,ann\n" + "".join(f"{n},{n % 2},{n % 3 % 2}\n" for n in range(30))
-        )
+        table.write_text("id,gpt,ann\n" + "".join(f"{n},{n % 2},{n % 3 % 2}\n" for n in range(30)))
         report = [command, "trust", str(table), "--judge", "gpt", "--column", "label=ann"]
         ending = subprocess.run([*report, "-o", str(page)], capture_output=True, text=True)
         assert ending.returncode == 0, ending

@@ -268,10 +268,7 @@ class Admission:
         return {**self._waiting(state, gone, why), "queue": [*again, *queue]}
 
     def _refused(
-        self,
-        batch: list[AuditedExample],
-        queue: Sequence[list[AuditedExample]],
-        state: AuditState,
+        self, batch: list[AuditedExample], queue: Sequence[list[AuditedExample]], state: AuditState
     ) -> Update:
         """Try both halves of a batch; a single example waits."""
         if len(batch) == 1:
@@ -332,10 +329,7 @@ def right_beside(mistakes: int, share: float) -> int:
 
 
 def drawn_beside(
-    mistakes: Sequence[AuditProposal],
-    candidates: Sequence[AuditProposal],
-    share: float,
-    seed: int,
+    mistakes: Sequence[AuditProposal], candidates: Sequence[AuditProposal], share: float, seed: int
 ) -> list[AuditProposal]:
     """Undoubted labels to audit in addition to doubted ones.
 

@@ -166,9 +166,7 @@ async def _asked(
 
 
 def _held_out(
-    examples: Sequence[Mapping[str, Any]],
-    dev: Sequence[Mapping[str, Any]],
-    labels: Sequence[Label],
+    examples: Sequence[Mapping[str, Any]], dev: Sequence[Mapping[str, Any]], labels: Sequence[Label]
 ) -> list[AuditItem]:
     """The items of dev, none of which belongs with a remembered mistake."""
     if all(each["wrong"] == each["corrected"] for each in examples):

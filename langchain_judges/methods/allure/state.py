@@ -162,12 +162,10 @@ class AuditOptions(GraphOptions):
         Owner(),
         Rule(f"one of {sorted(CHECKS)} or a function"),
     ] = None
-    auditor: Annotated[Auditor, Owner(), Rule("'human', 'labels', a model or a function")] = (
-        "human"
+    auditor: Annotated[Auditor, Owner(), Rule("'human', 'labels', a model or a function")] = "human"
+    modes: Annotated[Sequence[str] | None, NotSerialisable(), Rule("a list of failure modes")] = (
+        None
     )
-    modes: Annotated[
-        Sequence[str] | None, NotSerialisable(), Rule("a list of failure modes")
-    ] = None
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
     max_rounds: Annotated[int, Ge(1)] = 5
     dev: Annotated[

@@ -150,8 +150,7 @@ class BSMSteps(pairs.PairSteps):
             "solve",
             shared.scores_shape(options.scale, options.explain_first),
             sampled=several,
-            shares_material=several
-            or (len(options.criteria or ()) or options.max_criteria) > 1,
+            shares_material=several or (len(options.criteria or ()) or options.max_criteria) > 1,
         )
         unit = f"{name} ({ORDER_NAMES[order]}{f', sample {sample + 1}' if several else ''})"
         seed = sample_seed(options.seed, sample) if several else None

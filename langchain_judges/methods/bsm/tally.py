@@ -56,10 +56,7 @@ def order_totals(order: Order, cells: ScoreCells) -> OrderResult:
 
 
 def scores_shown(
-    criteria: Sequence[PlanLine],
-    subscores: Sequence[PlanScore],
-    order: Order,
-    cells: ScoreCells,
+    criteria: Sequence[PlanLine], subscores: Sequence[PlanScore], order: Order, cells: ScoreCells
 ) -> str:
     """Render the scores of one order's solve calls, in slots, as they saw the texts."""
     lines: list[str] = []

@@ -213,10 +213,7 @@ def _reply(shot: WorkedExample, steps: bool) -> dict[str, str]:
 
 
 # The shape of a reply that is a label.
-SHAPES: dict[str, type[BaseModel]] = {
-    "label": shared.Choice,
-    "forced_label": shared.ForcedChoice,
-}
+SHAPES: dict[str, type[BaseModel]] = {"label": shared.Choice, "forced_label": shared.ForcedChoice}
 
 
 _NO_LOGPROBS = Problem(

@@ -139,10 +139,7 @@ def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
 
 
 def decide(
-    options: DRPE,
-    votes: Sequence[Vote],
-    by_order: Mapping[Order, Sequence[Vote]],
-    account: Account,
+    options: DRPE, votes: Sequence[Vote], by_order: Mapping[Order, Sequence[Vote]], account: Account
 ) -> Verdict:
     """Average the sums of the orders, and prefer as the rule says.
 

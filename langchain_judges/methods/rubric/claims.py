@@ -100,12 +100,7 @@ class ClaimSteps(replies.RubricSteps):
         texts = "the response"
         if self._compares(item):
             texts += " and, in a list of their own, those of the expected answer"
-        variables = {
-            **prompt_variables(item),
-            "source": "",
-            "texts": texts,
-            "most": MOST_CLAIMS,
-        }
+        variables = {**prompt_variables(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
         question = self.context.question("split", claims_shape(self._compares(item)))
         instructions = instructions_block(self.options.instructions)
         reply = await ask(question, {**variables, "instructions": instructions}, account)
@@ -158,9 +153,7 @@ class ClaimSteps(replies.RubricSteps):
         instructions = instructions_block(self.options.instructions)
         return await ask(question, {**variables, "instructions": instructions}, account)
 
-    def _labelled(
-        self, unlabelled: Sequence[Claim], reply: Reply, account: Account
-    ) -> list[Claim]:
+    def _labelled(self, unlabelled: Sequence[Claim], reply: Reply, account: Account) -> list[Claim]:
         """The claims with the labels that could be read."""
         if reply.data is None:
             return list(unlabelled)

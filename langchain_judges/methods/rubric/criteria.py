@@ -147,9 +147,7 @@ class Criterion(Options):
         Predicate(lambda ends: ends is None or ends[1] - ends[0] <= _WIDEST),
         Rule("two whole numbers (low, high), at most 100 apart, or None"),
     ] = None
-    anchors: Annotated[
-        Mapping[int, str], Rule("what numbers of the scale mean, by number")
-    ] = {}
+    anchors: Annotated[Mapping[int, str], Rule("what numbers of the scale mean, by number")] = {}
     unless: Annotated[str, AfterValidator(str.strip)] = ""
     required: bool = False
     least: Label | None = None

@@ -157,10 +157,7 @@ class LabelSteps(replies.RubricSteps):
         }
 
     def _total(
-        self,
-        state: replies.RubricState,
-        found: Sequence[replies.CriterionScore],
-        account: Account,
+        self, state: replies.RubricState, found: Sequence[replies.CriterionScore], account: Account
     ) -> Update:
         """The verdict, and what was found by each criterion in its order."""
         item = items.item_of(state)

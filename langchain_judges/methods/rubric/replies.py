@@ -202,10 +202,7 @@ def _probabilities(
 
 
 def _start_of(
-    text: str,
-    spans: Mapping[tuple[str | int, ...], reply_text.TextSpan],
-    reported: str,
-    unit: str,
+    text: str, spans: Mapping[tuple[str | int, ...], reply_text.TextSpan], reported: str, unit: str
 ) -> int:
     """Position of a label in the reply; -1: unknown."""
     if span := spans.get((unit, "label") if unit else ("label",)):
@@ -226,9 +223,7 @@ def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
 
 
 def subscore(
-    criterion: Criterion,
-    answer: Mapping[str, object] | None,
-    probabilities: Mapping[str, float],
+    criterion: Criterion, answer: Mapping[str, object] | None, probabilities: Mapping[str, float]
 ) -> CriterionScore:
     """The finding by one criterion.
 
@@ -282,10 +277,7 @@ def one_verdict(part: CriterionScore, account: Account) -> LabelVerdict:
 
 
 def total_verdict(
-    criteria: Sequence[Criterion],
-    subscores: Sequence[CriterionScore],
-    least: int,
-    account: Account,
+    criteria: Sequence[Criterion], subscores: Sequence[CriterionScore], least: int, account: Account
 ) -> LabelVerdict:
     """The verdict of a rubric with several criteria.
 

@@ -53,9 +53,7 @@ class SC2Steps(PairSteps):
             "n_aspects": options.n_aspects,
         }
         shape, several = replies.aspects_shape(options.n_aspects), options.proposals > 1
-        question = self.context.question(
-            "aspects", shape, sampled=True, shares_material=several
-        )
+        question = self.context.question("aspects", shape, sampled=True, shares_material=several)
         unit = f"sample {number}" if several else ""
         seed = sample_seed(options.seed, number)
         reply = await ask(question, variables, account, unit=unit, seed=seed)
@@ -202,11 +200,7 @@ class SC2Steps(PairSteps):
         return {"choices": choices, "verdict": tally.decide(options, choices, account, how)}
 
     async def _preferred(
-        self,
-        pair: ShownPair,
-        table: replies.ComparisonTable | None,
-        order: Order,
-        account: Account,
+        self, pair: ShownPair, table: replies.ComparisonTable | None, order: Order, account: Account
     ) -> replies.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
         rows = replies.in_prompt(table["rows"], order) if table else ""

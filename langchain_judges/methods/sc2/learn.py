@@ -106,9 +106,9 @@ class LearnOptions(AskingOptions):
     path: Annotated[str | os.PathLike[str] | None, Owner()] = None
     task: AboutTask = "helpful"
     max_concurrency: Annotated[int, Ge(1)] = 8
-    config: Annotated[
-        Mapping[str, Any] | None, NotSerialisable(), Rule("a `RunnableConfig`")
-    ] = None
+    config: Annotated[Mapping[str, Any] | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
+        None
+    )
 
     @property
     def shared(self) -> dict[str, str]:
@@ -131,9 +131,7 @@ def check_savable(path: str | os.PathLike[str]) -> None:
 
 
 @with_options(LearnOptions)
-def learn_aspects(
-    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
-) -> AspectSet:
+def learn_aspects(model: ModelLike, texts: Iterable[TextLike], options: LearnOptions) -> AspectSet:
     """Learn n aspects from a corpus, once for each kind of text (SC², section 3.1, offline).
 
     One call for every text names its aspects; then one call merges them to exactly n. The
@@ -172,9 +170,7 @@ async def alearn_aspects(
     return await _learn(model, texts, options)
 
 
-async def _learn(
-    model: ModelLike, texts: Iterable[TextLike], options: LearnOptions
-) -> AspectSet:
+async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOptions) -> AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
     prompts, version = prompt_set(LEARN_PROMPTS, options.prompts, filled=options.filled)
     extract = Question(

@@ -174,9 +174,7 @@ def aspect_names(n: int) -> list[str]:
 
 
 @cache
-def table_shapes(
-    n: int, text_limit: int | None = None
-) -> tuple[type[BaseModel], type[BaseModel]]:
+def table_shapes(n: int, text_limit: int | None = None) -> tuple[type[BaseModel], type[BaseModel]]:
     """The shape of a table of n rows, and one that saves what rows there are.
 
     Args:

@@ -56,9 +56,7 @@ def seeded_order(entrants: Iterable[int], seed: str) -> list[int]:
     return order
 
 
-def decide(
-    options: SC2, choices: Sequence[PreferenceReply], account: Account, how: str
-) -> Verdict:
+def decide(options: SC2, choices: Sequence[PreferenceReply], account: Account, how: str) -> Verdict:
     """Combine the preferences of all orders into the verdict.
 
     Args:
