@@ -28,7 +28,7 @@ from langchain_judges.errors import InputError, JudgeError, OptionError, OutputE
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.lookup import mapped, understood
+from langchain_judges.rows.lookup import mapped, understood, unshown
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -955,3 +955,9 @@ def test_messages_in_a_cell_are_written_as_json_that_is_read_again(tmp_path):
     [record] = read_table(tmp_path / "x.csv")
     [asked, said] = json.loads(record["output"])["messages"]
     assert (asked["content"], said["content"]) == ("Where is it?", "It comes today.")
+
+
+@for_each("texts, others", [(("output",), []), (("output_a", "output_b"), ["rubric"])])
+def test_a_rubric_of_a_row_is_for_a_judge_of_one_text_alone(texts, others):
+    row = {"input": "Why?", "rubric": "Is it rude?", **dict.fromkeys(texts, "So.")}
+    assert unshown(row) == others

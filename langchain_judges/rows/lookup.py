@@ -555,9 +555,11 @@ _KNOWN -= {"source", "chosen", "rejected"}
 def unshown(row: Mapping[str, Any]) -> list[str]:
     """The columns of a row that hold something and that no judge is shown.
 
-    Of those that may hold a source, a judge of one text is shown the `source` of the row.
+    Of those that may hold a source, a judge of one text is shown the `source` of the row. A judge
+    of pairs takes no `rubric` of a row.
     """
-    rest = [name for name, value in row.items() if name not in _KNOWN and not is_nothing(value)]
+    known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
+    rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
     own = row.get("source") if "output" in row else None
     read = {name for name in {*CONTEXTS} & {*rest} if context_in(row[name]) == own}
     return [name for name in rest if name not in {*read, OF_OUTPUT, NOTES}]
