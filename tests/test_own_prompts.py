@@ -14,8 +14,10 @@ from langchain_judges import (
     as_comparative_evaluator,
     as_evaluator,
     create_bsm_judge,
+    create_drpe_judge,
     create_relative_judge,
     create_rubric_judge,
+    create_sc2_judge,
     judge_many,
     learn_aspects,
     load_judge,
@@ -384,3 +386,23 @@ def test_a_right_answer_does_not_stand_where_a_prompt_means_the_one_that_is_judg
     result = as_evaluator(judge)({"id": "1", "outputs": {"output": "Hello!"}}, example)
     assert result["score"] is None
     assert not model.prompts
+
+
+@for_each(
+    ("create", "options", "step", "used"),
+    [
+        (create_bsm_judge, {}, "merge", {"merge": "model"}),
+        (create_bsm_judge, {"criteria": ["Depth"]}, "branch", {}),
+        (create_bsm_judge, {}, "reference", {"reference_model": FakeChatModel(replies=[])}),
+        (create_drpe_judge, {"panel": {"dynamic": 0}}, "coarse", {}),
+        (create_drpe_judge, {}, "merged", {"panel": {"merged_prompt": True}}),
+        (create_drpe_judge, {}, "vote_alone", {"voting": {"batch": False}}),
+        (create_sc2_judge, {"aspects": ["Depth"]}, "aspects", {}),
+        (create_sc2_judge, {"samples": 1}, "match", {"samples": 2}),
+    ],
+)
+def test_a_prompt_that_nothing_is_asked_by_is_refused(create, options, step, used):
+    own = create(FakeChatModel(replies=[]), **used).prompts[step]
+    with pytest.raises(OptionError, match=f"`prompts` has '{step}': nothing is asked by it"):
+        create(FakeChatModel(replies=[]), prompts={step: own}, **options)
+    create(FakeChatModel(replies=[]), prompts={step: own}, **used)

@@ -80,9 +80,10 @@ def cases():
                 is_pair = getattr(kind, "takes", "") == "pair"
                 whole = {**kind.few, **options}
                 try:
-                    texts = kind(**whole).prompt_texts
+                    made: Any = kind(**whole)
                 except OptionError:
                     continue  # such as a task of what compares without one
+                texts = {s: t for s, t in made.prompt_texts.items() if s not in made.unasked}
                 if not (option == "memory" and is_pair):
                     yield method, whole, texts
 

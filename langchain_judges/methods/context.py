@@ -172,6 +172,9 @@ class JudgeContext:
                 memory recalls.
             ModelSetupError: A model cannot be made.
         """
+        for step in options.unasked.intersection(options.prompts or ()):
+            told = "nothing is asked by it with these options; leave it out"
+            raise OptionError(f"`prompts` has {step!r}: {told}")
         prompts, version = prompt_set(
             options.prompt_texts, options.prompts, options.judging, options.filled
         )

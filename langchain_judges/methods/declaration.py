@@ -195,6 +195,11 @@ class GraphOptions(AskingOptions):
         return next((each for each in ("judge", "evaluate") if each in self.prompt_texts), "")
 
     @property
+    def unasked(self) -> set[str]:
+        """The steps with a prompt that nothing is asked by with these options."""
+        return set()
+
+    @property
     def models(self) -> Mapping[str, ModelLike | None]:
         """The steps that ask a model, each with its own or None: the judge's."""
         return dict.fromkeys(self.prompt_texts)

@@ -125,6 +125,13 @@ class BSM(LookupOptions, Worded):
         """The steps that ask a model, each with its own or None."""
         return {**super().models, "reference": self.reference_model}
 
+    @property
+    def unasked(self) -> set[str]:
+        """The steps with a prompt that nothing is asked by with these options."""
+        plans, merges = not self.plan, self.merge == "model"
+        asked = {"branch": plans, "merge": merges, "reference": self.reference_model}
+        return {step for step, is_asked in asked.items() if not is_asked}
+
     def branches(self) -> int:
         """The most solve calls a pair can take."""
         return (len(self.plan) or self.max_criteria) * len(self.order_list) * self.samples

@@ -338,6 +338,12 @@ class DRPE(declaration.JudgeOptions):
         """The kinds of readers, each asked for by a prompt of its own."""
         return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
 
+    @property
+    def unasked(self) -> set[str]:
+        """The steps with a prompt that nothing is asked by with these options."""
+        roles = self.kinds if self.seating.dynamic else ()
+        return {*self.templates}.difference(roles, ["vote" if self.poll.batch else "vote_alone"])
+
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""
         return max(2, self._votes)

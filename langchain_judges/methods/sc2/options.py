@@ -184,6 +184,11 @@ class SC2(FewShot, Worded):
         return {**dict.fromkeys(super().models, self.comparison_model), "preference": None}
 
     @property
+    def unasked(self) -> set[str]:
+        """The steps with a prompt that nothing is asked by with these options."""
+        return {*(["aspects"] if self.phrases else []), *(["match"] if self.samples == 1 else [])}
+
+    @property
     def phrases(self) -> tuple[str, ...]:
         """The aspects, each meaning once; empty where they are found online."""
         return tuple(cast("list[str]", self.aspects or ()))
