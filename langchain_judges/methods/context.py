@@ -172,7 +172,8 @@ class JudgeContext:
                 memory recalls.
             ModelSetupError: A model cannot be made.
         """
-        for step in options.unasked.intersection(options.prompts or ()):
+        own: Any = options.prompts or ()  # read: a mapping
+        for step in options.unasked.intersection(own):
             told = "nothing is asked by it with these options; leave it out"
             raise OptionError(f"`prompts` has {step!r}: {told}")
         prompts, version = prompt_set(
