@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -138,13 +139,26 @@ BOTH = create_rubric_judge(
         ("help", 1, True, 20),
     ],
 )
-@for_each("named", ["label.", "labels."])
-def test_labels_by_criterion_are_read_as_that_criterions(criterion, right, other, number, named):
-    names = {"input": "q", "output": "t"}
-    labels = [right if i % 4 else other for i in range(20)]
-    data = [{**names, "id": str(i), named + criterion: own} for i, own in enumerate(labels)]
-    agreement = trust(list(judge_many(BOTH, data)), data)[f"criterion.{criterion}.agreement"]
-    assert (agreement, agreement.n) == (1, number)
+def test_labels_by_criterion_are_read_as_that_criterions(criterion, right, other, number):
+    assert agreement_on(criterion, [right if i % 4 else other for i in range(20)]) == (1, number)
+
+
+def agreement_on(criterion, labels, named="label."):
+    """The share of labels that the judge of both criteria shares, and of how many."""
+    texts = [{"input": "q", "output": "t", "id": str(i)} for i, _ in enumerate(labels)]
+    data = [{**row, named + criterion: own} for row, own in zip(texts, labels, strict=True)]
+    found = trust(judged_by_both(len(texts)), data)[f"criterion.{criterion}.agreement"]
+    return found, found.n
+
+
+@cache
+def judged_by_both(number):
+    rows = [{"input": "q", "output": "t", "id": str(i)} for i in range(number)]
+    return list(judge_many(BOTH, rows, progress=False))
+
+
+def test_labels_by_criterion_are_columns_as_pandas_calls_them_too():
+    assert agreement_on("help", [1] * 20, "labels.") == (1, 20)
 
 
 def test_labels_that_are_all_none_of_the_judges_are_refused():
