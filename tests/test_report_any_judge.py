@@ -358,11 +358,14 @@ def test_one_label_in_two_spellings_is_one(judge, people):
 
 
 def test_rows_of_the_same_texts_count_together():
-    rows = table([0, 1, 1] * 20, [0, 1, 0] * 20)
+    rows = table([0, 1, 1] * 20, [0, 1, 0] * 20, output="So.")
     each: Any = trust_columns(rows, "gpt", "ann0")
     long: Any = trust_columns(rows * 3, "gpt", "ann0")
     assert "the same texts, and so count together" in long.left_out
     assert "60 groups of the same texts" in long.sample.in_groups
+    # Of tasks alone it is not known whether the texts are the same.
+    tasks: Any = trust_columns(table([0, 1] * 20, [0, 1] * 20) * 3, "gpt", "ann0")
+    assert tasks.left_out == ""
     ends = [report["agreement.label.wrong"].interval for report in (each, long)]
     assert ends[1].high - ends[1].low == pytest.approx(ends[0].high - ends[0].low, rel=0.1)
 

@@ -321,8 +321,9 @@ def _points(sample: Sample, answers: Sequence[object]) -> float | None:
     if sample.pairs:
         return preference_points(answers)
     [answer] = answers if len(answers) == 1 else [None]
-    is_read = isinstance(answer, int | float) and (sample.rated or answer in (0, 1))
-    return float(answer) if is_read else None  # type: ignore[arg-type]
+    if isinstance(answer, int | float) and (sample.rated or answer in (0, 1)):
+        return float(answer)
+    return None
 
 
 def _failures(sample: Sample) -> list[Number]:

@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
-from langchain_judges.rows.checks import SIDES
+from langchain_judges.rows.checks import SIDES, kind_in
 from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
@@ -82,7 +82,9 @@ class Sample:
         keys: list[tuple[str, Hashable]] = []
         for place, (row, own) in enumerate(zip(self.rows, texts, strict=True)):
             group = row.data_row.get("group")
-            alone = ("row", place) if number[own] == 1 or not own else ("texts", own)
+            # Of tasks alone it is not known whether the judged texts are the same.
+            is_whole = kind_in(dict(own)) is not None
+            alone = ("texts", own) if is_whole and number[own] > 1 else ("row", place)
             keys.append(alone if group is None else ("group", group))
         return keys
 

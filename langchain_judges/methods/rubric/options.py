@@ -78,7 +78,8 @@ class LabelOptions(LookupOptions):
 
     @model_validator(mode="after")
     def _asks_by_own_prompt(self) -> Self:
-        own = _ASKING.intersection(self.prompts or ())  # type: ignore[arg-type]  # read: a mapping
+        given: Any = self.prompts or ()  # read: a mapping
+        own = _ASKING.intersection(given)
         if self.own_rubric and own and self.judging not in own:
             raise OptionError(f"`prompts`: it asks by {self.judging!r}, got {sorted(own)!r}")
         return self
