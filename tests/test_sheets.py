@@ -346,7 +346,9 @@ def test_a_semicolon_table_of_other_names_is_judged_once_they_are_named(tmp_path
     assert (row["id"], row["judged"]) == ("7", True)
 
 
-@for_each(("cell", "number"), [("3,5", 3.5), ("0,25", 0.25), ("1", 1), ("a,b", "a,b")])
+@for_each(
+    ("cell", "number"), [("3,5", 3.5), ("0,25", 0.25), ("1", 1), ("a,b", "a,b"), ("1,000", "1,000")]
+)
 def test_labels_with_decimal_commas_are_numbers(cell, number):
     assert number_in(cell) == number
 

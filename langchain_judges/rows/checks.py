@@ -304,7 +304,8 @@ def check_item(item: Any) -> None:
         check_text(answer, "expected")
 
 
-_NUMBER_TEXT = re.compile(r"-?(0|[1-9]\d*)([.,]\d+)?")
+# `1,000` may be a thousand or one, and is left as it is.
+_NUMBER_TEXT = re.compile(r"-?(0([.,]\d+)?|[1-9]\d*(\.\d+|,(?!\d{3}$)\d+)?)")
 _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 
 # What a label of a pair may be.
