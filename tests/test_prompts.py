@@ -1,11 +1,21 @@
 """Prompts are short and of one voice: what each step of each method sends beside the texts."""
 
 import doctest
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks import prompts
 from benchmarks.prompts import measured, prompts_of
+from langchain_judges import create_bsm_judge, create_relative_judge, create_rubric_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.declaration import name_and_text
 from langchain_judges.methods.pairs import MATERIAL_RULE
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 
 PAIR = {
@@ -55,3 +65,59 @@ def test_every_prompt_says_once_and_first_that_texts_are_material(method):
 def test_every_method_has_a_budget():
     assert BUDGETS.keys() == METHODS.keys()
     assert doctest.testmod(prompts).failed == 0
+
+
+PIECES = (
+    "Tone",
+    ":",
+    " ",
+    "\n",
+    "10:30",
+    "https://x.y",
+    "C:\\a",
+    "：",
+    "é",
+    "🎉",
+    "{x}",
+    "<b>",
+    "-",
+)
+CRITERIA = st.text(max_size=20) | st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+TEXT = {"input": PAIR["input"], "output": PAIR["output_a"]}
+# By how criteria are given: who takes them, and what stands behind the first.
+FORMS: dict[str, tuple[Any, dict[str, list[str]]]] = {
+    "alone": (create_rubric_judge, {"rubric": []}),
+    "listed": (create_rubric_judge, {"rubric": ["Wit"]}),
+    "a plan": (create_bsm_judge, {"criteria": []}),
+    "what counts": (create_relative_judge, {"criteria": []}),
+}
+
+
+@settings(max_examples=20)
+@given(CRITERIA, st.sampled_from([*FORMS]))
+def test_a_criterion_is_sent_as_it_is_written(text, form):
+    model = FakeChatModel(replies=fitting_reply)
+    create, options = FORMS[form]
+    criteria = {name: [text, *more] for name, more in options.items()}
+    with suppress(OptionError):  # a text that says nothing
+        create(model, **criteria).invoke(PAIR if "criteria" in criteria else TEXT)
+        assert any(text.strip() in prompt for prompt in model.prompts)
+
+
+WHOLE = """
+At 10:30 it opens | https://x.y is linked | 10:1 ratio | C:\\Users | std::move | Tone:polite
+礼貌：是否礼貌 | Ton : est-il poli ? | Tone:  two spaces
+"""
+
+
+@for_each("text", [each.strip() for each in WHOLE.replace("\n", "|").split("|") if each.strip()])
+def test_a_colon_within_a_text_ends_no_name(text):
+    assert name_and_text(text) == (text, None)
+
+
+@for_each(
+    ("text", "name"),
+    [("Tone: polite", "Tone"), ("10:1 ratio: kept", "10:1 ratio"), ("語調: 丁寧か", "語調")],
+)
+def test_a_colon_and_a_space_end_a_name(text, name):
+    assert name_and_text(f" {text}\n") == (name, text.removeprefix(f"{name}: "))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -86,6 +87,24 @@ def _check_text(text: str) -> str:
     if is_blank(text):
         raise ValueError("empty")
     return text
+
+
+# A name, and a description behind a colon and a space; the name is on one line.
+_NAMED = re.compile(r"(.*?)(?<!\s):(?: (?!\s)((?s:.+)))?")
+
+
+def name_and_text(text: str) -> tuple[str, str | None]:
+    """The name and the description in `"name: description"`; all of another text is its name.
+
+    A colon without a space behind it parts nothing: whatever is read, the two put together
+    again are the text as it was written.
+
+    >>> name_and_text("Tone: polite"), name_and_text("At 10:30 it opens")
+    (('Tone', 'polite'), ('At 10:30 it opens', None))
+    """
+    if parts := _NAMED.fullmatch(text.strip()):
+        return parts[1], parts[2] or ""
+    return text.strip(), None
 
 
 # A text with something in it.

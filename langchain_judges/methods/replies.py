@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from langchain_judges.methods.declaration import name_and_text
 from langchain_judges.orders import ORDER_NAMES, Order, Slot, SlotOrTie
 
 
@@ -78,8 +79,8 @@ def read_criteria(criteria: Sequence[PlanLineLike]) -> tuple[PlanLine, ...]:
 
 def _criterion_shape(criterion: PlanLineLike) -> PlanLine:
     if isinstance(criterion, str):
-        name, _, description = criterion.partition(":")
-        criterion = {"name": name, "description": description}
+        name, description = name_and_text(criterion)
+        criterion = {"name": name, "description": description or ""}
     name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")

@@ -23,7 +23,7 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.allure.prompts import WORDS
-from langchain_judges.methods.declaration import GraphOptions
+from langchain_judges.methods.declaration import GraphOptions, name_and_text
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import prompt_variables
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -249,8 +249,8 @@ def read_modes(modes: Sequence[str] | None) -> dict[str, str]:
     """
     if modes is not None and not isinstance(modes, list | tuple):
         raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
-    parts = [str(each).partition(":") for each in modes or ()]
-    own = {name.strip(): description.strip() for name, _, description in parts}
+    parts = [name_and_text(str(each)) for each in modes or ()]
+    own = {name: description or "" for name, description in parts}
     if not all(own):
         raise OptionError("a failure mode needs a name: 'name: description'")
     return {**own, **{name: text for name, text in MEANINGS.items() if name not in own}}

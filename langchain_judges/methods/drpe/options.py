@@ -103,8 +103,7 @@ def read_roles(value: object) -> tuple[Role, ...]:
 def _role(value: object) -> Role:
     fields = value if isinstance(value, Mapping) else {}
     if isinstance(value, str):
-        name, _, description = value.partition(":")
-        fields = {"type": name, "description": description}
+        fields = dict(zip(("type", "description"), declaration.name_and_text(value), strict=True))
     texts = [fields.get(field) for field in ("type", "description")]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise OptionError(

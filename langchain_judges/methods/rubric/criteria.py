@@ -16,7 +16,7 @@ from annotated_types import Gt, Le, Predicate
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.methods.declaration import Written
+from langchain_judges.methods.declaration import Written, name_and_text
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
 from langchain_judges.rows.files import packaged
@@ -293,14 +293,13 @@ def _read_criterion(criterion: object) -> Criterion:
     if isinstance(criterion, Criterion):
         return criterion
     if isinstance(criterion, str):
-        name, colon, description = criterion.partition(":")
         if criterion in ready_names():
             raise OptionError(
                 f"`rubric` lists {criterion!r}, a ready rubric; in a list a name alone is a "
                 f"criterion that nothing defines. Give `rubric={criterion!r}`, with a judge "
                 f"for each, or say what it means: '{criterion}: …'"
             )
-        return _described(name.strip(), description if colon else None)
+        return _described(*name_and_text(criterion))
     if isinstance(criterion, Mapping):
         return Criterion(**{str(key): value for key, value in criterion.items()})
     raise OptionError(
