@@ -190,6 +190,27 @@ def test_labels_off_the_judges_scale_measure_the_order_alone(judge, people):
     assert "on different scales only the order of texts counts" in report.uses["single"].text
 
 
+SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]
+
+
+@for_each(("judge", "people", "is_known"), product(SCALES, SCALES, [True, False]))
+def test_of_labels_in_other_numbers_the_order_alone_is_measured(judge, people, is_known):
+    if not is_known and [0, 1] not in (judge, people):
+        return  # it may be one scale, of which each side gave some
+    known: Any = {"judge": {"labels": [*judge]}} if is_known else {}
+    report = trust(items_of([*judge] * 20, **known), texts_of([*people] * 20))
+    is_one = min(judge) <= min(people) and max(people) <= max(judge)
+    is_one &= people != [0, 1] or judge == people
+    words = {report.uses[use].word for use in ("single", "averages")}
+    assert ("not measured" in words) != is_one
+
+
+def test_a_single_vote_off_the_judges_scale_is_one_too():
+    rows = items_of([0, 1] * 10, judge={"labels": [0, 1]})
+    data = texts_of([None] * 20, human_votes=[1, 1, 2])
+    assert "from 1 to 2 by people" in trust(rows, data).uses["single"].text
+
+
 @for_each(("judge", "people"), [(range(5), range(1, 6)), (range(1, 4), range(3))])
 def test_all_steps_from_0_and_all_from_1_are_two_scales(judge, people):
     shifted = trust(items_of([*judge] * 20), texts_of([*people] * 20))

@@ -33,6 +33,7 @@ class Sample:
         votes: What each person said.
         targets: What the judge is compared with.
         choices: What is right: one label, or those between which people are divided.
+        said: Each label of people.
 
     Raises:
         InputError: A label of a pair is other than A, B and tie.
@@ -49,8 +50,8 @@ class Sample:
         self.votes = [row.votes for row in rows]
         self.targets = [row.target for row in rows]
         self.choices = [row.choices for row in rows]
-        said = {label for own in [*self.targets, *self.choices] for label in own}
-        if self.pairs and (odd := sorted(map(repr, said - {*SIDES}))):
+        self.said = {label for own in [*self.targets, *self.choices] for label in own}
+        if self.pairs and (odd := sorted(map(repr, self.said - {*SIDES}))):
             raise InputError(
                 f"labels of pairs must be 'A', 'B' or 'tie', got {odd[0]}; name what they mean "
                 "by `datasets.rows(…, labels={…})`"
@@ -102,12 +103,15 @@ class Sample:
 
     @cached_property
     def rated(self) -> bool:
-        """Whether labels are ratings of three steps or more, or the judge's probabilities."""
-        steps = {label for own in self.choices for label in own}
-        if self.pairs or not are_numbers([*steps, *self.answers]):
+        """Whether labels are ratings of three steps or more, or of steps that the judge lacks.
+
+        Beside labels 0 and 1 a judge says probabilities, or the steps of a long scale.
+        """
+        steps, known = self.said, {*self.own_labels, *self.answers} - {None}
+        if self.pairs or not are_numbers([*steps, *known]):
             return False
-        given: Any = self.answers
-        return len(steps) > 2 or (steps == {0, 1} and any(0 < (a or 0) < 1 for a in given))
+        is_finer = steps == {0, 1} and not known <= {0, 1, 2, 3}
+        return max(len(self.label_counts), len(steps | known) * bool(steps - known)) > 2 or is_finer
 
     @cached_property
     def criteria(self) -> list[str]:
@@ -334,13 +338,14 @@ class Sample:
         """Finding that the sides rate on different scales; empty where that is not clear.
 
         On one scale whole numbers are shared; others hardly ever are, and go as high. No label
-        lies outside the labels that a run names for its judge.
+        lies outside the labels that a run names for its judge. 0 and 1 are two labels, and no
+        ends of a scale.
         """
         answers = self.answers if self.rated else ()
         ours = {float(each) for each in answers if each is not None}
         if not ours:
             return ""
-        theirs = {float(each) for each in self.label_counts}
+        theirs = set(map(float, self.said))
         low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
         differ = low < 0.6 * high
         if all(map(float.is_integer, ours | theirs)):
@@ -348,7 +353,9 @@ class Sample:
         differ &= min(len(ours), len(theirs)) > 2
         # All steps of one from 0, and all of one from 1.
         one_up = {each + 1 for each in min(ours, theirs, key=min)}
-        differ |= 0 in ours | theirs and one_up == max(ours, theirs, key=min) != {1, 2}
+        differ |= 0 in ours | theirs and one_up == max(ours, theirs, key=min)
+        if {0, 1} in (ours, theirs):
+            differ |= high > (1 if len(ours) == len(theirs) else 3) or min(ours | theirs) < 0
         named = {*map(float, self.own_labels)} or theirs
         differ |= min(theirs) < min(named) or max(theirs) > max(named)
         ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
