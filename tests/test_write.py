@@ -154,11 +154,23 @@ def test_word_forms_get_the_spelling_of_the_input_back():
     assert placed(concepts, proposed) == [["skis", "Ice Cream", "mother-in-law"], ["ski", "leaf"]]
 
 
+def test_concepts_that_differ_in_capitals_are_each_asked_for():
+    concepts = ["US", "us", "Polish", "polish", "C++", "c++"]
+    result, model = written({"concepts": [*concepts, " US"]})
+    assert result["concepts"] == concepts
+    assert "US\nus\nPolish\npolish\nC++\nc++" in model.prompts[0]
+    assert sorted(each for group in result["groups"] for each in group) == sorted(concepts)
+
+
+def test_of_concepts_that_differ_in_capitals_the_spelling_that_is_proposed_counts():
+    assert placed(["US", "us", "gull"], [["us", "GULL"], ["US"]]) == [["us", "gull"], ["US"]]
+
+
 names = st.sampled_from([*"abcdefghij", "zebra", "A", " b ", "", "a b", "a-b", "-"])
 
 
 @given(
-    st.lists(st.sampled_from([*"abcdefghij", "a b", "a-b", "-"]), min_size=1, unique=True),
+    st.lists(st.sampled_from([*"abcdefghij", "A", "a b", "a-b", "-"]), min_size=1, unique=True),
     st.lists(st.lists(names, max_size=12), min_size=1, max_size=6),
 )
 def test_every_concept_stands_in_one_group_and_no_group_is_empty(concepts, proposed):
@@ -254,7 +266,7 @@ def test_bad_tasks_are_refused_in_a_sentence_and_without_a_call(task, message):
 
 
 def test_one_concept_is_written_of_by_one_call():
-    result, model = written({"concepts": ["snow", "Snow "]})
+    result, model = written({"concepts": ["snow", "snow "]})
     assert len(model.prompts) == 1
     assert result["concepts"] == ["snow"]
     assert result["groups"] == [["snow"]]

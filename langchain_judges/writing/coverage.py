@@ -67,11 +67,8 @@ def fold(text: str) -> str:
 
 
 def distinct(concepts: Iterable[str]) -> list[str]:
-    """The concepts without repetitions, each as it was spelled first."""
-    by_form: dict[str, str] = {}
-    for concept in concepts:
-        by_form.setdefault(" ".join(fold(concept).split()), " ".join(concept.split()))
-    return list(by_form.values())
+    """The concepts without repetitions; "Polish" and "polish" are two."""
+    return list(dict.fromkeys(" ".join(concept.split()) for concept in concepts))
 
 
 def present(concept: str, text: str, *, strict: bool = False, language: str = ENGLISH) -> bool:

@@ -5,7 +5,8 @@ Saha et al. 2023, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -51,18 +52,20 @@ def placed(concepts: Sequence[str], proposed: Sequence[Iterable[str]]) -> Groups
 
     Source: Saha et al. 2023, section 4.1 (branch); the correction is our reading.
     """
-    open_concepts = {_concept_key(concept): concept for concept in concepts}
+    open_concepts = [*concepts]
     groups: Groups = [[] for _ in proposed]
-    for exact in (True, False):
-        # Every exact spelling first: "skis" must not take the place of "ski".
+    # Every exact word first: "skis" must not take the place of "ski".
+    for is_named in (_is_same, _is_form):
         for group, names in zip(groups, proposed, strict=True):
-            for name in names:
-                key = _concept_key(name) if exact else _form_of(name, open_concepts)
-                if key is not None and key in open_concepts:
-                    group.append(open_concepts.pop(key))
+            for name in (" ".join(each.split()) for each in names):
+                named = [concept for concept in open_concepts if is_named(concept, name)]
+                named = [name] if name in named else named
+                if len(named) == 1:
+                    open_concepts.remove(named[0])
+                    group += named
     if not any(groups):
         return runs(concepts, len(groups))
-    for concept in open_concepts.values():
+    for concept in open_concepts:
         min(groups, key=len).append(concept)
     while not all(groups):
         empty = min(groups, key=len)
@@ -80,23 +83,22 @@ def runs(concepts: Sequence[str], groups: int) -> Groups:
     return [list(concepts[start:end]) for start, end in pairwise(cuts)]
 
 
+@lru_cache(maxsize=4096)
 def _concept_key(name: str) -> str:
-    # What `distinct` keeps apart, "ice cream" and "ice-cream", has keys of its own.
+    # "ice cream" and "ice-cream" have keys of their own.
     return " ".join(fold(name).split())
 
 
-def _form_of(name: str, open_concepts: Mapping[str, str]) -> str | None:
-    size = _size(_concept_key(name))
-    forms = [
-        key
-        for key, concept in open_concepts.items()
-        if _size(key) == size and present(concept, name)
-    ]
-    return forms[0] if len(forms) == 1 else None
+def _is_same(concept: str, name: str) -> bool:
+    return _concept_key(concept) == _concept_key(name)
 
 
-def _size(key: str) -> int:
-    return len(key.replace("-", " ").split())
+def _is_form(concept: str, name: str) -> bool:
+    return _size(concept) == _size(name) and present(concept, name)
+
+
+def _size(name: str) -> int:
+    return len(_concept_key(name).replace("-", " ").split())
 
 
 class BranchWriter(WriterOptions):
