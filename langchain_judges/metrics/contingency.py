@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError
+from langchain_judges.metrics import intervals
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
     Cases,
@@ -28,13 +29,6 @@ from langchain_judges.metrics.inputs import (
     RightLabels,
     match,
     one_of,
-)
-from langchain_judges.metrics.intervals import (
-    LEAST_GROUPS,
-    LEAST_OF_A_CLASS,
-    check_shares,
-    normal_quantile,
-    student_quantile,
 )
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
@@ -106,21 +100,21 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
     Source: Dirichlet draws after Agresti & Hitchcock 2005 (Stat. Methods Appl. 14) and Goutte &
     Gaussier 2005; the design effect after Rao & Scott 1992.
     """
-    check_shares(confidence=confidence)
+    intervals.check_shares(confidence=confidence)
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
     count, size, total = len(tables), tables.shape[1], tables.sum(axis=0)
     value = float(statistic(total[None])[0])
     result = partial(Result, value, n=cases.n, n_failed=cases.failed)
-    if rare < LEAST_OF_A_CLASS:  # any range would be that of what is lent to the cells
-        return result(no_interval=f"fewer than {LEAST_OF_A_CLASS} items of a class")
-    if clusters is not None and count < LEAST_GROUPS:
+    if rare < intervals.LEAST_OF_A_CLASS:  # any range would be that of what is lent to the cells
+        return result(no_interval=f"fewer than {intervals.LEAST_OF_A_CLASS} items of a class")
+    if clusters is not None and count < intervals.LEAST_GROUPS:
         return result(no_interval="too few groups")
     prior = np.full((size, size), TABLE_PRIOR / size**2)
     # Of few items, or of many classes, Student's t allows for what the counts do not show.
     lost = size * (size - 1) if spent is None else spent
     freedom = max(2.0, float(total.sum()) - lost) if clusters is None else count - 1
-    wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
+    wider = intervals.student_quantile(confidence, freedom) / intervals.normal_quantile(confidence)
     shrink = wider**2
     if clusters is not None:
         alone = statistic(_draws(total + prior, seed)).var()
@@ -161,7 +155,7 @@ def jackknife_interval(
     counts = total[cells[:, 0], cells[:, 1]]
     around = z[:-1] - np.average(z[:-1], weights=counts)
     error = float(np.sqrt((n - 1) / n * (counts * around**2).sum()))
-    low, high = Interval.around(float(z[-1]), error * student_quantile(confidence, n - 1))
+    low, high = Interval.around(float(z[-1]), error * intervals.student_quantile(confidence, n - 1))
     return Interval(float(np.tanh(low)), float(np.tanh(high)))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Unpack
 
+from langchain_judges.metrics import intervals
 from langchain_judges.metrics.agreement import Errors, share
 from langchain_judges.metrics.contingency import Tables, classes_of, mean_recall, table_result
 from langchain_judges.metrics.inputs import (
@@ -30,14 +31,6 @@ from langchain_judges.metrics.inputs import (
     one_of,
     take,
     value_of,
-)
-from langchain_judges.metrics.intervals import (
-    LEAST_GROUPS,
-    LEAST_OF_A_CLASS,
-    check_shares,
-    jackknife,
-    jackknife_spread,
-    share_interval,
 )
 from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
@@ -90,7 +83,7 @@ def _share_of_class(cases: Cases, side: int, positive: Label, options: IntervalO
     if (groups := options.get("groups")) is not None:
         options = {**options, "groups": cases.clusters(groups)[indices].tolist()}
     found = share(hits, cases.failed, **options)
-    if len(hits) >= LEAST_OF_A_CLASS:
+    if len(hits) >= intervals.LEAST_OF_A_CLASS:
         return found
     return found.replace(interval=None, no_interval="too few items of a class")
 
@@ -202,7 +195,7 @@ def auc(
     Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988. The
     interval is Wilson's on the effective number of items, and needs three of each class.
     """
-    check_shares(confidence=confidence)
+    intervals.check_shares(confidence=confidence)
     cases = match(scores, labels, "score")
     x = as_floats(cases.columns[0])
     y = np.asarray([label == positive for label in cases.columns[1]], dtype=bool)
@@ -211,20 +204,20 @@ def auc(
     value = _area(x, y)
     result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     rare = int(min(y.sum(), (~y).sum()))
-    if rare < LEAST_OF_A_CLASS:
+    if rare < intervals.LEAST_OF_A_CLASS:
         return result(no_interval="too few items of a class")
     se, freedom = _delong_error(x, y), rare - 1
     if groups is not None:
         clusters = cases.clusters(groups)
-        if int(clusters.max()) + 1 < LEAST_GROUPS:
+        if int(clusters.max()) + 1 < intervals.LEAST_GROUPS:
             return result(no_interval="too few groups")
         told = min(len(np.unique(clusters[y])), len(np.unique(clusters[~y])))
-        areas = jackknife(clusters, lambda kept: _area(x[kept], y[kept]))
-        clustered = jackknife_spread(areas)
+        areas = intervals.jackknife(clusters, lambda kept: _area(x[kept], y[kept]))
+        clustered = intervals.jackknife_spread(areas)
         if math.isnan(clustered):
             return result(no_interval="a group holds nearly all of a class")
         se, freedom = max(se, clustered), max(2, min(freedom, len(areas) - 1, told - 1))
-    return result(interval=share_interval(value, se, rare, freedom, confidence), se=se)
+    return result(interval=intervals.share_interval(value, se, rare, freedom, confidence), se=se)
 
 
 def _area(scores: Floats, positive: Flags) -> float:

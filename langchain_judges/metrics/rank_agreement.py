@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from langchain_judges.metrics import intervals
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
@@ -19,14 +20,6 @@ from langchain_judges.metrics.inputs import (
     as_list,
     match,
     same_length,
-)
-from langchain_judges.metrics.intervals import (
-    LEAST_GROUPS,
-    check_shares,
-    share_interval,
-    student_quantile,
-    telling,
-    too_alike,
 )
 from langchain_judges.metrics.result import Findings, Interval, Result
 
@@ -53,7 +46,7 @@ def concordance(
     Source: Somers 1962, (D + 1) / 2; its error as of a U-statistic, Hoeffding 1948, and the
     interval as of `auc`. Ratings of more than 500 levels are cut into 500 ranges.
     """
-    check_shares(confidence=confidence)
+    intervals.check_shares(confidence=confidence)
     cases = match(judge, human, "score")
     if cases.n < 2:
         return cases.undefined("fewer than two texts")
@@ -65,14 +58,15 @@ def concordance(
     result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     clusters = cases.clusters(groups)
     varied = [truth, said] if said.max() else [truth]
-    why = next(filter(None, (too_alike(column, clusters) for column in varied)), None)
+    why = next(filter(None, (intervals.too_alike(column, clusters) for column in varied)), None)
     units = int(clusters.max()) + 1
-    if why or units < LEAST_GROUPS:
+    if why or units < intervals.LEAST_GROUPS:
         return result(no_interval=why or "too few groups")
     residuals = np.bincount(clusters, right - value * pairs)
     error = 2 * math.sqrt(float(residuals @ residuals) * units / (units - 1)) / pairs.sum()
-    size = min(telling(column, clusters) for column in varied)
-    return result(se=error, interval=share_interval(value, error, size, size - 1, confidence))
+    size = min(intervals.telling(column, clusters) for column in varied)
+    interval = intervals.share_interval(value, error, size, size - 1, confidence)
+    return result(se=error, interval=interval)
 
 
 # Ratings of more levels are cut into as many ranges of about one size.
@@ -170,7 +164,7 @@ def system_order(
 
     Source: differences of ratio means with clustered errors as in Cochran 1977, section 6.
     """
-    check_shares(confidence=confidence)
+    intervals.check_shares(confidence=confidence)
     names, ours, theirs = as_list(systems), as_list(judge), as_list(people)
     keys: list[Hashable] = list(range(len(names))) if groups is None else as_list(groups)
     same_length(systems=names, judge=ours, people=theirs, groups=keys)
@@ -235,6 +229,6 @@ def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int)
     error = math.sqrt(
         float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
     )
-    interval = Interval.around(gap, error * student_quantile(level, telling - 1))
+    interval = Interval.around(gap, error * intervals.student_quantile(level, telling - 1))
     size = int(one[0].sum() + other[0].sum())
     return Result(gap, n=size, se=error, interval=interval)
