@@ -20,7 +20,7 @@ ice cream / an ice-cream van | ice-cream / He ate ice cream. | ice cream / Icecr
 e-mail / an email | mother-in-law / both mothers-in-law came | pick up / She picked up a coin.
 car / a car-free street | well‑known / a well-known tune | café / two cafés
 café / CAFE\u0301 | Straße / die STRASSE | дом / Дом стоит. | 猫 / 黒猫が走る
-C++ / She writes C++. | AT&T / at&t called | 24 / 24 hours
+C++ / She writes C++. | C++ / C++11 code | AT&T / at&t called | 24 / 24 hours | dog / Step 3:dog
 """
 NOT_FOUND = """
 car / a scar on his cheek | car / careful carpets and care | ring / a spring | new / the news
@@ -85,6 +85,60 @@ def test_what_stands_in_a_text_on_its_own_is_found(concept, before, after):
     assert present(concept, text, strict=True) is bool(fold(concept).split())
     if present(concept, text, strict=True):
         assert present(concept, text)
+
+
+ATOMS = [
+    "C",
+    "C++",
+    "C#",
+    "10",
+    "10,000",
+    "10.5",
+    "10:30",
+    "v10",
+    ".NET",
+    "ASP.NET",
+    "#fun",
+    "#funny",
+]
+ATOMS += [
+    "👨‍👩‍👧",
+    "👨‍👩‍👧‍👦",
+    "👧",
+    "❤️",
+    "😀",
+    "कि",
+    "किताब",
+    "كِتَاب",
+    "كِ",
+    "e",
+    "e\u0323\u0302",
+    "at&t",
+    "at",
+]
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(ATOMS),
+    st.lists(st.sampled_from(ATOMS), max_size=4),
+    st.sampled_from(["{}", "({})", "{}.", "{}, ", "*{}*", "{}!"]),
+    st.booleans(),
+)
+def test_no_sign_number_or_letter_is_found_in_a_longer_one(concept, others, form, strict):
+    text = " ".join(form.format(other) for other in others)
+    assert present(concept, text, strict=strict) is (concept in others)
+
+
+@for_each(("concept", "text"), [("ılık", "ILIK"), ("istanbul", "İSTANBUL"), ("I", "ı")])
+def test_capitals_of_turkish_do_not_count(concept, text):
+    assert present(concept, text, language="turkish", strict=True)
+    assert present(text, concept, language="turkish", strict=True)
+
+
+@for_each(("concept", "text"), [("❤️", "I ❤ it"), ("İstanbul", "istanbul")])
+def test_how_a_sign_is_displayed_does_not_count(concept, text):
+    assert present(concept, text)
 
 
 FORMS = """

@@ -47,10 +47,14 @@ class _Word(NamedTuple):
 
 
 ENGLISH = "english"
-_LETTER = r"[^\W_]"
-_WORD = re.compile(rf"{_LETTER}+(?:'{_LETTER}+)*")
+# With the vowel signs and accents of Hebrew, Arabic and the scripts of India.
+_LETTER = "(?:[^\\W_]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff])"
+# What goes on after a letter, as in C++, or after a digit, as in 10,000 and 10:30.
+_SIGN = r"(?<=[^\W\d_])(?:\+\+|[+#](?!\w))"
+_POINT = r"(?<=\d)[.,:](?=\d)"
+_WORD = re.compile(rf"{_LETTER}+(?:(?:'|{_POINT}){_LETTER}+)*(?:{_SIGN})?")
 _JOINT = re.compile(r"[\s-]+")
-_SIGNS = str.maketrans({"’": "'", "ʼ": "'", "‐": "-", "‑": "-", "\xad": "", "\u200b": ""})
+_SIGNS = str.maketrans("’ʼ‐‑İ", "''--i", "\xad\u200b\ufe0e\ufe0f")
 # Thai to Burmese, Khmer, and the scripts of Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _LOCK = threading.Lock()
@@ -60,10 +64,12 @@ _LACKING = {"oxen": "ox", "people": "person"}
 _SHORTEST_GUESS = 3
 
 
-def fold(text: str) -> str:
-    """`text` without what tells no words apart: capitals, kinds of hyphens."""
-    composed = unicodedata.normalize("NFC", text.translate(_SIGNS))
-    return unicodedata.normalize("NFC", composed.casefold())
+def fold(text: str, language: str = ENGLISH) -> str:
+    """`text` without what tells no words apart: capitals, kinds of hyphens and of signs."""
+    composed = unicodedata.normalize("NFC", text)
+    if language == "turkish":
+        composed = composed.replace("I", "ı")
+    return unicodedata.normalize("NFC", composed.translate(_SIGNS).casefold())
 
 
 def distinct(concepts: Iterable[str]) -> list[str]:
@@ -90,13 +96,13 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
 
     Source: Saha et al. 2023, section 4.2 (missing concepts); the matching is our reading.
     """
-    phrase = " ".join(fold(concept).split())
+    phrase = " ".join(fold(concept, language).split())
     if not phrase:
         return False
     parts = tuple(_WORD.findall(phrase))
     if strict or _UNSPACED.search(phrase) or _WORD.sub("", phrase).strip(" -") or not parts:
-        return _literally(phrase, fold(text))
-    words = _words(text)
+        return _literally(phrase, fold(text, language))
+    words = _words(text, language)
     size = len(parts)
     same = _is_form if language == ENGLISH else _same_stem(language)
     for start in range(len(words) - size + 1):
@@ -153,15 +159,16 @@ def losses(
 def _literally(phrase: str, text: str) -> bool:
     pattern = re.escape(phrase).replace(r"\ ", r"\s+")
     if not _UNSPACED.search(phrase):
-        before = rf"(?<!{_LETTER})" if phrase[0].isalnum() else ""
-        after = rf"(?!{_LETTER})" if phrase[-1].isalnum() else ""
-        pattern = before + pattern + after
+        before = rf"(?<!{_LETTER})(?<!{_POINT})" if re.match(rf"{_LETTER}|[.#@]", phrase) else ""
+        after = rf"(?!{_LETTER}|{_POINT}|{_SIGN})" if re.match(_LETTER, phrase[-1]) else ""
+        # An emoji may be a part of a larger one.
+        pattern = f"(?<!\u200d){before}{pattern}{after}(?![\u200d\u20e3])"
     return re.search(pattern, text) is not None
 
 
 @lru_cache(maxsize=512)
-def _words(text: str) -> tuple[_Word, ...]:
-    folded = fold(text)
+def _words(text: str, language: str) -> tuple[_Word, ...]:
+    folded = fold(text, language)
     words: list[_Word] = []
     end = 0
     for word in _WORD.finditer(folded):
