@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from langchain_judges import create_rubric_judge, judge_many, load_judge
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many, load_judge
 from langchain_judges.errors import JudgeError
 from langchain_judges.methods import create_jury
 from langchain_judges.report.compared_systems import Duel
+from langchain_judges.report.terminal import summary_table
 from langchain_judges.runs.summary import Summary, conclusion, is_unsettled
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
@@ -81,6 +83,57 @@ def test_a_pull_request_shows_each_category_and_the_clearest_pairs_of_each_syste
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it(counts, parts):
     (sentence,) = conclusion(pairs(*counts), ["v1", "v2"])
     assert [part for part in parts if part not in sentence] == []
+
+
+def prefers(word):
+    """A judge that prefers the text with a word, wherever it stands."""
+
+    def reply(prompt):
+        first, second = (prompt.find(f"{each} of") for each in (word, "rest"))
+        return json.dumps({"preference": "1" if first < second else "2", "explanation": "x"})
+
+    return create_relative_judge(FakeChatModel(replies=reply))
+
+
+GOOD = [{"prompt": f"q{n}", "chosen": f"best of {n}", "rejected": f"rest of {n}"} for n in range(9)]
+NAMED = [{**row, "systems": ["zeta", "eta"]} for row in GOOD]
+DEALT = [
+    {"input": f"q{n}", "systems": names, **{f"output_{k}": f"{t} of {n}" for k, t in texts}}
+    for n in range(9)
+    for by in [{"zeta": "best", "eta": "rest"}]
+    for names in [sorted(by, reverse=bool(n % 2))]
+    for texts in [zip("ab", map(by.get, names), strict=True)]
+]
+
+
+@for_each("rows, best", [(GOOD, "chosen"), (NAMED, "zeta"), (DEALT, "zeta")])
+def test_a_system_wins_whichever_slots_its_texts_stand_in(rows, best):
+    run = judge_many(prefers("best"), rows)
+    slots = {row["verdict"]["preference"] for row in run}
+    assert slots == {"A", "B"}
+    assert run.decision()[0].startswith(f"{best} is better in 9 of 9")
+    assert not is_unsettled(run.summary)
+    assert {*judge_many(prefers("best"), rows).to_pandas()["preference"]} == {best}
+    lines = zip(*(column.cells for column in summary_table(run.summary).columns), strict=True)
+    assert (best, "9") in [(str(name), number) for name, number, *_ in lines]
+
+
+def test_nothing_is_decided_between_more_than_two_systems():
+    rows = [{**row, "systems": [f"s{n % 3}", "s3"]} for n, row in enumerate(DEALT)]
+    run = judge_many(prefers("best"), rows)
+    assert len([*run]) == 9
+    assert run.decision() == [
+        "4 systems stand as A and B, others from row to row: nothing is decided between two of "
+        "them."
+    ]
+
+
+def test_a_label_beside_a_preferred_text_is_told_to_be_left_out():
+    row = {**GOOD[0], "label": "B", "human_votes": ["B", "B"]}
+    [result] = judge_many(prefers("best"), [row])
+    assert result["label"] == result["verdict"]["preference"]
+    assert "human_votes" not in result
+    assert [each["unit"] for each in result["verdict"]["failures"]] == ["label", "human_votes"]
 
 
 def test_a_position_that_one_order_leaves_open_settles_nothing():

@@ -322,10 +322,10 @@ def run_rows(
                     collect(row)
         finally:
             if run.summary.rows:
-                console.print(summary_table(run.summary, run.systems))
+                console.print(summary_table(run.summary))
                 if run.summary.criteria.several:
                     console.print(criteria_table(run.summary))
-                for sentence in conclusion(run.summary, run.systems):
+                for sentence in conclusion(run.summary):
                     console.print(sentence, soft_wrap=True)
 
     asyncio.run(judge())

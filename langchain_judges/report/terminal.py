@@ -108,13 +108,12 @@ def criteria_table(summary: Summary) -> Table:
 Line = tuple[str, str, str]
 
 
-def summary_table(summary: Summary, systems: Sequence[str] | None = None) -> Table:
+def summary_table(summary: Summary) -> Table:
     """Render the summary of a run, A and B by the names of the systems, if they have some."""
     columns = Column(style="bold"), Column(justify="right"), Column()
     table = Table(*columns, box=None, show_header=False, pad_edge=False)
-    names = dict(zip("AB", map(clean, systems or ()), strict=False))
     for name, *cells in _lines(summary):
-        table.add_row(Text(names.get(name, name)), *cells)
+        table.add_row(Text(clean(name)), *cells)
     return table
 
 
@@ -160,10 +159,13 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
     # Of several criteria the totals are no labels; a table by criterion stands below.
     best = summary.criteria.best
     labels = () if summary.totals else sorted({*summary.preferences, *best})
-    for preference in labels if summary.labels else SIDES:
-        name = f"label {preference}" if summary.labels else preference
+    for label in labels if summary.labels else ():
         told = "counts as good; `best` says otherwise" if summary.assumed else "the best"
-        yield name, f"{summary.preferences[preference]:,}", told * (preference in best)
+        yield f"label {label}", f"{summary.preferences[label]:,}", told * (label in best)
+    if not summary.labels:
+        slots = [(side, summary.preferences[side]) for side in SIDES]
+        for name, number in [*(summary.sides or slots[:2]), slots[2]]:
+            yield name, f"{number:,}", ""
     yield "not judged", *undone
     if summary.abstained:
         why = "the judge says: nothing to judge, or too little to tell"

@@ -188,7 +188,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
                 "the run has judged nothing yet: iterate over it, or call `to_pandas()` or "
                 "`to_csv(path)`, and then `decision()`"
             )
-        return conclusion(self.summary, self.systems)
+        return conclusion(self.summary)
 
     def to_pandas(self) -> DataFrame:
         """Judge to the end; return your own columns unchanged, then those of the judge.

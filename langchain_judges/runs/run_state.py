@@ -173,6 +173,7 @@ class RunState:
         with suppress(errors.OptionError):  # it does not say it
             takes = describe.kind_of(judge)
         self.records = Records(source, options.columns, takes)
+        self.summary.systems = self.records.systems
         self._reader = RowReader(
             *(self.records, fingerprint, self._shard),
             judge=judge,

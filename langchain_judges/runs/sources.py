@@ -136,9 +136,13 @@ class TableForm:
             row.pop("id", None)
         else:
             row["id"] = str(row["id"])
-        if isinstance(own := row.get("systems"), str) and checks.kind_in(row) == "pair":
+        is_pair = checks.kind_in(row) == "pair"
+        is_drawn = {"chosen", "rejected"} <= row.keys() and self.takes != "item" and not is_pair
+        if isinstance(own := row.get("systems"), str) and (is_pair or is_drawn):
             with suppress(ValueError):  # a cell of CSV holds them as JSON
                 row["systems"] = json.loads(own)
+        if is_drawn:
+            return self._drawn(row, number)
         if isinstance(row.get("human_votes"), str):
             row["human_votes"] = [row["human_votes"]]
         for field in {"label", "human_votes"} & row.keys():
@@ -147,14 +151,22 @@ class TableForm:
                 row[field] = checks.read_label(row[field], self.labels)
             if row[field] in (None, "", []):
                 del row[field]
-        is_pair = self.takes != "item" and checks.kind_in(row) != "pair"
-        if "chosen" in row and "rejected" in row and is_pair:
-            better, worse = row.pop("chosen"), row.pop("rejected")
-            if better is None or worse is None:
-                raise InputError("`chosen` or `rejected` is missing")
-            id_ = row.get("id", str(number + 1))
-            row |= by_coin(self.seed, row.get("id", str(number)), better, worse) | {"id": id_}
         return row
+
+    def _drawn(self, row: dict[str, Any], number: int) -> dict[str, Any]:
+        """A pair of a preferred text and another; a coin says which of them is A."""
+        better, worse = row.pop("chosen"), row.pop("rejected")
+        if better is None or worse is None:
+            raise InputError("`chosen` or `rejected` is missing")
+        notes = Notes.of(row)
+        for field in [name for name in ("label", "human_votes") if name in row]:
+            if (own := row.pop(field)) not in (None, "", []):
+                row[NOTES] = notes
+                notes.add(field, f"is not read, as `chosen` is the label: {own!r}")
+        own, key = row.get("systems"), row.get("id", str(number))
+        systems = {"systems": own} if isinstance(own, list | tuple) else {}
+        pair = by_coin(self.seed, key, better, worse, **systems)
+        return {**row, **pair, "id": row.get("id", str(number + 1))}
 
 
 def _mark_placeholders(row: dict[str, Any]) -> None:
@@ -198,7 +210,7 @@ def coin(seed: int, key: str) -> bool:
 
 
 def by_coin(
-    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
+    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] = ("chosen", "rejected")
 ) -> dict[str, Any]:
     """The fields of a pair whose source puts the better text first.
 
@@ -211,11 +223,13 @@ def by_coin(
     """
     swap = coin(seed, key)
     first, second = (worse, better) if swap else (better, worse)
-    row: dict[str, Any] = {"id": key, "label": "B" if swap else "A"}
-    row |= {"output_a": or_no_text(first), "output_b": or_no_text(second)}
-    if systems is not None:
-        row["systems"] = [*reversed(systems)] if swap else [*systems]
-    return row
+    return {
+        "id": key,
+        "label": "B" if swap else "A",
+        "output_a": or_no_text(first),
+        "output_b": or_no_text(second),
+        "systems": [*reversed(systems)] if swap else [*systems],
+    }
 
 
 def or_no_text(text: Text) -> Text:

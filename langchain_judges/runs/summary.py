@@ -6,7 +6,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -158,6 +158,9 @@ class Summary:
         resumed: Rows taken from an earlier run.
         elsewhere: Of these, rows that the same models judged at another address.
         preferences: Judged rows by preference, or by label.
+        systems: The names of A and B, where they are the same in all rows.
+        wins: Decided pairs by the winner's name in the row's `systems`.
+        names: The systems that rows name.
         labels: Rows of a judge of one text; `preferences` then counts its labels.
         totals: Of these, rows whose label is the total of several criteria.
         not_judged: Rows without a verdict, by the reason of their first failure.
@@ -195,6 +198,9 @@ class Summary:
     resumed: int = 0
     elsewhere: int = 0
     preferences: Counter[str] = field(default_factory=Counter)
+    systems: Sequence[str] | None = None
+    wins: Counter[str] = field(default_factory=Counter)
+    names: set[str] = field(default_factory=set)
     labels: int = 0
     totals: int = 0
     assumed: bool = False
@@ -245,6 +251,10 @@ class Summary:
         elif is_judged:
             answer = decision(verdict)
             self.preferences[str(answer)] += 1
+            by_side = dict(zip("AB", map(str, row.get("systems") or ()), strict=False))
+            self.names.update(by_side.values())
+            if winner := by_side.get(str(answer)):
+                self.wins[winner] += 1
             self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
             label = row.get("label")
             self.answers[str(row.get("category") or ""), str(answer)] += 1
@@ -266,6 +276,15 @@ class Summary:
             self.flips += flipped
         else:
             self.one_order += verdict.get("preference") in {"A", "B"}
+
+    @property
+    def sides(self) -> list[tuple[str, int]] | None:
+        """Two systems, and the pairs that each won; None: rows name more than two."""
+        if not self.systems and len(self.names) > 1:
+            wins = [(name, self.wins[name]) for name in sorted(self.names)]
+            return wins if len(wins) == 2 else None
+        names = self.systems or "AB"
+        return [(n, self.preferences[side]) for n, side in zip(names, "AB", strict=True)]
 
 
 def cause_of(verdict: AnyVerdict) -> str:
@@ -314,34 +333,41 @@ def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[s
 
     Args:
         summary: Of the run.
-        systems: The names of A and B; None: A and B.
+        systems: The names of A and B; None: those that the rows name, else A and B.
     """
     if summary.wrote or not summary.preferences:
         return []
-    return [_of_labels(summary) if summary.labels else _of_pairs(summary, systems or "AB")]
+    if summary.labels:
+        return [_of_labels(summary)]
+    sides = summary.sides if systems is None else replace(summary, systems=systems).sides
+    if sides is None:
+        systems_met = f"{len(summary.names):,} systems stand as A and B"
+        return [f"{systems_met}, others from row to row: nothing is decided between two of them."]
+    return [_of_pairs(summary, sides)]
 
 
 def is_unsettled(summary: Summary) -> bool:
     """Whether a run of pairs does not settle which system is better."""
     if summary.wrote or summary.labels or not summary.preferences.total():
         return False
-    wins = [summary.preferences[side] for side in "AB"]
+    wins = [number for _, number in summary.sides or []]
     # Position may have decided every pair that was asked in one order.
-    sure = max(0, max(wins) - summary.one_order)
+    sure = max(0, max(wins, default=0) - summary.one_order)
     return not any(wins) or interval_of(sure, sum(wins))[0] <= 0.5
 
 
-def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
-    a, b, ties = (summary.preferences[side] for side in ("A", "B", "tie"))
+def _of_pairs(summary: Summary, sides: Sequence[tuple[str, int]]) -> str:
+    (first, a), (second, b) = sides
+    ties = summary.preferences["tie"]
     decided = a + b
     tied = f"; {counted(ties, 'tie is', 'ties are')} left out" if ties else ""
     if not decided:
         pairs = "The one pair is a tie" if ties == 1 else f"All {ties:,} pairs are ties"
         return f"{pairs}: nothing is decided."
-    best, wins = (systems[0], a) if a >= b else (systems[1], b)
+    best, wins = max(sides, key=lambda side: side[1])
     found = f"{best} is better in {rate_text(wins, decided)}"
     if a == b:
-        return f"{systems[0]} and {systems[1]} are even, {a:,} to {b:,}{tied}: not settled."
+        return f"{first} and {second} are even, {a:,} to {b:,}{tied}: not settled."
     if not is_unsettled(summary):
         return f"{found}{tied}: settled."
     if summary.one_order:
