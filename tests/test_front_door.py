@@ -132,6 +132,12 @@ def test_where_a_yes_is_a_fault_the_better_end_is_no():
         create_rubric_judge(says, rubric="Is it rude?", best=2)
 
 
+@for_each("labels", [[0, 3, 1], [1, 5, 3], [0, 1, -1], {"1": "a", "3": "b", "2": "c"}])
+def test_numbers_that_neither_rise_nor_fall_are_no_labels(labels):
+    with pytest.raises(OptionError, match=r"`labels` must be .* from lowest"):
+        Criterion(name="Tone", labels=labels)
+
+
 @for_each("labels", [None, [0, 1], {0: "it is not", 1: "it is"}, {"0": "no", "1": "yes"}])
 @for_each("best", [0, 1])
 def test_the_better_end_is_the_same_in_the_spec_of_a_judge(labels, best):

@@ -52,11 +52,12 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
         meanings = [str(each or "").strip() for each in labels.values()]
         return dict(zip(names, meanings, strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
-    is_one_type = all(isinstance(one, str) and not is_blank(one) for one in each) or all(
-        isinstance(one, int | float) and not isinstance(one, bool) for one in each
-    )
+    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in each):
+        fits = [*each] in (sorted(each), sorted(each, reverse=True))
+    else:
+        fits = all(isinstance(one, str) and not is_blank(one) for one in each)
     distinct = len({str(one).strip().casefold() for one in each}) == len(each)
-    if len(each) < 2 or not is_one_type or not distinct:
+    if len(each) < 2 or not fits or not distinct:
         raise OptionError(f"`labels` must be {_LABELS}, got {labels!r}")
     return each
 
