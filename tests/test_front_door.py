@@ -114,8 +114,8 @@ def test_labels_whose_better_end_nobody_named_are_warned_of(labels, is_said, cap
 
 
 def test_a_best_label_without_labels_is_refused():
-    with pytest.raises(OptionError, match=r"'Tone' needs `labels` or `scale`.* got 1"):
-        Criterion(name="Tone", best=1)
+    with pytest.raises(OptionError, match=r"'Tone' must be one of \[0, 1\], got 7"):
+        judge_and_model([{"name": "Tone", "best": 7}])
     with pytest.raises(OptionError, match="'Tone' must be one of"):
         Criterion(name="Tone", best=2, scale=(1, 5))
     with pytest.raises(OptionError, match="judge needs `labels`"):
@@ -130,6 +130,18 @@ def test_where_a_yes_is_a_fault_the_better_end_is_no():
         assert ("0: no" in says.prompts[-1], "1: yes" in says.prompts[-1]) == (True, True)
     with pytest.raises(OptionError, match=r"`best` of the judge must be one of \[0, 1\]"):
         create_rubric_judge(says, rubric="Is it rude?", best=2)
+
+
+@for_each(
+    ("best", "labels", "worst_to_best"),
+    [(0, None, (1, 0)), (1, None, (0, 1)), (1, [1, 2, 3], (3, 2, 1)), (3, [1, 2, 3], (1, 2, 3))],
+)
+def test_a_criterion_names_the_better_end_of_the_labels_of_its_judge(best, labels, worst_to_best):
+    rubric = [{"name": "Insults", "best": best}, "Tone"]
+    judge, _ = judge_and_model(rubric, labels=labels)
+    insults, tone = judge.options.own_rubric.criteria
+    assert (insults.names, insults.best) == (worst_to_best, best)
+    assert tone.names == tuple(labels or (0, 1))
 
 
 @for_each("labels", [[0, 3, 1], [1, 5, 3], [0, 1, -1], {"1": "a", "3": "b", "2": "c"}])

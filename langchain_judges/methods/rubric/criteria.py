@@ -87,10 +87,10 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
         labels = dict(zip(_as_numbers([*labels]), labels.values(), strict=True))
     names = list(labels) if isinstance(labels, list | tuple | Mapping) else []
     ends = names[:1] + names[-1:]
-    if best is not None and best not in ends:
-        rule = f"must be one of {ends!r}" if names else "needs `labels` or `scale` beside it"
+    if best is not None and best not in ends and (names or whose == JUDGE):
+        rule = f"must be one of {ends!r}" if names else "needs `labels` beside it"
         raise OptionError(f"`best` of {whose} {rule}, got {best!r}")
-    if best is not None and best == names[0] and values.get("labels"):
+    if best is not None and best in names[:1] and values.get("labels"):
         turned = names[::-1]
         own = {name: labels[name] for name in turned} if isinstance(labels, Mapping) else turned
         return {**values, "labels": own}
@@ -120,7 +120,7 @@ class Criterion(Options):
         labels: What may be said of it, from lowest to highest, or each label with what it
             means. Default: the labels of the judge.
         best: The better end of its labels or its scale, the first or the last; default the
-            last.
+            last. Where neither is given, of the labels of the judge.
         scale: Whole numbers (lowest, highest) instead of labels.
         anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
         unless: What leaves nothing to judge, such as "there is no plan": the model then answers
@@ -227,9 +227,16 @@ class Criterion(Options):
         return self.position(label) >= least
 
     def with_labels(self, labels: LabelsLike | None, best: Label | None) -> Criterion:
-        """The criterion with these labels, unless it has its own or there are none."""
-        if labels is None or self.labels or self.scale:
+        """The criterion with these labels, unless it has its own or there are none.
+
+        Raises:
+            OptionError: Its better end is at neither end of them.
+        """
+        if self.labels or self.scale or (labels is None and self.best is None):
             return self
+        labels = labels or YES_NO
+        if self.best is not None:
+            return Criterion(**{**dict(self), "labels": labels})
         fields = {**dict(self), "labels": labels, "best": [*labels][-1]}
         return Criterion(**fields).model_copy(update={"best": best})
 
