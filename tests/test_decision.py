@@ -113,7 +113,9 @@ def test_a_system_wins_whichever_slots_its_texts_stand_in(rows, best):
     assert slots == {"A", "B"}
     assert run.decision()[0].startswith(f"{best} is better in 9 of 9")
     assert not is_unsettled(run.summary)
-    assert {*judge_many(prefers("best"), rows).to_pandas()["preference"]} == {best}
+    table = judge_many(prefers("best"), rows).to_pandas()
+    assert {*table["preference"]} == {best}
+    assert ((table["score"] == 1) == (table["score_of"] == best)).all()
     lines = zip(*(column.cells for column in summary_table(run.summary).columns), strict=True)
     assert (best, "9") in [(str(name), number) for name, number, *_ in lines]
 

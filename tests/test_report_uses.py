@@ -606,3 +606,22 @@ def test_a_summary_for_a_pull_request_names_the_systems_in_each_reason():
     row["verdict"]["rationale"] = "B is better: response A rambles."
     duel.add(row)
     assert "- r0: new is better: response old rambles." in duel.markdown()
+
+
+def test_averages_of_two_systems_are_the_same_whichever_slots_they_stand_in():
+    draw, told = np.random.default_rng(3), []
+    judge, people = (draw.choice(["A", "A", "B", "tie"], 60).tolist() for _ in range(2))
+    for turned in (np.zeros(60, bool), draw.random(60) < 0.5):
+        sides = {"A": "B", "B": "A", "tie": "tie"}
+        ours, theirs = (
+            [sides[a] if turn else a for a, turn in zip(own, turned, strict=True)]
+            for own in (judge, people)
+        )
+        data = data_of([label if n < 40 else None for n, label in enumerate(theirs)])
+        for row, turn in zip(data, turned, strict=True):
+            row["systems"] = ["new", "old"][:: -1 if turn else 1]
+        found = report.trust(run_of(ours), data)
+        told.append([found.uses["averages"].reason, found.numbers["people.corrected"]])
+    assert told[0] == told[1]
+    assert told[0][0].startswith("new's win rate is ")
+    assert told[0][1].title.startswith("new's win rate on all rows")

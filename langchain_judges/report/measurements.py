@@ -298,6 +298,8 @@ def _corrected(sample: Sample) -> list[Number]:
     """Estimate of people's answer on all rows, if only some have a label."""
     judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
     people = [_points(sample, target) for target in sample.targets]
+    if sample.winner:
+        judge, people = (sample.points_of(sample.winner, side) for side in (judge, people))
     both = [i for i, value in enumerate(people) if value is not None]
     alone = [i for i, value in enumerate(people) if value is None]
     labels, rest = (sum(judge[i] is not None for i in own) for own in (both, alone))
@@ -310,7 +312,7 @@ def _corrected(sample: Sample) -> list[Number]:
         **sample.settings_of(both),
     )
     what = "The mean rating" if sample.rated else "Share of label 1"
-    what = "A's win rate" if sample.pairs else what
+    what = f"{sample.winner or 'A'}'s win rate" if sample.pairs else what
     title = f"{what} on all rows, as people would say"
     note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
     return [Number("people.corrected", title, result, note=note)]

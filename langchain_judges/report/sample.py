@@ -187,6 +187,29 @@ class Sample:
         theirs = [own.count(rare) / len(own) if own else None for own in self.choices]
         return ours, theirs, f"The share of {rare}", 1.0
 
+    @cached_property
+    def winner(self) -> str | None:
+        """Whose wins an average counts where all pairs are of the same two systems."""
+        names = sorted(self.by_system)
+        are_two = len(names) == 2 and all({*pair} == {*names} for pair in self.systems)
+        return names[0] if self.pairs and are_two else None
+
+    @cached_property
+    def averaged(self) -> tuple[list[Any], list[Any], str, float]:
+        """As `points`, with the wins of a system where it may stand in either slot."""
+        judge, people, what, scale = self.points
+        if self.winner is None:
+            return judge, people, what, scale
+        ours, theirs = (self.points_of(self.winner, side) for side in (judge, people))
+        return ours, theirs, f"{self.winner}'s win rate", scale
+
+    def points_of(self, name: str, side: Sequence[Any]) -> list[Any]:
+        """The points of a system's own text in each row, from those of A."""
+        return [
+            None if points is None else points if pair[0] == name else 1 - points
+            for points, pair in zip(side, self.systems, strict=True)
+        ]
+
     @property
     def whom(self) -> str:
         """The other side of the comparison, in words; labels may be an objective key."""

@@ -151,7 +151,7 @@ def _if_it_follows(answer: UseAnswer, sample: Sample, numbers: Mapping[str, Numb
 
 
 def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> UseAnswer:
-    judge, people, what, scale = sample.points
+    judge, people, what, scale = sample.averaged
     limit = (-margin * scale, margin * scale)
     unit: Any = "number" if scale != 1 else "points"
     title = f"{what}: the judge minus {sample.whom}"
@@ -163,7 +163,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
 
     places = range(len(sample.rows))
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
-    parts = _gap_by_part(sample, gap, judge, people, unit)
+    parts = _gap_by_part(sample, gap, unit)
     apart, near = (
         [part for part in parts if decided(part.result, limit) == word] for word in ("no", "yes")
     )
@@ -183,7 +183,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
 
 def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> str:
     """Say what the average is by either side, how far that is allowed, and for which mix."""
-    judge, people, what, scale = sample.points
+    judge, people, what, scale = sample.averaged
     ours, theirs = (
         [float(value) for value, there in zip(side, used, strict=True) if there]
         for side in (judge, people)
@@ -212,7 +212,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
 LEAST_OF_A_PART = 8
 
 
-def _gap_by_part(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
+def _gap_by_part(sample: Sample, gap: Any, unit: Any) -> list[Number]:
     """The gap by system where rows name some, else by category; all at one level.
 
     Those that are furthest off come first.
@@ -227,19 +227,11 @@ def _gap_by_part(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -
     level = 1 - (1 - sample.confidence) / len(several)
     parts = []
     for name, places in several.items():
-        sides = [judge, people]
+        sides = list[Any](sample.points[:2])
         if several is systems:
-            sides = [_of_system(side, sample.systems, name) for side in sides]
+            sides = [sample.points_of(name, side) for side in sides]
         parts.append(Number(f"averages.{name}", name, gap(places, level, *sides), unit))
     return sorted(parts, key=lambda part: 1.0 if math.isnan(part.result) else -abs(part.result))
-
-
-def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
-    """The points of a system's own text in each row."""
-    return [
-        None if points is None else points if pair[0] == name else 1 - points
-        for points, pair in zip(side, systems, strict=True)
-    ]
 
 
 # ---- in place of a person

@@ -53,6 +53,8 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
             cells |= _by_criterion(result)
         else:
             cells["preference"] = names.get(str(cells["preference"]), cells["preference"])
+            if names and not systems:  # from row to row another system stands as A
+                cells["score_of"] = names["A"]
             cells["flipped"] = outcome.get("flipped")
     cells["failures"] = "; ".join(map(_failure_line, outcome.get("failures") or [])) or None
     cells["calls"] = (outcome.get("usage") or {}).get("calls")
