@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 import typer
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
 from langchain_judges.cli import COMMANDS as NAMES
 from langchain_judges.cli import app
+from langchain_judges.rows.record import record_in
 from langchain_judges.testing import FakeModelServer, ServerCall, fitting_reply, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -267,3 +269,19 @@ def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
         names = GIVEN[name]()
         for block in blocks(ROOT / "docs" / name, "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
+
+
+def test_the_guide_for_agents_writes_what_failed_and_how_a_run_ended(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bad = {"name": "sum", "args": "{a", "id": "2", "error": None, "type": "invalid_tool_call"}
+    called = {"name": "track", "args": {"parcel": 7}, "id": "1"}
+    run = [
+        AIMessage("", tool_calls=[called], invalid_tool_calls=[bad]),
+        ToolMessage("quota exceeded", tool_call_id="1", status="error"),
+        AIMessage("In Os", name="clerk", response_metadata={"finish_reason": "length"}),
+    ]
+    page = blocks(ROOT / "docs/start-agent.md", "python")
+    exec(next(block for block in page if "runs.jsonl" in block), {"messages": run})
+    row = json.loads((tmp_path / "runs.jsonl").read_text())
+    assert record_in(row["output"]) == record_in(run)
+    assert [each["role"] for each in record_in(run)][-1] == "how it ended"
