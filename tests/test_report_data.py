@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -235,3 +236,68 @@ def test_labels_of_no_criterion_are_named_and_case_tells_no_two_apart():
     report = trust(list(judge_many(BOTH, data)), data)
     assert report["criterion.tone.agreement"] == 1
     assert "labels of no criterion of the judge (wit): 10" in report.left_out
+
+
+@for_each("form", ["label.help", "human_votes.help"])
+def test_votes_by_criterion_are_each_persons(form):
+    texts = [{"input": "q", "output": "t", "id": str(i)} for i in range(20)]
+    votes = [{**row, form: [1, "1", i % 4 > 0]} for i, row in enumerate(texts)]
+    report = trust(judged_by_both(20), votes)
+    assert report["criterion.help.agreement"] == 1
+    # On every fourth row the judge agrees with 2 of 3 people, who agree in 1 of 3 pairs.
+    assert report.uses["person"].number.result == pytest.approx((2 / 3 - 1 / 3) / 4)
+
+
+def test_votes_beside_a_label_of_the_same_criterion_are_noted():
+    data = [{"input": "q", "output": "t", "label.help": 1, "human_votes.help": [0, 0]}]
+    [row] = judge_many(BOTH, data, progress=False)
+    assert row["labels"] == {"help": 1}
+    assert [each["unit"] for each in row["verdict"]["failures"]] == ["human_votes.help"]
+
+
+def test_the_one_criterion_of_a_judge_may_be_labelled_by_its_name():
+    judge = create_rubric_judge(ONE, rubric=[{"name": "help", "description": "Does it help?"}])
+    data = [{"input": "q", "output": f"t{i}", "label.help": str(i % 2)} for i in range(20)]
+    assert trust(list(judge_many(judge, data)), data)["criterion.help.agreement"] == 0.5
+
+
+def test_votes_on_the_whole_are_no_labels_of_a_criterion():
+    votes: Any = {"input": "q", "output": "t", "human_votes": [1]}
+    data = [{"id": str(i), **votes} for i in range(9)]
+    data[0]["label.help"] = 1
+    assert trust(judged_by_both(9), data)["criterion.help.agreement"].n == 1
+
+
+# ---- a column that is advised is read
+
+
+HELD: dict[str, Any] = {
+    "each": {"help": 1, "tone": "polite"},
+    "votes": [{"help": 1, "tone": "polite"}, {"help": 1, "tone": "rude"}],
+    "numbers": [1, 1],
+    "value": {"by": "Ann", "value": 1},
+    "values": [{"by": "Ann", "value": 1}, {"by": "Bob", "value": 0}],
+    "deep": {"help": [{"value": 1}, {"value": 0}]},
+}
+
+
+@for_each(
+    ("field", "held", "judge"),
+    product(["label", "human_votes", "label.help", "human_votes.help"], HELD, [GOOD, BOTH]),
+)
+def test_columns_that_are_advised_for_a_label_can_be_named_as_they_stand(
+    field, held, judge, caplog
+):
+    rows = [{"input": "q", "output": f"t{i}", "rated": HELD[held]} for i in range(9)]
+    columns: Any = {field: "rated"}
+    for _ in range(2):
+        caplog.clear()
+        judged = list(judge_many(judge, rows, columns=columns, progress=False))
+        if "annotations cannot be used" not in caplog.text:
+            break
+        advised = re.search(r"named by `columns` (\S+?)=(\[.*?\]|\S+),", caplog.text)
+        assert advised, caplog.text
+        places = advised[2].replace("COLUMN", "rated").strip("[]").split(", ")
+        columns = {advised[1]: places if "[" in advised[2] else places[0]}
+    assert not caplog.messages
+    assert trust(judged, rows, columns=columns).numbers

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 from langchain_judges.errors import InputError, did_you_mean
@@ -17,7 +15,7 @@ from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import SIDES, label_place, number_in, read_label
 from langchain_judges.rows.lookup import known_at
-from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data
+from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data, spelt
 from langchain_judges.runs.sources import kind_of_columns
 from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
 
@@ -157,10 +155,7 @@ def _votes_apart(
 
 def _listed(cell: Any) -> list[Any]:
     """The votes in a cell, which may hold them as JSON; empty where it holds none."""
-    if isinstance(cell, str) and cell.startswith("["):
-        with suppress(ValueError):
-            cell = json.loads(cell)
-    cell = cell.tolist() if hasattr(cell, "tolist") else cell  # an array of Parquet
+    cell = plain_data(spelt(cell))  # of Parquet it is an array
     votes = [*cell] if isinstance(cell, list | tuple) else []
     return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []
 

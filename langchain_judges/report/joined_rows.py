@@ -170,8 +170,8 @@ class JudgedRow:
         }
 
     @property
-    def labels(self) -> Mapping[str, Label]:
-        """People's answer by criterion."""
+    def labels(self) -> Mapping[str, Label | list[Label]]:
+        """People's answer by criterion, or each person's."""
         return self.data_row.get("labels") or {}
 
     @property
@@ -255,16 +255,15 @@ class Joined:
         of_each: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
         labels = [*dict.fromkeys([*(() if of_each else known), *answers])]
         names = {name.casefold(): name for row in self.rows for name in row.by_criterion}
+        by_name = of_each or dict.fromkeys(names.values(), labels)
         read_rows, problems = list[JudgedRow](), list[str]()
         for row in self.rows:
             facts = dict(row.data_row)
             try:
-                facts["label"] = _read(facts.get("label"), labels)
-                if isinstance(votes := facts.get("human_votes"), list):
-                    said = [_read(vote, labels) for vote in votes]
-                    facts["human_votes"] = [vote for vote in said if vote is not None]
+                for field in {"label", "human_votes"} & facts.keys():
+                    facts[field] = _read(facts[field], labels)
                 people = {names.get(name.casefold(), name): own for name, own in row.labels.items()}
-                facts["labels"] = {n: _read(own, of_each.get(n, ())) for n, own in people.items()}
+                facts["labels"] = {n: _read(own, by_name.get(n, ())) for n, own in people.items()}
                 checks.check_annotations(facts, of_each or (labels if known else ()))
                 read_rows.append(replace(row, data_row=facts))
             except InputError as exc:
@@ -362,7 +361,9 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
 
 
 def _read(label: Any, labels: Collection[Label]) -> Any:
-    """A label that people gave, as one of the judge's; an empty one is none."""
+    """A label that people gave, or each of their votes, as the judge's; an empty one is none."""
+    if isinstance(label, list):
+        return [vote for each in label if (vote := _read(each, labels)) is not None]
     typed = checks.typed_like(labels, label)
     if not isinstance(typed, str) or not typed.strip():
         return None if isinstance(typed, str) else typed

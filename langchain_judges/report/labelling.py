@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.checks import kind_of_row, number_in
+from langchain_judges.rows.checks import kind_of_row, number_in, votes_in
 from langchain_judges.rows.files import whole_file, writing
 from langchain_judges.runs.results import ResultsInUse, claim, write_whole
 from langchain_judges.runs.run_row import content_key
@@ -372,7 +372,7 @@ def _line(row: Mapping[str, object], people: Sequence[LabelAnswer]) -> LabelAnsw
     own = {"labels": row.get("labels") or {}}
     for each in [own, *people]:
         for name, given in (each.get("labels") or {}).items():
-            by_name.setdefault(name, []).extend(_given([given]))
+            by_name.setdefault(name, []).extend(_given(votes_in(given)))
     found = {name: _majority(given, kind_of_row(row)) for name, given in by_name.items()}
     labels = {name: given for name, given in found.items() if given is not None}
     return {**line, "labels": labels} if labels else line

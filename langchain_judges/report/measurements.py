@@ -23,10 +23,10 @@ LEAST_ROWS = 10
 
 def measure(sample: Sample) -> list[Number]:
     """Every number of a report on one judge."""
-    kinds = [_agreement, _people, baselines, criteria, ratings, _corrected, _calibration]
+    kinds = [_agreement, people_alike, baselines, criteria, ratings, _corrected, _calibration]
     kinds += [*([_position, _length] if sample.pairs else []), _failures, _categories]
     if sample.apart:  # ratings of different scales are never the same
-        kinds = [_people, criteria, ratings, _failures]
+        kinds = [people_alike, criteria, ratings, _failures]
     return [number for numbers in kinds for number in numbers(sample)]
 
 
@@ -87,7 +87,8 @@ def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]
 _BEYOND_CHANCE = {"alpha": "Krippendorff's α", "fleiss": "Fleiss' κ", "ac1": "Gwet's AC1"}
 
 
-def _people(sample: Sample) -> list[Number]:
+def people_alike(sample: Sample) -> list[Number]:
+    """Agreement of people with each other, and of the judge compared with theirs."""
     people = metrics.people_agreement(sample.votes, **sample.settings)
     numbers = [Number("agreement.people", "People among themselves", people)]
     if math.isnan(people):

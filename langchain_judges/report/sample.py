@@ -239,8 +239,11 @@ class Sample:
             label = row.by_criterion.get(name)
             score = label if are_numbers([label]) else None
             verdict = {**row.verdict, "label": label, "score": score, "confidence": None}
-            facts = {**row.data_row, "label": row.labels.get(name), "labels": None}
-            judge = {"labels": (judge_in(row.row).get("labels") or {}).get(name)}
+            facts = {**row.data_row, "label": None, "human_votes": None, "labels": None}
+            said, own = row.labels.get(name), judge_in(row.row).get("labels")
+            facts["human_votes" if isinstance(said, list) else "label"] = said
+            own = own.get(name) if isinstance(own, Mapping) else own
+            judge = {"labels": own, "criterion": name}
             judged = {**row.row, "verdict": verdict, "subscores": None, "judge": judge}
             rows.append(JudgedRow(judged, facts, row.place))
         return Sample(rows, self.confidence, self.unread)

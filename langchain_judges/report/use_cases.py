@@ -36,7 +36,8 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.measurements import baselines, slot_text
+from langchain_judges.report.joined_rows import judge_in
+from langchain_judges.report.measurements import baselines, people_alike, slot_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
@@ -55,7 +56,7 @@ def answers_of(
     if sample.by_criteria:
         parts = {name: sample.by_criterion(name) for name in sample.criteria}
         answers = {
-            name: answers_of(part, {n.key: n for n in baselines(part)}, policy)
+            name: answers_of(part, {n.key: n for n in baselines(part) + people_alike(part)}, policy)
             for name, part in parts.items()
         }
         return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
@@ -242,7 +243,9 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     limit = (-below, math.inf)
     if gap is None or math.isnan(gap.result):
         one = "label" if sample.by_label else "person's answer"
-        needed = "answers of two or more people to the same row (column human_votes)"
+        one_criterion = judge_in(sample.rows[0].row).get("criterion")
+        column = f"human_votes{'.CRITERION' if one_criterion else ''}"
+        needed = f"answers of two or more people to the same row (column {column})"
         reason = f"your rows have one {one} each; this needs {needed}"
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -371,7 +371,9 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
 
 
 def number_in(cell: object) -> Any:
-    """The number that a text spells, with a comma too; anything else unchanged."""
+    """The number that a text spells, with a comma too, or each of a list; else unchanged."""
+    if isinstance(cell, list):
+        return [*map(number_in, cell)]
     is_number = isinstance(cell, str) and _NUMBER_TEXT.fullmatch(cell)
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
@@ -387,18 +389,55 @@ def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
     Raises:
         InputError: One of them cannot be counted, or a label is none of the judge's.
     """
-    check_countable(row)
+    of_each = labels if isinstance(labels, Mapping) else {}
+    by_criterion = 'a label for each criterion, such as {"accuracy": 4}'
+    _check_is(row.get("labels"), Mapping | None, "`labels`", by_criterion)
+    for field in ("group", "category"):
+        _check_countable(row.get(field), field, label_place(f"{field}=COLUMN", row.get(field)))
     systems, is_pair = row.get("systems"), kind_in(row) == "pair"
     are_two = isinstance(systems, list | tuple) and len(systems) == 2
     if is_pair and systems is not None and not are_two:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
-    of_each = labels if isinstance(labels, Mapping) else {}
     known = SIDES if is_pair else _TOTAL if of_each else tuple(labels)
-    _check_label("label", row.get("label"), known)
-    for vote in row.get("human_votes") or []:
-        _check_label("human_votes", vote, known)
-    for name, label in (row.get("labels") or {}).items():
-        _check_label(f"label.{name}", label, tuple(of_each.get(name, ())))
+    by_name = {f"label.{name}": own for name, own in (row.get("labels") or {}).items()}
+    given = {name: row.get(name) for name in ("label", "human_votes")} | by_name
+    for field, held in given.items():
+        own = tuple(of_each.get(field[6:], ())) if field in by_name else known
+        for label in [held] if field == "label" else votes_in(held):
+            _check_countable(label, field, _columns_of(field, held, of_each))
+            _check_label(field, label, own)
+
+
+def _check_countable(value: object, field: str, columns: str) -> None:
+    rule = f"a text or a number, named by `columns` {columns}"
+    _check_is(value, str | int | float | None, f"`{field}`", rule)
+
+
+def votes_in(label: object) -> list[Any]:
+    """The votes of several people that a label by criterion is; a label alone is the only one."""
+    return label if isinstance(label, list) else [label]
+
+
+def _columns_of(field: str, held: object, criteria: Collection[str]) -> str:
+    """The column to name, or those of each vote, where a field holds what is no label.
+
+    >>> _columns_of("label", {"tone": {"score": 4}}, ["tone"])
+    'label.tone=COLUMN.tone.score'
+    >>> _columns_of("human_votes", [{"tone": 4}, {"tone": 5}], ["tone"])
+    'human_votes.tone=[COLUMN.0.tone, COLUMN.1.tone]'
+    """
+    field, _, name = field.partition(".")
+    parts = {f"COLUMN.{i}": each for i, each in enumerate(held)} if isinstance(held, list) else {}
+    places = list[str]()
+    for place, each in (parts or {"COLUMN": held}).items():
+        there = each if isinstance(each, Mapping) else {}
+        name = name or next((key for key in there if key in criteria), "")
+        path = f"{place}.{name}" if name in there else place
+        places.append(label_place(path, there.get(name, each)))
+    name = name and f".{name}"
+    if len(places) == 1:
+        return f"{field}{name}={places[0]}"
+    return f"human_votes{name}={'COLUMN' if places == [*parts] else ', '.join(places).join('[]')}"
 
 
 # Stands for the labels of a total.
@@ -417,25 +456,6 @@ def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
     rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
     own = "" if known in _RULES else ", or give the judge yours: `labels`, the lowest first"
     raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}")
-
-
-def check_countable(row: Mapping[str, Any]) -> None:
-    """Check that labels, votes, group and category are texts or numbers.
-
-    Raises:
-        InputError: One of them is something else.
-    """
-    labels, votes = row.get("labels"), row.get("human_votes")
-    by_criterion = 'a label for each criterion, such as {"accuracy": 4}'
-    _check_is(labels, Mapping | None, "`labels`", by_criterion)
-    _check_is(votes, list | None, "`human_votes`", "a list of labels")
-    counted = [(field, row.get(field)) for field in ("group", "category", "label")]
-    counted += [(f"labels.{name}", label) for name, label in (labels or {}).items()]
-    counted += [("human_votes", vote) for vote in votes or ()]
-    for field, value in counted:
-        held = [value] if field == "human_votes" else value
-        rule = f"a text or a number, named by `columns` {label_place(f'{field}=COLUMN', held)}"
-        _check_is(value, str | int | float | None, f"`{field}`", rule)
 
 
 def label_place(column: str, value: object) -> str:

@@ -186,7 +186,7 @@ def mapped(
         record, columns = _state_of(record, columns, named)
     used = {*columns_in(columns)}
     if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
-        facts = columns_in({n: own for n, own in columns.items() if n in ANNOTATIONS})
+        facts = columns_in({n: c for n, c in columns.items() if n.split(".")[0] in ANNOTATIONS})
         read = {p: known_at if p in facts else partial(follow, field="columns") for p in paths}
         record = {**record, **{path: read[path](record, path=path) for path in paths}}
     if missing := next((each for each in sorted(used) if each not in record), None):
@@ -273,7 +273,7 @@ def check_columns(columns: Columns) -> None:
     """
     for field, own in columns.items():
         fit = {"human_votes": own, "input": True, "source": own, "systems": len(own) == 2}
-        if not isinstance(own, str) and not fit.get(field):
+        if not isinstance(own, str) and not fit.get(field.partition(".")[0]):
             raise OptionError(
                 f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "
                 "may hold human_votes, input and source, two of them systems, one another field"

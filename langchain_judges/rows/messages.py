@@ -220,12 +220,12 @@ def message_fields(value: object) -> Mapping[str, Any]:
 
 def _called(text: object) -> Mapping[str, Any]:
     """The calls that a text of ShareGPT's form spells; nothing if it spells none."""
-    calls = data if isinstance(data := _spelt(text), list) else [data]
+    calls = data if isinstance(data := spelt(text), list) else [data]
     are_calls = all(isinstance(call, Mapping) and "name" in call for call in calls)
     return {"content": "", "tool_calls": calls} if are_calls else {}
 
 
-def _spelt(value: Any) -> Any:
+def spelt(value: Any) -> Any:
     """The data that a text spells in JSON; any other value unchanged."""
     with suppress(ValueError):
         return json.loads(value) if isinstance(value, str) else value
@@ -328,10 +328,10 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in _CALL_NOTHING:
         return
-    listed = _spelt(fields.get("tool_calls"))
-    parts = [*map(_spelt, listed if isinstance(listed, list | tuple) else ())]
+    listed = spelt(fields.get("tool_calls"))
+    parts = [*map(spelt, listed if isinstance(listed, list | tuple) else ())]
     calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
-    if not calls and isinstance(legacy := _spelt(fields.get("function_call")), Mapping):
+    if not calls and isinstance(legacy := spelt(fields.get("function_call")), Mapping):
         calls = [legacy]
     invalid = [c for c in fields.get("invalid_tool_calls") or () if isinstance(c, Mapping)]
     known = {str(call.get("id")) for call in invalid} - {"None"}
@@ -347,7 +347,7 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
-    args = _spelt(_first(inner, "args", "arguments", "input", default={}))
+    args = spelt(_first(inner, "args", "arguments", "input", default={}))
     # Inspect's `function` is the name itself.
     name = function if isinstance(function, str) else _first(inner, *_CALLED, default="")
     asked = str(_first(call, *_IDS, default=""))

@@ -19,7 +19,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.fields import asked_in, plain_row
 from langchain_judges.rows.files import no_table, read_table
-from langchain_judges.rows.messages import KNOWN_NAMES, plain_data
+from langchain_judges.rows.messages import KNOWN_NAMES, plain_data, spelt
 from langchain_judges.rows.record import record_row
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
@@ -41,8 +41,8 @@ NO_TEXT = "(no text)"
 # What tables write where a value is missing or an error, and what may stand for none.
 _LOST, _DOUBTFUL = KNOWN_NAMES["lost"], KNOWN_NAMES["doubtful"]
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
-# pandas calls it where it flattens `labels`.
-_CRITERION = ("label.", "labels.")
+# pandas calls it where it flattens `labels`; or of one with several people's.
+_CRITERION = ("label.", "labels.", "human_votes.")
 
 
 # Rows of a DataFrame that are turned into records at a time.
@@ -80,7 +80,7 @@ class TableForm:
             hint = did_you_mean(name, lookup.FIELDS)
             raise OptionError(
                 f"`columns` names no field {name!r}; {hint}it takes "
-                f"{', '.join(sorted(lookup.FIELDS))} and label.CRITERION"
+                f"{', '.join(sorted(lookup.FIELDS))}, label.CRITERION and human_votes.CRITERION"
             )
         lookup.check_columns(self.columns or {})
 
@@ -139,12 +139,11 @@ class TableForm:
         is_pair = checks.kind_in(row) == "pair"
         is_drawn = {"chosen", "rejected"} <= row.keys() and self.takes != "item" and not is_pair
         if isinstance(own := row.get("systems"), str) and (is_pair or is_drawn):
-            with suppress(ValueError):  # a cell of CSV holds them as JSON
-                row["systems"] = json.loads(own)
+            row["systems"] = spelt(own)  # a cell of CSV holds them as JSON
         if is_drawn:
             return self._drawn(row, number)
-        if isinstance(row.get("human_votes"), str):
-            row["human_votes"] = [row["human_votes"]]
+        if (votes := row.get("human_votes")) is not None:
+            row["human_votes"] = _votes_in(votes)
         for field in {"label", "human_votes"} & row.keys():
             # What labels of single texts mean is the judge's own matter.
             if self.labels is not None or "item" not in (self.takes, checks.kind_in(row)):
@@ -189,19 +188,27 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
 
     What else a column `labels` holds is not read, which is noted.
     """
-    known: Any = row.get("labels") or {}
-    with suppress(TypeError, ValueError):  # a cell of CSV holds them as JSON
-        known = json.loads(known)
+    known = spelt(row.get("labels") or {})  # a cell of CSV holds them as JSON
     if not isinstance(known, Mapping):
         row[NOTES] = Notes.of(row)
         row[NOTES].add("labels", f"is not read, as it holds no label by criterion: {known!r}")
         known = {}
     columns = [name for name in row if str(name).startswith(_CRITERION)]
-    labels = {name.partition(".")[2]: row.pop(name) for name in columns}
-    if columns or "labels" in row:
-        filled = {name: label for name, label in labels.items() if label not in (None, "")}
-        row["labels"] = {**known, **filled}
-    return row
+    labels: dict[str, Any] = {}
+    for column in sorted(columns, reverse=True):  # a label before votes
+        name, cell = column.partition(".")[2], row.pop(column)
+        if name in labels and cell not in (None, "", []):
+            row[NOTES] = Notes.of(row)
+            row[NOTES].add(column, f"is not read beside another label of {name!r}")
+        elif cell not in (None, "", []):
+            labels[name] = _votes_in(cell) if column.startswith("human_votes") else cell
+    return {**row, "labels": {**known, **labels}} if columns or "labels" in row else row
+
+
+def _votes_in(cell: object) -> object:
+    """Votes as a list, which a cell of CSV holds as JSON; one vote is a list too."""
+    cell = spelt(cell) if str(cell).startswith("[") else cell
+    return [cell] if isinstance(cell, str | int | float) else cell
 
 
 def coin(seed: int, key: str) -> bool:
