@@ -609,7 +609,7 @@ def test_a_summary_for_a_pull_request_names_the_systems_in_each_reason():
 
 
 def test_averages_of_two_systems_are_the_same_whichever_slots_they_stand_in():
-    draw, told = np.random.default_rng(3), []
+    draw, told = np.random.default_rng(3), list[Any]()
     judge, people = (draw.choice(["A", "A", "B", "tie"], 60).tolist() for _ in range(2))
     for turned in (np.zeros(60, bool), draw.random(60) < 0.5):
         sides = {"A": "B", "B": "A", "tie": "tie"}
