@@ -30,6 +30,7 @@ from langchain_judges import (
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases, trajectory_evaluator
 from langchain_judges.integrations.feedback import spans_of
+from langchain_judges.methods import create_jury
 from langchain_judges.rows.fields import work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -448,16 +449,15 @@ CRITERIA: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 }
 
 
-@for_each("judged_by", [None, "correctness"])
 @for_each("form", ["objects", "data"])
 @for_each("case", CRITERIA)
-def test_criteria_of_a_row_are_a_feedback_each_and_no_expected_answer(case, form, judged_by):
+def test_criteria_of_a_row_are_a_feedback_each_and_no_expected_answer(case, form):
     options, reference, names = CRITERIA[case]
     model = FakeChatModel(replies=highest)
     run, example = a_run({"answer": "Thank you."}), an_example(reference)
     if form == "data":
         run, example = run.model_dump(), example.model_dump()
-    evaluator = as_evaluator(rubric_judge(model=model, rubric=judged_by), **options)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric=None), **options)
     result: Any = evaluator.evaluate_run(run, example)
     results = result["results"] if names else [result]
     assert [each.key for each in results][1:] == names
@@ -465,6 +465,31 @@ def test_criteria_of_a_row_are_a_feedback_each_and_no_expected_answer(case, form
     assert "It thanks the guest." in model.prompts[0]
     assert ("<expected-answer" in model.prompts[0]) == ("answer" in reference)
     assert "assertions" not in model.prompts[0]
+
+
+@for_each("name", ["assertions", "criteria", "rubric"])
+@for_each("rubric", ["helpfulness", "correctness", "Is it kind?", ["kind", "short"]])
+def test_criteria_of_a_row_are_not_asked_in_place_of_a_judges_own(name, rubric):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = rubric_judge(model=model, rubric=rubric)
+    for evaluator in (as_evaluator(judge), as_evaluator(create_jury([judge, judge]))):
+        told = evaluator(
+            inputs=QUESTION, outputs=GOOD, reference_outputs={**GOOD, name: ASSERTIONS}
+        )
+        assert "rubric is the judge's own (one without" in told["comment"]
+        assert told["comment"].endswith(f"not asked: {name!r}.")
+    assert len(model.prompts) == 3
+    assert not any("It thanks" in prompt for prompt in model.prompts)
+
+
+def test_a_judge_without_a_rubric_says_which_criteria_of_a_row_it_does_not_ask():
+    model = FakeChatModel(replies=highest)
+    held = {"assertions": ASSERTIONS, "rubric": "It is kind."}
+    evaluator = as_evaluator(rubric_judge(model=model, rubric=None))
+    result: Any = evaluator.evaluate_run(a_run({"answer": "Hi."}), an_example(held))
+    said = "rubric is read from 'assertions'; not asked: 'rubric'"
+    assert said in result["results"][0].comment
+    assert "It is kind." not in model.prompts[0]
 
 
 def test_a_place_that_is_named_and_empty_is_no_verdict():

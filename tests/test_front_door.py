@@ -60,8 +60,8 @@ def judge_and_model(rubric="Is it right?", **options):
     return create_rubric_judge(model, rubric=rubric, **options), model
 
 
-def evaluated(judge, outputs, reference=None):
-    return as_evaluator(judge).evaluate_run(a_run(outputs), an_example(reference))
+def evaluated(judge, outputs, reference=None, **places):
+    return as_evaluator(judge, **places).evaluate_run(a_run(outputs), an_example(reference))
 
 
 # ---- what people know of a row is checked alike
@@ -313,7 +313,8 @@ ASSERTIONS = [
 @for_each("rubric", ["correctness", "helpfulness", "Is it right?", None])
 def test_assertions_are_one_feedback_for_each_key_by_any_judge(rubric):
     judge, model = judge_and_model(rubric)
-    result: Any = evaluated(judge, {"answer": "In Kyiv."}, {"assertions": ASSERTIONS})
+    named = {"rubric": "assertions"} if rubric else {}
+    result: Any = evaluated(judge, {"answer": "In Kyiv."}, {"assertions": ASSERTIONS}, **named)
     assert [each.key for each in result["results"]][1:] == ["thanks", "short"]
     assert "criterion_1, thanks: It thanks." in model.prompts[0]
     assert "expected-answer" not in model.prompts[0]

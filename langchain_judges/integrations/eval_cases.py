@@ -16,14 +16,7 @@ from langchain_judges import errors
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
-from langchain_judges.methods.describe import (
-    assumptions_of,
-    fields_named,
-    fingerprint_of,
-    kind_of,
-    option_of,
-    unwrapped,
-)
+from langchain_judges.methods import describe
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -77,7 +70,7 @@ def check_basis_of(judge: object, item: Mapping[str, object]) -> None:
 
 def label_options(judge: object) -> LabelOptions | None:
     """Options of a judge of one text of this package; None of any other judge."""
-    options = getattr(unwrapped(judge), "options", None)
+    options = getattr(describe.unwrapped(judge), "options", None)
     return options if isinstance(options, LabelOptions) else None
 
 
@@ -118,13 +111,15 @@ class CaseReader:
 
     def __init__(self, judge: Judge, places: TextSources) -> None:
         """Set where each text is found; nothing is read yet."""
-        self.judge, self.kind, self.places = judge, kind_of(judge), places
+        self.judge, self.kind, self.places = judge, describe.kind_of(judge), places
         lookup.check_sources(**places._asdict())
         options = label_options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
-        self._compares = options is None or options.compares
-        self._names_reference = places.reference is not None or self._compares
+        compares = options is None or options.compares
+        self._names_reference = places.reference is not None or compares
+        leaves = describe.leaves_of(judge)
+        self._has_rubric = any(describe.option_of(leaf, "own_rubric") for leaf in leaves)
 
     def outputs(self, run: Run) -> object:
         """A run's outputs, with the tools it used unless `output` is set.
@@ -174,10 +169,10 @@ class CaseReader:
         read = {"input": (row.inputs, said), "output": (returned, text)}
         named = self._variables(row.reference, returned, row.inputs)
         if self.kind == "item":
-            rubric, reference = self._criteria(row)
+            parts, notes = (row.inputs, returned, row.reference), Notes()
+            rubric, reference = self._criteria(row, notes)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
-            parts, notes = (row.inputs, returned, row.reference), Notes()
             notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))
@@ -212,7 +207,7 @@ class CaseReader:
         # A right answer must not stand where a prompt means the one that is judged.
         other = {name: right[name] for name in right if name not in lookup.USUAL["output"]}
         known = {**other, **told[0], **told[1]}
-        own = {name: known[name] for name in fields_named(self.judge) if name in known}
+        own = {name: known[name] for name in describe.fields_named(self.judge) if name in known}
         return {"variables": own} if own else {}
 
     def _noted(self, case: dict[str, object], **read: tuple[object, object]) -> dict[str, object]:
@@ -240,30 +235,33 @@ class CaseReader:
             raise errors.LackingError("`reference`: it is named and the example has no outputs")
         return None
 
-    def _criteria(self, row: EvaluatedRow) -> tuple[object, object]:
-        """The criteria of a row, and its reference without them.
+    def _criteria(self, row: EvaluatedRow, notes: Notes) -> tuple[object, object]:
+        """The criteria that a row is judged by, and its reference without any.
 
-        Criteria and LangSmith's assertions are no expected answer.
+        Criteria and LangSmith's assertions are no expected answer. Where no place is named, a
+        judge with a rubric asks that alone.
 
         Raises:
             InputError: A place is named for them, and they are not there.
         """
         reference, place = row.reference, self.places.rubric
+        held = reference if isinstance(reference, Mapping) else {}
         if place is not None:
             values = {"inputs": row.inputs, "reference_outputs": reference}
             found = lookup.find_in(values, "rubric", place)
-        elif isinstance(reference, Mapping):
-            # What people know of a row is shown to no judge, unless it is named.
-            if self.places.reference is None:
-                reference = {n: v for n, v in reference.items() if n not in ANNOTATIONS}
-            given = [reference[n] for n in _CRITERIA if reference.get(n)]
-            found = next(filter(None if self._compares else fields.each_has, given), None)
+            criteria = [name for name in held if held[name] is found]
         else:
-            return None, reference
-        if isinstance(reference, Mapping):
-            own = (name for name in reference if reference[name] is not found)
-            reference = {name: reference[name] for name in own}
-        return found, reference
+            criteria = [n for n in _CRITERIA if held.get(n) and n != self.places.reference]
+            asked = [] if self._has_rubric else criteria[:1]
+            found = held[asked[0]] if asked else None
+            if unasked := verdicts.first_names(criteria[len(asked) :]):
+                own = "the judge's own (one without a rubric asks others, or this by `rubric=`)"
+                origin = f"read from {asked[0]!r}" if asked else own
+                notes.add("rubric", f"is {origin}; not asked: {unasked}")
+        # What people know of a row is shown to no judge, unless it is named.
+        known = ANNOTATIONS if self.places.reference is None else ()
+        rest = {name: held[name] for name in held if name not in {*criteria, *known}}
+        return found, rest if held else reference
 
     def _source(self, row: EvaluatedRow) -> object:
         if lookup.context_in(row.context) is not None:
@@ -367,10 +365,10 @@ async def judge_case(
         InputError: The case cannot be judged as it is.
         ModelAccessError: The provider rejects every call.
     """
-    if getattr(unwrapped(judge), "checkpointer", None):
+    if getattr(describe.unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
     # A judge of ours tells what lacks by the columns that the notes know.
-    hidden = () if hasattr(unwrapped(judge), "fields_named") else (NOTES,)
+    hidden = () if hasattr(describe.unwrapped(judge), "fields_named") else (NOTES,)
     row = {name: value for name, value in case.items() if name not in hidden}
     outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
     told: Any = verdicts.noted(outcome["verdict"], Notes.of(case))
@@ -404,7 +402,7 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
-    undecided = verdicts.not_labelled if kind_of(judge) == "item" else verdicts.not_judged
+    undecided = verdicts.not_labelled if describe.kind_of(judge) == "item" else verdicts.not_judged
     return undecided([failure_of(exc, "judge")], verdicts.no_usage())
 
 
@@ -413,13 +411,13 @@ _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
 
 def feedback_key(judge: Judge) -> str:
     """Key of a judge's feedback: its name, its rubric's, or its method."""
-    if name := option_of(judge, "name"):
+    if name := describe.option_of(judge, "name"):
         return str(name)
-    rubric, own = option_of(judge, "rubric"), option_of(judge, "own_rubric")
+    rubric, own = describe.option_of(judge, "rubric"), describe.option_of(judge, "own_rubric")
     if isinstance(rubric, str) and rubric in ready_names():
         return rubric
     names = [str(each.name) for each in own.criteria] if own else []
-    return names[0] if len(names) == 1 else str(fingerprint_of(judge)["method"])
+    return names[0] if len(names) == 1 else str(describe.fingerprint_of(judge)["method"])
 
 
 class CaseScore(NamedTuple):
@@ -467,7 +465,7 @@ def _extra(verdict: CaseVerdict) -> dict[str, object]:
 
 def source_info(judge: Judge) -> dict[str, Any]:
     """The facts of a judge that LangSmith keeps with its scores."""
-    info, assumed = fingerprint_of(judge), assumptions_of(judge)
+    info, assumed = describe.fingerprint_of(judge), describe.assumptions_of(judge)
     return {**info, "assumed": " ".join(assumed)} if assumed else info
 
 

@@ -90,9 +90,9 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             in the outputs for a judge that needs a source. A judge of pairs reads it after
             the task.
         rubric: Where the criteria of a row are, in the inputs or the reference outputs: a text,
-            a list, or LangSmith's assertions, each `{"key", "comment"}`. None: the judge's
-            own; of a judge that compares, those under `assertions`, `criteria` or `rubric` in
-            the reference outputs.
+            a list, or LangSmith's assertions, each `{"key", "comment"}`, in place of the
+            judge's own. None: the judge's own; of a judge without one, those under
+            `assertions`, `criteria` or `rubric` in the reference outputs.
         prepare: Makes the judged row from the run and the example, in place of the above:
             `lambda run, example: {"input": …, "output": …}`.
         scale: How a score is given where labels are numbers: 3 of 1 to 5 as 0.5 (`"unit"`),
