@@ -10,24 +10,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from typing_extensions import Unpack
 
-from langchain_judges.metrics.inputs import (
-    NO_LABEL,
-    IntervalOptions,
-    Judgments,
-    RightLabels,
-    Votes,
-    as_list,
-    as_votes,
-    check_labels,
-    check_shared,
-    flat,
-    is_missing,
-    one_of,
-    same_length,
-    take,
-    value_of,
-    votes_of,
-)
+from langchain_judges.metrics import inputs
+from langchain_judges.metrics.inputs import NO_LABEL, IntervalOptions, Judgments, RightLabels, Votes
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.orders import combine
@@ -53,7 +37,7 @@ def share(
     **options: Unpack[IntervalOptions],
 ) -> Result:
     """The share of hits; None is a failed judgment, and `failed` counts those by reason."""
-    one_of("errors", errors, Errors)
+    inputs.one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
     agreement = rate(counts, **options)
     if not agreement.n:
@@ -66,21 +50,23 @@ def labelled(
     judge: Judgments, labels: Iterable[T | None], options: IntervalOptions
 ) -> tuple[list[tuple[Label | None, T]], Counter[str], IntervalOptions]:
     """(judgment or None, label) of the labelled items, failures by reason, their options."""
-    answers, truths = as_list(judge), as_list(labels)
-    clusters = as_list(options.get("groups"))
-    same_length(judge=answers, labels=truths, groups=clusters)
-    items = [(index, label) for index, label in enumerate(truths) if not is_missing(label)]
-    readings = [value_of(answers[index]) for index, _ in items]
+    answers, truths = inputs.as_list(judge), inputs.as_list(labels)
+    clusters = inputs.as_list(options.get("groups"))
+    inputs.same_length(judge=answers, labels=truths, groups=clusters)
+    items = [(index, label) for index, label in enumerate(truths) if not inputs.is_missing(label)]
+    readings = [inputs.value_of(answers[index]) for index, _ in items]
     failed = Counter(reason for value, reason in readings if value is None)
     failed[NO_LABEL] = len(truths) - len(items)
     pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
     sides = [
-        [v for own in side for v in as_votes(cast("Any", own))] for side in zip(*pairs, strict=True)
+        [v for own in side for v in inputs.as_votes(cast("Any", own))]
+        for side in zip(*pairs, strict=True)
     ]
-    check_labels(*sides)
+    inputs.check_labels(*sides)
     if sides:
-        check_shared(*sides)
-    return pairs, failed, {**options, "groups": take(clusters, [index for index, _ in items])}
+        inputs.check_shared(*sides)
+    groups = inputs.take(clusters, [index for index, _ in items])
+    return pairs, failed, {**options, "groups": groups}
 
 
 def accuracy(
@@ -161,11 +147,11 @@ Answers = tuple[Label | None, Label | None]
 
 def in_both_orders(first: Judgments, second: Judgments) -> tuple[list[Answers], Counter[str]]:
     """Answers of both orders for each item, and the reasons of those that failed."""
-    ours, theirs = as_list(first), as_list(second)
-    same_length(first=ours, second=theirs)
+    ours, theirs = inputs.as_list(first), inputs.as_list(second)
+    inputs.same_length(first=ours, second=theirs)
     pairs, failed = [], Counter[str]()
     for one, other in zip(ours, theirs, strict=True):
-        (a, why_a), (b, why_b) = value_of(one), value_of(other)
+        (a, why_a), (b, why_b) = inputs.value_of(one), inputs.value_of(other)
         pairs.append((a, b))
         if a is None or b is None:
             failed[why_a if a is None else why_b] += 1
@@ -201,9 +187,9 @@ def order_accuracy(
     Returns:
         The share in [0, 1] of `n` items.
     """
-    one_of("rule", rule, OrdersRule)
-    orders = as_list(first), as_list(second)
-    same_length(first=orders[0], second=orders[1])
+    inputs.one_of("rule", rule, OrdersRule)
+    orders = inputs.as_list(first), inputs.as_list(second)
+    inputs.same_length(first=orders[0], second=orders[1])
     both: list[Any] = list(zip(*orders, strict=True))
     items, left_out, own = labelled(both, labels, options)
     said: list[Any] = [pair for pair, _ in items]
@@ -235,7 +221,7 @@ def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:
 
     Source: the majority variant of Saha et al. 2023 (Table 9); equal counts are our reading.
     """
-    counts = Counter(as_votes(votes)).most_common()
+    counts = Counter(inputs.as_votes(votes)).most_common()
     if not counts:
         return None
     return "tie" if len(counts) > 1 and counts[0][1] == counts[1][1] else counts[0][0]
@@ -269,8 +255,8 @@ def vote_agreement(
 
     Source: "Ag" of Saha et al. 2023; Zheng et al. 2023 (MT-Bench), `compute_agreement`.
     """
-    one_of("ties", ties, Ties)
-    people = [own or None for own in votes_of(votes)]
+    inputs.one_of("ties", ties, Ties)
+    people = [own or None for own in inputs.votes_of(votes)]
     pairs, failed, own = labelled(preferences, people, options)
     rows = [
         [
@@ -280,7 +266,7 @@ def vote_agreement(
         ]
         for value, votes in pairs
     ]
-    hits, own["groups"] = flat(rows, own["groups"])
+    hits, own["groups"] = inputs.flat(rows, own["groups"])
     return share(hits, failed, errors=errors, **own)
 
 
@@ -300,16 +286,16 @@ def majority_agreement(
 
     Source: Saha et al. 2023, Table 9.
     """
-    one_of("ties", ties, Ties)
-    answers, labels = as_list(preferences), [majority_vote(own) for own in as_list(votes)]
-    clusters = as_list(options.get("groups"))
-    same_length(preferences=answers, votes=labels, groups=clusters)
+    inputs.one_of("ties", ties, Ties)
+    answers = inputs.as_list(preferences)
+    labels = [majority_vote(own) for own in inputs.as_list(votes)]
+    clusters = inputs.as_list(options.get("groups"))
+    inputs.same_length(preferences=answers, votes=labels, groups=clusters)
     if ties == "drop":
-        indices = [
-            i for i, label in enumerate(labels) if "tie" not in (label, value_of(answers[i])[0])
-        ]
-        answers, labels = take(answers, indices), take(labels, indices)
-        options["groups"] = take(clusters, indices)
+        sides = [(label, inputs.value_of(answers[i])[0]) for i, label in enumerate(labels)]
+        indices = [i for i, side in enumerate(sides) if "tie" not in side]
+        answers, labels = inputs.take(answers, indices), inputs.take(labels, indices)
+        options["groups"] = inputs.take(clusters, indices)
     return accuracy(answers, labels, errors, **options)
 
 
@@ -353,14 +339,14 @@ def position_bias(
     Source: Saha et al. 2023.
     """
     pairs, failed = in_both_orders(first, second)
-    options["groups"] = as_list(options.get("groups"))
+    options["groups"] = inputs.as_list(options.get("groups"))
 
     def rate_of(holds: Callable[[Answers], bool]) -> Result:
         hits = [None if None in pair else float(holds(pair)) for pair in pairs]
         return share(hits, failed, **options)
 
     winners = [[] if None in pair else _slots(pair) for pair in pairs]
-    slots, clusters = flat(winners, options["groups"])
+    slots, clusters = inputs.flat(winners, options["groups"])
     by_winner: IntervalOptions = {**options, "groups": clusters}
     return PositionBias(
         flip_rate=rate_of(lambda pair: pair[0] != pair[1]),
@@ -401,19 +387,19 @@ def length_bias(
 
     Source: Saha et al. 2023, section 4.
     """
-    answers, people = as_list(preferences), votes_of(votes)
-    a_column, b_column = as_list(lengths_a), as_list(lengths_b)
-    same_length(preferences=answers, votes=people, lengths_a=a_column, lengths_b=b_column)
+    answers, people = inputs.as_list(preferences), inputs.votes_of(votes)
+    a_column, b_column = inputs.as_list(lengths_a), inputs.as_list(lengths_b)
+    inputs.same_length(preferences=answers, votes=people, lengths_a=a_column, lengths_b=b_column)
     rows: list[list[float | None]] = []
     failed = Counter[str]()
     for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
         shorter = "A" if a < b else "B"
         count = own.count(shorter) if a != b else 0
-        value, reason = value_of(answer)
+        value, reason = inputs.value_of(answer)
         if count and value is None:
             failed[reason] += 1
         rows.append([None if value is None else float(value != shorter)] * count)
-    hits, options["groups"] = flat(rows, options.get("groups"))
+    hits, options["groups"] = inputs.flat(rows, options.get("groups"))
     if not any(hit is not None for hit in hits):
         return Result.undefined("the shorter text is never the preferred one", n_failed=failed)
     return share(hits, failed, **options)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from typing_extensions import Unpack
 
-from langchain_judges.metrics import intervals
+from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.contingency import classes_of
 from langchain_judges.metrics.inputs import (
@@ -26,14 +26,6 @@ from langchain_judges.metrics.inputs import (
     Judgment,
     Judgments,
     Votes,
-    as_floats,
-    as_list,
-    flat,
-    one_of,
-    same_length,
-    take,
-    values_of,
-    votes_of,
 )
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
@@ -61,9 +53,11 @@ def people_agreement(
 
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
-    one_of("ties", ties, Ties)
-    people = [[vote for vote in own if ties == "keep" or vote != "tie"] for own in votes_of(votes)]
-    hits, options["groups"] = flat([_alike(own) for own in people], options.get("groups"))
+    inputs.one_of("ties", ties, Ties)
+    people = [
+        [vote for vote in own if ties == "keep" or vote != "tie"] for own in inputs.votes_of(votes)
+    ]
+    hits, options["groups"] = inputs.flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
         return Result.undefined(_NO_TWO_VOTES, n_failed=failed)
@@ -119,10 +113,10 @@ def people_beyond_chance(
     Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
     """
     intervals.check_shares(confidence=confidence)
-    one_of("level", level, AlphaLevel)
-    people: list[Any] = votes_of(votes)
+    inputs.one_of("level", level, AlphaLevel)
+    people: list[Any] = inputs.votes_of(votes)
     if level != "nominal":  # what a CSV has are texts
-        people = [as_floats(own).tolist() for own in people]
+        people = [inputs.as_floats(own).tolist() for own in people]
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
     classes = classes_of(vote for index in indices for vote in people[index])
@@ -227,21 +221,23 @@ def beside_people(
 
     Source: exchangeability as in Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    judgments, people = as_list(judge), votes_of(votes)
-    groups = as_list(options.get("groups"))
-    other = judgments if second is None else as_list(second)
-    same_length(judge=judgments, votes=people, groups=groups, second=other)
+    judgments, people = inputs.as_list(judge), inputs.votes_of(votes)
+    groups = inputs.as_list(options.get("groups"))
+    other = judgments if second is None else inputs.as_list(second)
+    inputs.same_length(judge=judgments, votes=people, groups=groups, second=other)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
-    rows = _comparable(take(people, indices))
-    values, failed = values_of(take(judgments, indices))
+    rows = _comparable(inputs.take(people, indices))
+    values, failed = inputs.values_of(inputs.take(judgments, indices))
     failed["fewer_than_two_votes"] = len(people) - len(indices)
-    answers = [values] if second is None else [values, values_of(take(other, indices))[0]]
+    answers = [values]
+    if second is not None:
+        answers.append(inputs.values_of(inputs.take(other, indices))[0])
     ours = [
         fmean(sum(column[i] == vote for vote in own) / len(own) for column in answers)
         for i, own in enumerate(rows)
     ]
     theirs = [fmean(_alike(own)) for own in rows]
-    options["groups"] = take(groups, indices)
+    options["groups"] = inputs.take(groups, indices)
     lead = intervals.paired_difference(ours, theirs, spread=1.0, **options)
     places = range(max(map(len, rows), default=0))
     stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
@@ -331,9 +327,9 @@ def alt_test(
 
     Source: Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    answers, failed = values_of(judge)
-    rows = {name: values_of(row)[0] for name, row in annotations.items()}
-    same_length(judge=answers, **{str(name): row for name, row in rows.items()})
+    answers, failed = inputs.values_of(judge)
+    rows = {name: inputs.values_of(row)[0] for name, row in annotations.items()}
+    inputs.same_length(judge=answers, **{str(name): row for name, row in rows.items()})
     given = [Counter(each) for each in zip(*rows.values(), strict=True)]
     contests = {name: _contests(answers, row, given) for name, row in rows.items()}
     least = max(2, least_items)

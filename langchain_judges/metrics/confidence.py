@@ -15,6 +15,7 @@ import scipy
 from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics import inputs
 from langchain_judges.metrics.detection import auc
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
@@ -25,15 +26,6 @@ from langchain_judges.metrics.inputs import (
     Ints,
     Judgments,
     RightLabels,
-    as_floats,
-    as_list,
-    bare,
-    cases_of,
-    confidences_of,
-    is_missing,
-    same_length,
-    take,
-    value_of,
 )
 from langchain_judges.metrics.intervals import MOST_LABELS, check_shares, mean, rate
 from langchain_judges.metrics.result import Findings, Result
@@ -166,13 +158,16 @@ def _with_confidence(
     answers: Judgments, labels: RightLabels, confidences: Confidences, options: IntervalOptions
 ) -> tuple[list[_Item], Counter[str]]:
     """The items that have all that is needed, least confident first."""
-    judgments, truths = as_list(answers), as_list(labels)
-    chances, clusters = confidences_of(judgments, confidences), as_list(options.get("groups"))
-    same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
-    values = [value_of(judgment) for judgment in judgments]
-    cases = cases_of([bare(truths, NO_LABEL), values, bare(chances, NO_CONFIDENCE)])
+    judgments, truths = inputs.as_list(answers), inputs.as_list(labels)
+    chances = inputs.confidences_of(judgments, confidences)
+    clusters = inputs.as_list(options.get("groups"))
+    inputs.same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
+    values = [inputs.value_of(judgment) for judgment in judgments]
+    cases = inputs.cases_of(
+        [inputs.bare(truths, NO_LABEL), values, inputs.bare(chances, NO_CONFIDENCE)]
+    )
     right = [float(answer == label) for label, answer, _ in zip(*cases.columns, strict=True)]
-    sure = as_floats(cases.columns[2])
+    sure = inputs.as_floats(cases.columns[2])
     if outside := [float(chance) for chance in sure if not 0 <= chance <= 1]:
         raise InputError(f"a confidence must lie in [0, 1], got {outside[0]!r}")
     items = zip(sure.tolist(), right, cases.clusters(clusters).tolist(), strict=True)
@@ -364,16 +359,16 @@ def _usable(
     preferences: Judgments, confidences: Confidences, labels: RightLabels
 ) -> tuple[list[tuple[float | None, bool]], Counter[str]]:
     """(confidence or None, right) of the labelled items, and why those have None."""
-    answers, truths = as_list(preferences), as_list(labels)
-    chances = confidences_of(answers, confidences)
-    same_length(preferences=answers, confidences=chances, labels=truths)
+    answers, truths = inputs.as_list(preferences), inputs.as_list(labels)
+    chances = inputs.confidences_of(answers, confidences)
+    inputs.same_length(preferences=answers, confidences=chances, labels=truths)
     rows: list[tuple[float | None, bool]] = []
     failed = Counter[str]()
     for answer, chance, label in zip(answers, chances, truths, strict=True):
-        value, reason = value_of(answer)
-        if is_missing(label):
+        value, reason = inputs.value_of(answer)
+        if inputs.is_missing(label):
             failed[NO_LABEL] += 1
-        elif value is None or is_missing(chance):
+        elif value is None or inputs.is_missing(chance):
             failed[reason if value is None else NO_CONFIDENCE] += 1
             rows.append((None, bool(value == label)))
         else:
@@ -424,15 +419,15 @@ def selective_cascade(
     """
     if not judges:
         raise OptionError("`judges` must name at least one judge")
-    truths = as_list(labels)
-    columns = [(as_list(answers), as_list(chances)) for answers, chances in judges]
-    rest = [index for index, label in enumerate(truths) if not is_missing(label)]
+    truths = inputs.as_list(labels)
+    columns = [(inputs.as_list(answers), inputs.as_list(chances)) for answers, chances in judges]
+    rest = [index for index, label in enumerate(truths) if not inputs.is_missing(label)]
     total, thresholds, shares = len(rest), [], []
     hits: list[float] = []
-    sure = [confidences_of(answers, chances) for answers, chances in columns]
-    able = max(1, sum(any(not is_missing(each) for each in chances) for chances in sure))
+    sure = [inputs.confidences_of(answers, chances) for answers, chances in columns]
+    able = max(1, sum(any(not inputs.is_missing(each) for each in chances) for chances in sure))
     for answers, chances in columns:
-        part = take(answers, rest), take(chances, rest), take(truths, rest)
+        part = inputs.take(answers, rest), inputs.take(chances, rest), inputs.take(truths, rest)
         gate = selective_threshold(*part, alpha=alpha, delta=delta / able)
         rows, _ = _usable(*part)
         left = []

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics import intervals
+from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
@@ -19,12 +19,6 @@ from langchain_judges.metrics.inputs import (
     Judgment,
     Judgments,
     RightLabels,
-    as_list,
-    average_ranks,
-    match,
-    one_of,
-    same_length,
-    values_of,
 )
 from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.verdict import Label
@@ -66,9 +60,9 @@ def correlate(
     wider, a jackknife, for ratings have ties. Section 4 of Wu et al. 2023 (DRPE) pools and
     prints absolute values; Liu et al. 2023 (G-Eval) averages over articles.
     """
-    one_of("kind", kind, Correlation)
-    one_of("level", level, Level)
-    cases = match(judge, human, "score")
+    inputs.one_of("kind", kind, Correlation)
+    inputs.one_of("level", level, Level)
+    cases = inputs.match(judge, human, "score")
     x, y = cases.floats()
     clusters = None if groups is None else cases.clusters(groups)
     if level == "global":
@@ -92,7 +86,7 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
         return float(scipy.stats.kendalltau(x, y).statistic), None
     if kind == "kendall":  # the correlation of the orders of all pairs, faster for few
         x, y = (np.sign(np.subtract.outer(side, side)).ravel() for side in (x, y))
-    x, y = map(average_ranks, (x, y)) if kind == "spearman" else (x, y)
+    x, y = map(inputs.average_ranks, (x, y)) if kind == "spearman" else (x, y)
     dx, dy = x - x.mean(), y - y.mean()
     return max(min(float(dx @ dy / math.sqrt((dx @ dx) * (dy @ dy))), 1.0), -1.0), None
 
@@ -229,10 +223,10 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
 
     Source: Kish 1965 (design effect); for juries of language models arXiv 2605.29800.
     """
-    answers = [values_of(column)[0] for column in _voter_columns(votes).values()]
+    answers = [inputs.values_of(column)[0] for column in _voter_columns(votes).values()]
     if labels is not None:
-        truths = values_of(labels)[0]
-        same_length(labels=truths, votes=answers[0] if answers else [])
+        truths = inputs.values_of(labels)[0]
+        inputs.same_length(labels=truths, votes=answers[0] if answers else [])
         answers = [
             [None if None in both else both[0] == both[1] for both in zip(own, truths, strict=True)]
             for own in answers
@@ -249,8 +243,8 @@ def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> 
 
 def _voter_columns(votes: VoterAnswers) -> dict[str, list[Judgment]]:
     if isinstance(votes, Mapping):
-        columns = {name: as_list(column) for name, column in votes.items()}
-        same_length(**columns)
+        columns = {name: inputs.as_list(column) for name, column in votes.items()}
+        inputs.same_length(**columns)
         return columns
     rows: list[Any] = list(votes)
     if not all(isinstance(row, Mapping) and "members" in row for row in rows):

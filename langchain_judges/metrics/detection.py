@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Unpack
 
-from langchain_judges.metrics import intervals
+from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.agreement import Errors, share
 from langchain_judges.metrics.contingency import Tables, classes_of, mean_recall, table_result
 from langchain_judges.metrics.inputs import (
@@ -24,13 +24,6 @@ from langchain_judges.metrics.inputs import (
     IntervalOptions,
     Judgments,
     RightLabels,
-    as_floats,
-    as_list,
-    average_ranks,
-    match,
-    one_of,
-    take,
-    value_of,
 )
 from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
@@ -56,7 +49,7 @@ def precision(
     Returns:
         The share in [0, 1] of the `n` items the judge calls positive; NaN if it calls none so.
     """
-    return _share_of_class(match(judge, labels), 0, positive, options)
+    return _share_of_class(inputs.match(judge, labels), 0, positive, options)
 
 
 def recall(
@@ -69,7 +62,7 @@ def recall(
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there are none. `positive=0` gives the specificity.
     """
-    return _share_of_class(match(judge, labels), 1, positive, options)
+    return _share_of_class(inputs.match(judge, labels), 1, positive, options)
 
 
 def _share_of_class(cases: Cases, side: int, positive: Label, options: IntervalOptions) -> Result:
@@ -79,7 +72,7 @@ def _share_of_class(cases: Cases, side: int, positive: Label, options: IntervalO
     if not indices:
         who = "no label is" if side else "the judge never says"
         return Result.undefined(f"{who} {positive!r}", n_failed=cases.failed)
-    hits = [float(label == positive) for label in take(other, indices)]
+    hits = [float(label == positive) for label in inputs.take(other, indices)]
     if (groups := options.get("groups")) is not None:
         options = {**options, "groups": cases.clusters(groups)[indices].tolist()}
     found = share(hits, cases.failed, **options)
@@ -98,7 +91,7 @@ def f1(
     Arguments as for `precision`, and the `seed` of the interval's draws; NaN if neither label
     nor judge is ever `positive`.
     """
-    cases = match(judge, labels)
+    cases = inputs.match(judge, labels)
     columns: list[list[Label]] = [
         [label == positive for label in column] for column in cases.columns
     ]
@@ -131,12 +124,12 @@ def balanced_accuracy(
 
     Source: Brodersen et al. 2010.
     """
-    one_of("errors", errors, Errors)
-    judgments, truths = as_list(judge), as_list(labels)
-    cases = match(judgments, truths)
+    inputs.one_of("errors", errors, Errors)
+    judgments, truths = inputs.as_list(judge), inputs.as_list(labels)
+    cases = inputs.match(judgments, truths)
     if errors == "wrong":
-        unread = [_OTHER_CLASS if value_of(each)[0] is None else each for each in judgments]
-        cases = replace(match(unread, truths), failed=cases.failed)
+        unread = [_OTHER_CLASS if inputs.value_of(each)[0] is None else each for each in judgments]
+        cases = replace(inputs.match(unread, truths), failed=cases.failed)
     answers, truth = cases.columns
     targets = classes_of(truth)
     if len(targets) < 2:
@@ -196,8 +189,8 @@ def auc(
     interval is Wilson's on the effective number of items, and needs three of each class.
     """
     intervals.check_shares(confidence=confidence)
-    cases = match(scores, labels, "score")
-    x = as_floats(cases.columns[0])
+    cases = inputs.match(scores, labels, "score")
+    x = inputs.as_floats(cases.columns[0])
     y = np.asarray([label == positive for label in cases.columns[1]], dtype=bool)
     if not y.any() or y.all():
         return cases.undefined("one of the two classes is absent")
@@ -224,14 +217,14 @@ def _area(scores: Floats, positive: Flags) -> float:
     count = int(positive.sum())
     if count in (0, len(positive)):
         return math.nan
-    ranks = average_ranks(scores)[positive].sum() - count * (count + 1) / 2
+    ranks = inputs.average_ranks(scores)[positive].sum() - count * (count + 1) / 2
     return float(ranks / (count * (len(positive) - count)))
 
 
 def _delong_error(x: Floats, y: Flags) -> float:
     """The standard error of the area of scores, by the ranks of Sun & Xu 2014."""
     m, n = int(y.sum()), int((~y).sum())
-    ranks = average_ranks(x)
-    over = (ranks[y] - average_ranks(x[y])) / n
-    under = 1 - (ranks[~y] - average_ranks(x[~y])) / m
+    ranks = inputs.average_ranks(x)
+    over = (ranks[y] - inputs.average_ranks(x[y])) / n
+    under = 1 - (ranks[~y] - inputs.average_ranks(x[~y])) / m
     return math.sqrt(float(over.var(ddof=1)) / m + float(under.var(ddof=1)) / n)

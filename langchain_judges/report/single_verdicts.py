@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.report import answers
 from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
     MOST_TO_LABEL,
@@ -16,16 +17,6 @@ from langchain_judges.report.answers import (
     Number,
     UseAnswer,
     Word,
-    by_number,
-    decided,
-    difference_text,
-    labels_to_settle,
-    leaning_of,
-    percent_text,
-    range_text,
-    rounded,
-    rounded_up,
-    with_range,
 )
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
@@ -45,24 +36,26 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     limit = (-math.inf, most)
     wrong = metrics.rate(sample.misses, **sample.settings)
     number = Number("single.wrong", "Single verdicts that are wrong", wrong)
-    found = with_range(number)
-    reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
+    found = answers.with_range(number)
+    reason = f"{found} are wrong; at most {answers.percent_text(most)} may be. {_counted(sample)}"
     basis = sample.basis([bool(own) for own in sample.choices])
     parts = sample.pairs and any(0 < (miss or 0) < 1 for miss in sample.misses)
     half = "; a tie on one side alone counts half, and is no agreement" if parts else ""
     brief = f"{found} wrong{_far(sample)}{half}"
-    answer = by_number("single", number, limit, reason, basis, brief)
+    answer = answers.by_number("single", number, limit, reason, basis, brief)
     lead = numbers.get("baseline.lead")
-    ahead = "yes" if lead is None else decided(lead.result, AHEAD)
+    ahead = "yes" if lead is None else answers.decided(lead.result, AHEAD)
     if answer.word != "yes" or lead is None or ahead == "yes":
         return replace(answer, reason=reason + _surest(sample))
     worse = ahead == "no"
     verb = "Worse than" if worse else "Not shown to be better than"
     rule = f"{lead.note[0].lower()}{lead.note[1:]}"
-    reason = f"{reason}. {verb} a rule that needs no judge: {rule} ({difference_text(lead)})"
-    labels = None if worse else labels_to_settle(lead.result, AHEAD)
+    reason = (
+        f"{reason}. {verb} a rule that needs no judge: {rule} ({answers.difference_text(lead)})"
+    )
+    labels = None if worse else answers.labels_to_settle(lead.result, AHEAD)
     brief = f"{brief}; {verb.lower()} a rule that needs no judge"
-    own: Any = {"labels": labels, "brief": brief, "leaning": leaning_of(lead.result, AHEAD)}
+    own: Any = {"labels": labels, "brief": brief, "leaning": answers.leaning_of(lead.result, AHEAD)}
     return replace(answer, word="no" if worse else "not yet", reason=reason, **own)
 
 
@@ -83,7 +76,7 @@ def mistakes_text(sample: Sample) -> str:
 
 def _far(sample: Sample) -> str:
     """The distance from which a rating is wrong."""
-    return f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
+    return f" by more than {answers.rounded(sample.scale / 4, 1)}" if sample.rated else ""
 
 
 def _lost(sample: Sample) -> int:
@@ -107,7 +100,7 @@ def divided_text(sample: Sample) -> str:
     pairs = zip(sample.misses, sample.labels, strict=True)
     agreed = [None if label is None else miss for miss, label in pairs]
     number = Number("", "", metrics.rate(agreed, **sample.settings))
-    rest = f"; on the other {number.result.n:,} rows {with_range(number)} are wrong"
+    rest = f"; on the other {number.result.n:,} rows {answers.with_range(number)} are wrong"
     what = "rating" if sample.rated else "label"
     divided = f"On {counted(sample.divided, 'row')} no {what} has a majority"
     counts = "each person's answer counts in part"
@@ -132,7 +125,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         missing = f"About {more:,} more labels are needed before anything can be said"
         own: Any = {"limit": limit, "labels": more, "missing": missing, "basis": basis}
         return UseAnswer("single", "not yet", reason, **own)
-    words = {part: decided(part.result, limit) for part in _parts(sample)}
+    words = {part: answers.decided(part.result, limit) for part in _parts(sample)}
     parts = sorted(words, key=lambda part: (_WORST_FIRST.index(words[part]), -part.result))
     word = words[parts[0]]
     # Where every label is fine, or one of them is not, all of them together say no more.
@@ -140,7 +133,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
     notes = [f"{part.note}: {words[part]}" for part in told[:4]]
     rest = f". {len(told) - 4:,} more are in the JSON" if told[4:] else ""
     reason = ". ".join(f"{note[0].upper()}{note[1:]}" for note in notes) + rest
-    reason += f". At most {percent_text(most)} may be wrong"
+    reason += f". At most {answers.percent_text(most)} may be wrong"
     reason += ": have a person look" if word == "no" else ""
     still_open = [part for part in parts if words[part] == "not yet"]
     return UseAnswer(
@@ -151,9 +144,9 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         limit,
         _labels(still_open, rows, limit) if word == "not yet" else None,
         basis=basis,
-        brief=f"{with_range(told[0])} wrong {told[0].title}",
+        brief=f"{answers.with_range(told[0])} wrong {told[0].title}",
         parts=tuple(parts),
-        leaning=leaning_of(told[0].result, limit),
+        leaning=answers.leaning_of(told[0].result, limit),
     )
 
 
@@ -173,14 +166,14 @@ def _parts(sample: Sample) -> list[Number]:
         settings: Any = {**sample.settings_of(places[answer]), "confidence": level}
         wrong = metrics.rate([sample.misses[i] for i in places[answer]], **settings)
         number = Number(f"single.{answer}", f"where it says {answer}", wrong)
-        count = f"{rounded(number.result * wrong.n, 0)} of {wrong.n:,} are wrong"
-        parts.append(replace(number, note=f"{number.title}, {count}, {with_range(number)}"))
+        count = f"{answers.rounded(number.result * wrong.n, 0)} of {wrong.n:,} are wrong"
+        parts.append(replace(number, note=f"{number.title}, {count}, {answers.with_range(number)}"))
     number = Number(BALANCED, "with all labels weighted equally", _balanced(sample, level))
     rare = sample.rare_label
     both = list(zip(sample.answers, sample.labels, strict=True))
     # A row that was not judged is missed, here as in the share.
     labelled, found = sum(label == rare for _, label in both), both.count((rare, rare))
-    note = f"{number.title} {with_range(number)} are wrong"
+    note = f"{number.title} {answers.with_range(number)} are wrong"
     if labelled:
         note = f"it found {found:,} of the {labelled:,} texts labelled {rare}; {note}"
     return [*parts, replace(number, note=note)]
@@ -211,11 +204,13 @@ def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> i
     """Number of labels that would settle all open parts, each by its own rows."""
     several = max(1, len(parts))
     needed = [
-        (labels_to_settle(part.result, limit, several) or math.inf) * labelled / part.result.n
+        (answers.labels_to_settle(part.result, limit, several) or math.inf)
+        * labelled
+        / part.result.n
         for part in parts
     ]
     most = max(needed, default=math.inf)
-    return rounded_up(most) if most <= MOST_TO_LABEL else None
+    return answers.rounded_up(most) if most <= MOST_TO_LABEL else None
 
 
 def _surest(sample: Sample) -> str:
@@ -230,7 +225,7 @@ def _surest(sample: Sample) -> str:
     )
     for share, right in curve:
         if right.interval and right.interval.low >= 1 - POLICY.max_wrong / 2 and share < 0.95:
-            span = range_text(Number("", "", right), 0)
-            surest = f"The {percent_text(share)} it is surest of"
-            return f". {surest} are right {percent_text(right)} ({span})"
+            span = answers.range_text(Number("", "", right), 0)
+            surest = f"The {answers.percent_text(share)} it is surest of"
+            return f". {surest} are right {answers.percent_text(right)} ({span})"
     return ""
