@@ -23,7 +23,7 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import fields, lookup
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.media import content_in, standard
-from langchain_judges.rows.messages import is_nothing, plain_data
+from langchain_judges.rows.messages import holds_nothing, is_nothing, plain_data
 from langchain_judges.rows.texts import NO_TASK, Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
@@ -127,9 +127,9 @@ class CaseReader:
         Raises:
             InputError: The run failed, and has none.
         """
-        if run.error and _is_blank(run.outputs):
-            why = run.error.partition("Traceback (most recent")[0].strip() or run.error
-            raise errors.InputError(f"the run failed and has no output: {why[:300]}")
+        if run.error and holds_nothing(run.outputs):
+            why = fields.why_failed(run)
+            raise errors.InputError(f"the run failed and has no output: {why}")
         return run.outputs if self.places.output else fields.outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
@@ -151,7 +151,7 @@ class CaseReader:
         if not callable(own.reference):  # else it is for a function
             row = row._replace(reference=plain_data(row.reference))
         # Without inputs the task is what stands at the beginning of the work.
-        asked = fields.asked_in(row.outputs, own.output) if is_nothing(row.inputs) else None
+        asked = fields.asked_in(row.outputs, own.output) if holds_nothing(row.inputs) else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
@@ -193,7 +193,7 @@ class CaseReader:
         outputs = [*map(self.outputs, runs)]
         task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
         held, place = row.reference, self.places.reference
-        known = None if _is_blank(held) else fields.reference_in(held, place)
+        known = None if holds_nothing(held) else fields.reference_in(held, place)
         source = self._source(row)
         a, b = (fields.work_in(side, self.places.output, task=task) for side in outputs)
         pair = pair_for(task, a, b, reference=known, source=source)
@@ -269,11 +269,6 @@ class CaseReader:
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return fields.source_in(row.inputs, None if usual else row.outputs, self.places.context)
-
-
-def _is_blank(held: object) -> bool:
-    """Whether outputs hold nothing: of a target that raised they are `{"output": None}`."""
-    return all(map(is_nothing, held.values() if isinstance(held, Mapping) else [held]))
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

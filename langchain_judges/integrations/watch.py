@@ -27,9 +27,9 @@ from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
 from langchain_judges.rows.checks import kind_in
-from langchain_judges.rows.fields import thread_of
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.texts import CONVERSATION
+from langchain_judges.rows.threads import thread_of
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_state import Judge

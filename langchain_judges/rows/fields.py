@@ -31,7 +31,7 @@ from langchain_judges.rows.messages import (
     plain_data,
     text_in,
 )
-from langchain_judges.rows.record import begins, ended, is_run, opened, record_in, without_task
+from langchain_judges.rows.record import ended, is_run, opened, record_in, with_talk, without_task
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -65,6 +65,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     beside = lookup.context_in(lookup.context_of(copy.get("output")))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
+    copy |= _after_history(copy, sides)
     for name in (each for each in ("reference", "expected", "instruction") if each in copy):
         read = reference_in if "output_a" in copy and name == "reference" else expected_in
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
@@ -194,6 +195,20 @@ def _work_of_row(value: object, task: object) -> PlainText:
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
+def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, Any]:
+    """Task and work of a row whose work begins with the conversation before the request."""
+    works = {name: row[name] for name in sides if isinstance(row[name], list)}
+    records = {n: own for n, own in works.items() if all(map(_is_message, own))}
+    task = with_talk(row.get("input"), [*records.values()])
+    if task is row.get("input"):
+        return {}
+    return {"input": task} | {n: _work_of(records[n], "output", task) for n in records}
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and {"role", "content"} <= value.keys()
+
+
 def _names_an_answer(value: object) -> bool:
     names = (*lookup.USUAL["reference"], "page_content")
     return isinstance(value, Mapping) and any(name in value for name in names)
@@ -307,7 +322,13 @@ def outputs_of(run: Any) -> object:
 
 
 def _failure(run: Any) -> list[Message]:
-    return [ended(f"It failed: {str(run.error)[:300]}")] if run.error else []
+    return [ended(f"It failed: {why_failed(run)}")] if run.error else []
+
+
+def why_failed(run: Any) -> str:
+    """The error of a run, without the lines of code that it came through."""
+    error = str(run.error)
+    return (error.partition("Traceback (most recent")[0].strip() or error)[:300]
 
 
 def record_of_run(run: Any) -> list[Message]:
@@ -320,22 +341,6 @@ def record_of_run(run: Any) -> list[Message]:
 
 def _said(work: PlainText) -> list[Message]:
     return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
-
-
-def thread_of(runs: Sequence[Any]) -> list[Message]:
-    """The conversation that the runs of one LangSmith thread are, in time.
-
-    Where an application keeps the history, a run begins with all that was said before: it is
-    not repeated.
-    """
-    record: list[Message] = []
-    for run in sorted(runs, key=lambda each: str(each.start_time)):
-        asked = task_in(run.inputs)
-        asked = asked if isinstance(asked, list) else [{"role": "user", "content": asked}]
-        done = record_of_run(run)
-        turn = done if begins(done, asked) else [*asked, *done]
-        record += turn[len(record) :] if begins(turn, record) else turn
-    return record
 
 
 def _tool_runs(run: Any) -> list[Any]:

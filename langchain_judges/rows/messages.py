@@ -443,6 +443,11 @@ def is_nothing(value: object) -> bool:
     return data is None or (isinstance(data, list | tuple | Mapping) and not data)
 
 
+def holds_nothing(data: object) -> bool:
+    """Whether inputs or outputs hold nothing, as `{"output": None}` of a target that raised."""
+    return all(map(is_nothing, data.values() if isinstance(data, Mapping) else [data]))
+
+
 def _json_value(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(plain_data, value))

@@ -145,6 +145,8 @@ def opened(value: object) -> object:
         return as_object(value)
     if "status_code" in fields and _of_response(fields.get("body")):
         return fields["body"]  # of OpenAI's batches
+    if fields.keys() == {"graph", "update", "resume", "goto"}:  # of LangGraph, a command
+        return fields["update"] if fields["resume"] is None else fields["resume"]
     if fields.keys() != {"value", "interrupts"}:
         return value
     state, waiting = opened(fields["value"]), plain_data(fields["interrupts"])
@@ -296,7 +298,7 @@ def _reply_beside(state: Mapping[str, Any], messages: Sequence[Message]) -> list
     while isinstance(reply, Mapping) and not record_in(reply) and _answer(reply) is not None:
         reply = _answer(reply)
     said = record_in(reply) or _of_calls((), reply)
-    return [] if said and any(_same(said[-1], each) for each in messages) else said
+    return [] if said and any(says_same(said[-1], each) for each in messages) else said
 
 
 def is_reply(message: Message) -> bool:
@@ -387,27 +389,55 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
 
     That is the messages that the task has too, and before the first reply whatever is in its
     text if the user says nothing later; without a task all of them. A conversation keeps all
-    its turns. Where the task's last message is the last there is, and nobody replied before,
-    the record says so.
+    its turns, also those before the task, which `with_talk` makes its context. Where the task's
+    last message is the last there is, and nobody replied before, the record says so.
     """
-    asked = messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
-    rest = list(record[sum(takewhile(bool, map(_same, asked, record))) :])
+    asked = as_messages(task)
+    if _before(record, asked):
+        return [*record]
+    rest = list(record[sum(takewhile(bool, map(says_same, asked, record))) :])
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
     if replies and not any(message["role"] == "user" for message in rest[replies[0] :]):
         done, known = rest[replies[0] :], "\n".join(map(_words, asked))
         others = [each for each in rest[: replies[0]] if _words(each) not in known]
         return done if task is None or done[0]["role"] in OUTCOMES else [*others, *done]
     last = record[-1]
-    is_asked = last["role"] in ("user", "system") and any(_same(last, m) for m in asked)
+    is_asked = last["role"] in ("user", "system") and any(says_same(last, m) for m in asked)
     return [_NO_REPLY] if is_asked and not replies else rest or [last]
 
 
-def begins(record: Sequence[Message], beginning: Sequence[Message]) -> bool:
-    """Whether a record begins with some messages."""
-    return len(beginning) <= len(record) and all(map(_same, beginning, record))
+def as_messages(task: Any) -> list[Message]:
+    """A task as messages, of the user where it is a text."""
+    return messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
 
 
-def _same(one: Message, other: Message) -> bool:
+def places_in(record: Sequence[Message], asked: Sequence[Message]) -> list[int]:
+    """The places in a record where some messages stand."""
+    places = range(len(record) - len(asked) + 1) if asked else ()
+    return [n for n in places if all(map(says_same, asked, record[n:]))]
+
+
+def with_talk(task: Any, records: Sequence[Sequence[Message]]) -> Any:
+    """A task after the conversation that stands before it in records, if it is one.
+
+    The state of a graph that keeps its threads begins with all turns before.
+    """
+    asked = [each for each in as_messages(task) if each["role"] != "source"] if records else []
+    histories = [found for each in records if (found := _before(each, asked))]
+    is_one = bool(histories) and all(each == histories[0] for each in histories)
+    return [*histories[0], *as_messages(task)] if is_one else task
+
+
+def _before(record: Sequence[Message], asked: Sequence[Message]) -> Sequence[Message]:
+    """The conversation before the request that the rest of a record answers; else nothing."""
+    place = max(places_in(record, asked), default=0)
+    before, after = record[:place], record[place + len(asked) :]
+    is_last = all(each["role"] != "user" for each in after)
+    return before if is_last and any(map(is_reply, before)) else []
+
+
+def says_same(one: Message, other: Message) -> bool:
+    """Whether two messages say the same."""
     return one["role"] == other["role"] and _words(one) == _words(other)
 
 
