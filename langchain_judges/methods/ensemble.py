@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
 
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
@@ -24,14 +25,6 @@ from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
-from langchain_judges.verdict import (
-    Item,
-    even_verdict,
-    failures_in,
-    no_usage,
-    not_judged,
-    not_labelled,
-)
 
 
 class Member(NamedTuple):
@@ -143,9 +136,9 @@ async def ask_member(
     fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
     failures: list[Any] = [
         {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
-        for failure in failures_in(verdict)  # how the row was read is said once
+        for failure in verdicts.failures_in(verdict)  # how the row was read is said once
     ]
-    usage = verdict.get("usage") or no_usage()
+    usage = verdict.get("usage") or verdicts.no_usage()
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
     account.bookings.append(Booking(failures, {**usage, "by_step": steps}))
     opinion: Any = {
@@ -166,7 +159,7 @@ def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
 
 def unjudged(kind: Kind, account: Account, rationale: str = "") -> dict[str, Any]:
     """A verdict without an answer, as judges of pairs or of single texts give it."""
-    verdict: Any = not_judged if kind == "pair" else not_labelled
+    verdict: Any = verdicts.not_judged if kind == "pair" else verdicts.not_labelled
     return dict(verdict(**account.booked, rationale=rationale))
 
 
@@ -219,13 +212,13 @@ def graph_of(
         *phases: What it does once the row is checked; two identical texts are a tie already.
     """
     results = ("id", "verdict", *options.results, "recalled")
-    state, source = (states[0], RememberedPair) if kind == "pair" else (states[1], Item)
+    state, source = (states[0], RememberedPair) if kind == "pair" else (states[1], verdicts.Item)
     schema = StateSchema(state, results, source)
 
     def begin(state: Mapping[str, Any], account: Account) -> Update:
         (check_pair if kind == "pair" else check_item)(state)
         same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
-        return {**schema.blank, "verdict": even_verdict() if same else None}
+        return {**schema.blank, "verdict": verdicts.even_verdict() if same else None}
 
     member_metadata = [describe.metadata_of(member.judge) for member in members]
     plain_options = options.as_json()

@@ -12,29 +12,22 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
+from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import replies, tally
-from langchain_judges.methods.pairs import (
-    PairSteps,
-    ShownPair,
-    how_many,
-    pair_of,
-    scale_words,
-    words_in,
-)
 from langchain_judges.methods.tasks import WorkedExample, choose_task, shown_examples, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, not_judged, why_not
 
 # What the prompts are filled with.
-WORDS = words_in(baselines.PROMPTS)
+WORDS = pairs.words_in(baselines.PROMPTS)
 
 
 @dataclass(frozen=True)
-class BaselineSteps(PairSteps):
+class BaselineSteps(pairs.PairSteps):
     """The steps of a baseline."""
 
     options: baselines.Baseline
@@ -82,8 +75,8 @@ class BaselineSteps(PairSteps):
     async def plan(self, state: replies.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", shared.plan_shape(self.form.max_criteria))
-        count = {"count": how_many(self.form.max_criteria, self.options.wording)}
-        reply = await ask(question, {**self.request(pair_of(state)), **count}, account)
+        count = {"count": pairs.how_many(self.form.max_criteria, self.options.wording)}
+        reply = await ask(question, {**self.request(pairs.pair_of(state)), **count}, account)
         plan = shared.distinct_criteria(reply.data["criteria"]) if reply.data else []
         criteria = plan[: self.form.max_criteria]
         emit_each("criterion", "plan", criteria)
@@ -93,14 +86,14 @@ class BaselineSteps(PairSteps):
         """Ask in every order, as often as it is sampled; then combine what was said."""
         if self.form.max_criteria:
             return await self._by_plan(state, account)
-        pair, options = pair_of(state), self.options
+        pair, options = pairs.pair_of(state), self.options
         calls = [(o, n) for o in options.order_list for n in range(self.form.samples)]
         ballots = await gather([self._ballot(pair, *each, account.part()) for each in calls])
         return self._merged(state, [each for each in ballots if each], account)
 
     async def _by_plan(self, state: replies.DirectState, account: Account) -> Update:
         """Score both texts on every criterion of the plan."""
-        plan, pair = state["criteria"], pair_of(state)
+        plan, pair = state["criteria"], pairs.pair_of(state)
         orders = self.options.order_list if plan else ()
         parts = await gather([self._lines(pair, plan, o, account.part()) for o in orders])
         subscores = [each for part in parts for each in part]
@@ -112,7 +105,7 @@ class BaselineSteps(PairSteps):
         return {**self._merged(state, ballots, account), "subscores": subscores}
 
     async def _ballot(
-        self, pair: ShownPair, order: Order, sample: int, account: Account
+        self, pair: pairs.ShownPair, order: Order, sample: int, account: Account
     ) -> replies.DirectBallot | None:
         """The decision of one reply, by identity of the texts."""
         variables = self._variables(pair, order)
@@ -124,7 +117,7 @@ class BaselineSteps(PairSteps):
         return ballot
 
     async def _lines(
-        self, pair: ShownPair, plan: Sequence[shared.PlanLine], order: Order, account: Account
+        self, pair: pairs.ShownPair, plan: Sequence[shared.PlanLine], order: Order, account: Account
     ) -> list[shared.PlanScore]:
         """The scores on every criterion of a plan, by identity of the texts."""
         names = ("explanation", *map(replies.line_name, range(len(plan))))
@@ -147,7 +140,7 @@ class BaselineSteps(PairSteps):
         if weighs and any(ballot["confidence"] is None for ballot in ballots):
             account.fail([_NO_LOGPROBS.failure("judge", "")])
             counted = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = tally.decide(self.options, pair_of(state), counted, account)
+        verdict = tally.decide(self.options, pairs.pair_of(state), counted, account)
         if not weighs or verdict["preference"] is None:
             return {"ballots": ballots, "verdict": verdict}
         verdict["scores"] = scores = tally.weights(counted)
@@ -165,7 +158,7 @@ class BaselineSteps(PairSteps):
         return name, sample_seed(self.form.seed, place)
 
     def _variables(
-        self, pair: ShownPair, order: Order, plan: Sequence[shared.PlanLine] = ()
+        self, pair: pairs.ShownPair, order: Order, plan: Sequence[shared.PlanLine] = ()
     ) -> dict[str, object]:
         reply = WORDS["explained_first" if self.form.explain_first else "explained"]
         aspects = ", ".join(self.form.aspects or ())
@@ -176,7 +169,7 @@ class BaselineSteps(PairSteps):
             "examples": self.shots,
             "aspects": WORDS["by_aspects"].format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(lines),
-            **scale_words(self.form.scale),
+            **pairs.scale_words(self.form.scale),
             "reply": reply.format(each=" on each criterion" if plan else ""),
         }
 
