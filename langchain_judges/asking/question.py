@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.limiter import RowInRun
 from langchain_judges.asking.own_prompts import FencedPrompt, template_of
@@ -24,15 +25,6 @@ from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed_messages, with_content
 from langchain_judges.rows.media import with_media
-from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
-    StepUsage,
-    Usage,
-    add_usage,
-    no_step_usage,
-    no_usage,
-)
 
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
 # graph inherit it; by its underscores it is neither checkpointed nor traced.
@@ -42,8 +34,8 @@ _RUN = "__langchain_judges_run"
 class Booked(TypedDict):
     """The part of a verdict that its account knows."""
 
-    failures: list[Failure]
-    usage: Usage
+    failures: list[verdicts.Failure]
+    usage: verdicts.Usage
 
 
 @dataclass
@@ -54,8 +46,8 @@ class Booking:
         usage: None: nothing was asked.
     """
 
-    failures: list[Failure] = field(default_factory=list)
-    usage: Usage | None = None
+    failures: list[verdicts.Failure] = field(default_factory=list)
+    usage: verdicts.Usage | None = None
 
 
 @dataclass
@@ -83,16 +75,16 @@ class Account:
         self.bookings.append(part)
         return part
 
-    def fail(self, failures: Sequence[Failure]) -> None:
+    def fail(self, failures: Sequence[verdicts.Failure]) -> None:
         """Book failures apart from the questions.
 
         Raises:
             TypeError: One is no `Failure`.
         """
+        names, reasons = set(verdicts.Failure.__annotations__), get_args(verdicts.FailureReason)
         for each in failures:
             fields = each if isinstance(each, Mapping) else {}
-            reasons = get_args(FailureReason)
-            if set(fields) != set(Failure.__annotations__) or fields["reason"] not in reasons:
+            if set(fields) != names or fields["reason"] not in reasons:
                 raise TypeError(
                     "`account.fail` takes a list of `langchain_judges.Failure(step=, unit=, "
                     f"reason=, detail=)`, the reason one of {reasons!r}; got {each!r}"
@@ -105,14 +97,14 @@ class Account:
         return {"failures": self.failures, "usage": self.usage}
 
     @property
-    def failures(self) -> list[Failure]:
+    def failures(self) -> list[verdicts.Failure]:
         """Everything that went wrong so far, in the order in which it was asked."""
         return [failure for booking in self.bookings for failure in booking.failures]
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> verdicts.Usage:
         """Cost so far."""
-        return add_usage([each.usage for each in self.bookings if each.usage])
+        return verdicts.add_usage([each.usage for each in self.bookings if each.usage])
 
 
 def run_of(config: Mapping[str, Any] | None) -> RowInRun | None:
@@ -242,8 +234,8 @@ class Reply:
     """
 
     data: ReplyData | None
-    failures: list[Failure]
-    usage: Usage
+    failures: list[verdicts.Failure]
+    usage: verdicts.Usage
     measured: Measurements = field(default_factory=dict)
     problem: Problem | None = None
 
@@ -284,7 +276,7 @@ class Asking:
     order: Order | None
     seed: int | None
     messages: list[BaseMessage] = field(default_factory=list)
-    cost: StepUsage = field(default_factory=no_step_usage)
+    cost: verdicts.StepUsage = field(default_factory=verdicts.no_step_usage)
     dropped_settings: set[str] = field(default_factory=set)
     cache_key: str = ""
     leave: Callable[[], None] | None = None
@@ -312,9 +304,9 @@ class Asking:
             return Reply(data, [], self.usage())
         return Reply(data, [problem.failure(self.question.step, self.unit)], self.usage())
 
-    def usage(self) -> Usage:
+    def usage(self) -> verdicts.Usage:
         """Cost so far."""
-        usage = no_usage()
+        usage = verdicts.no_usage()
         for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             usage[key] = self.cost[key]
         usage["by_step"] = {self.question.step: self.cost}

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
+from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account, chat_prompt
 from langchain_judges.memory.example import Example
@@ -33,17 +34,6 @@ from langchain_judges.rows.texts import (
     shown_task,
     transcript,
     user_turns,
-)
-from langchain_judges.verdict import (
-    POINTS,
-    PREFERENCE_WORDS,
-    Pair,
-    Preference,
-    Verdict,
-    even_verdict,
-    no_usage,
-    not_judged,
-    why_not,
 )
 
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
@@ -142,7 +132,7 @@ def pair_prompt(asked: str, *, alone: bool = False) -> ChatPromptTemplate:
 class PairState(RememberedPair, StepState, total=False):
     """The state of every judge of pairs; every value is plain JSON."""
 
-    verdict: Verdict | None
+    verdict: verdicts.Verdict | None
 
 
 @dataclass(frozen=True)
@@ -156,11 +146,11 @@ class PairSteps(RowSteps[PairState]):
         """The word of a prompt for a judged text."""
         return "response"
 
-    def seen(self, pair: Pair, side: str) -> object:
+    def seen(self, pair: verdicts.Pair, side: str) -> object:
         """One side as a model sees it, to check whether both sides are identical."""
         return compared(pair[side])  # type: ignore[literal-required]
 
-    def text(self, pair: Pair, side: str) -> str:
+    def text(self, pair: verdicts.Pair, side: str) -> str:
         """One side as a prompt shows it."""
         return shown(pair[side])  # type: ignore[literal-required]
 
@@ -174,10 +164,10 @@ class PairSteps(RowSteps[PairState]):
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
         if failures := self.context.unsupported_media(pair):
             why = f"Not judged: {failures[0]['detail']}."
-            return self.decided(not_judged(failures, no_usage(), why))
-        return self.decided(even_verdict()) if same else self.first_state(pair, account)
+            return self.decided(verdicts.not_judged(failures, verdicts.no_usage(), why))
+        return self.decided(verdicts.even_verdict()) if same else self.first_state(pair, account)
 
-    def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
+    def frame(self, pair: verdicts.Pair, examples: str = "") -> dict[str, str]:
         """The words around the material: focus, the caller's words, examples.
 
         Examples stand before the row, where other rows have the same; see `asking.ask`.
@@ -188,11 +178,11 @@ class PairSteps(RowSteps[PairState]):
             "shared": examples,
         }
 
-    def focus_on(self, pair: Pair) -> str:
+    def focus_on(self, pair: verdicts.Pair) -> str:
         """Say which turn is judged, where the request has several."""
         return WORDS["focus"] if user_turns(pair["input"]) > 1 else ""
 
-    def request(self, pair: Pair) -> dict[str, object]:
+    def request(self, pair: verdicts.Pair) -> dict[str, object]:
         """The variables of a prompt that shows the request alone."""
         text = shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
@@ -279,7 +269,7 @@ def reference_block(reference: str, held: str = "both") -> str:
     return WORDS["reference"].format(**words) if reference else ""
 
 
-class ShownPair(Pair):
+class ShownPair(verdicts.Pair):
     """A pair, and what a prompt shows beside it.
 
     Attributes:
@@ -301,7 +291,7 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
     return cast("ShownPair", pair)
 
 
-def coin_of(pair: Pair, seed: int, *more: object) -> random.Random:
+def coin_of(pair: verdicts.Pair, seed: int, *more: object) -> random.Random:
     """A coin of a judge's seed and a pair, whichever text is A."""
     texts = sorted(readable(pair[side]) for side in ("output_a", "output_b"))
     return seeded(seed, texts, transcript(pair["input"]), *more)
@@ -312,7 +302,7 @@ def seeded(*parts: object) -> random.Random:
     return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
 
 
-def coin_side(pair: Pair, seed: int) -> Literal["A", "B"]:
+def coin_side(pair: verdicts.Pair, seed: int) -> Literal["A", "B"]:
     """A side by a coin that follows the texts: swapped texts give the same text."""
     a, b = readable(pair["output_a"]), readable(pair["output_b"])
     return "A" if coin_of(pair, seed).choice(sorted([a, b])) == a else "B"
@@ -332,7 +322,7 @@ class OrderAnswer(NamedTuple):
         probability: Of the label's tokens, where it is known.
     """
 
-    preference: Preference
+    preference: verdicts.Preference
     score: float | None = None
     scores: Mapping[str, float] | None = None
     probability: float | None = None
@@ -340,11 +330,11 @@ class OrderAnswer(NamedTuple):
 
 def order_verdict(
     options: JudgeOptions,
-    answers: Mapping[Order, Preference | Mapping[str, float] | OrderAnswer],
+    answers: Mapping[Order, verdicts.Preference | Mapping[str, float] | OrderAnswer],
     account: Account,
     reason: str | Mapping[str, str] = "",
     lack: str = "no label",
-) -> Verdict:
+) -> verdicts.Verdict:
     """The verdict of a judge that takes a label, or a score of each text, by order.
 
     The score is the mean over the orders of a label's probability, or of 1 (A), 0.5 (a tie)
@@ -362,8 +352,8 @@ def order_verdict(
     """
     if len(answers) < len(options.order_list):
         absent = [ORDER_NAMES[order] for order in options.order_list if order not in answers]
-        why = why_not(account.failures, f"{lack} ({', '.join(absent)})")
-        return not_judged(**account.booked, rationale=why)
+        why = verdicts.why_not(account.failures, f"{lack} ({', '.join(absent)})")
+        return verdicts.not_judged(**account.booked, rationale=why)
     said = {order: _as_answer(answers[order]) for order in sorted(answers)}
     scores = _summed(said.values())
     # Probabilities and plain points are never averaged together.
@@ -376,7 +366,7 @@ def order_verdict(
     sure = [e.probability for e in said.values() if probable and e.preference == preference]
     certain = [probability for probability in sure if probability is not None]
     reason = reason if isinstance(reason, str) else reason.get(preference, "")
-    words = [f"{PREFERENCE_WORDS[preference]}."]
+    words = [f"{verdicts.PREFERENCE_WORDS[preference]}."]
     if disagree(labels):
         each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]
         words.append(f"The orders disagree: {', '.join(each)}.")
@@ -406,7 +396,7 @@ def first_reason(said: Iterable[Mapping[str, Any]], field: str = "explanation") 
     return next(told, "")
 
 
-def _as_answer(said: Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
+def _as_answer(said: verdicts.Preference | Mapping[str, float] | OrderAnswer) -> OrderAnswer:
     if isinstance(said, OrderAnswer):
         return said
     return OrderAnswer(said) if isinstance(said, str) else OrderAnswer(prefer(said), None, said)
@@ -416,7 +406,7 @@ def _answer_score(said: OrderAnswer, probable: bool) -> float:
     if said.score is not None:
         return said.score
     if not probable or said.preference == "tie":
-        return POINTS[said.preference]
+        return verdicts.POINTS[said.preference]
     # Of three labels one wins below a half; above it means A, whatever the method.
     likely = min(1.0, max(said.probability or 0.0, 0.5 + BARELY))
     return likely if said.preference == "A" else 1 - likely
@@ -435,7 +425,7 @@ def _summed(answers: Iterable[OrderAnswer]) -> dict[str, float] | None:
 BARELY = 0.001
 
 
-def beside(preference: Preference, score: float) -> float:
+def beside(preference: verdicts.Preference, score: float) -> float:
     """A score on the side of the preference; 0.5 for a tie."""
     if preference == "tie":
         return 0.5
