@@ -1,20 +1,27 @@
 """A bug is called a bug, and nothing that a provider did is."""
 
 import asyncio
+import json
+import os
 import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
 import httpx
 import openai
 import pytest
 from langchain_core import exceptions as langchain_errors
-from langchain_core.exceptions import OutputParserException
+from langchain_core.exceptions import ModelRateLimitError, OutputParserException
+from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
 from langgraph.errors import GraphInterrupt, GraphRecursionError
 
 from langchain_judges import as_evaluator, create_rubric_judge, judge_many
 from langchain_judges.asking import failures
 from langchain_judges.asking.failures import ends_the_run, is_bug, place_of
-from langchain_judges.errors import InputError, ModelAccessError, RunStopped
+from langchain_judges.errors import InputError, ModelAccessError, RepeatedFailureError, RunStopped
 from langchain_judges.methods import create_jury
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -121,6 +128,64 @@ def test_what_a_model_raises_is_the_providers_fault():
     model = FakeChatModel(replies=[KeyError("choices")] * 9)
     rows = judge_many(create_rubric_judge(model, rubric="Is it good?"), ROWS[:1])
     assert [f["reason"] for row in rows for f in row["verdict"]["failures"]] == ["provider_error"]
+
+
+class Home(BaseChatModel):
+    """A class of the caller's own."""
+
+    does: Callable[[], Any]
+
+    @property
+    def _llm_type(self):
+        return "home"
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        return self.does()
+
+
+def raising(error):
+    raise error
+
+
+FAULTS: dict[str, Any] = {
+    # what code does: (the reason, attempts)
+    **{
+        type(each).__name__: (partial(raising, each), "internal_error", 1)
+        for each in (KeyError("choices"), IndexError("no"), RuntimeError("no room"), TypeError())
+    },
+    "a lookup in another library": (lambda: os.environ["NO_SUCH_KEY"], "internal_error", 1),
+    "nothing where JSON should be": (lambda: json.loads(cast("Any", None)), "internal_error", 1),
+    "no method": (lambda: cast("Any", None).content, "internal_error", 1),
+    "no result": (lambda: "hi", "internal_error", 1),
+    # what may pass, and what a service says
+    "no reply": (lambda: ChatResult(generations=[]), "provider_error", 4),
+    "no connection": (lambda: raising(ConnectionError()), "provider_error", 4),
+    "half of JSON": (lambda: json.loads("{"), "provider_error", 4),
+    "too late": (lambda: raising(TimeoutError()), "timeout", 4),
+    "LangChain's own": (lambda: raising(ModelRateLimitError("no")), "provider_error", 4),
+    "a library's": (lambda: raising(httpx.InvalidURL("no")), "provider_error", 1),
+}
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@for_each("fault", FAULTS)
+def test_a_fault_in_the_code_of_a_model_is_its_own_and_asked_once(fault, kind, monkeypatch):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    does, reason, attempts = FAULTS[fault]
+    judge = create_rubric_judge(Home(does=does), rubric="Is it good?")
+    rows, _ = collect(judge, ROWS[:1], kind)
+    verdict = rows[0]["verdict"]
+    assert [each["reason"] for each in verdict["failures"]] == [reason]
+    assert verdict["usage"]["by_step"]["evaluate"]["retries"] == attempts
+
+
+def test_a_fault_in_the_code_of_a_model_names_its_place_and_ends_a_run_that_has_no_other(caplog):
+    judge = create_rubric_judge(
+        Home(does=lambda: json.loads("{}")["choices"]), rubric="Is it good?"
+    )
+    with pytest.raises(RepeatedFailureError, match=r"'choices' \(.*test_internal_errors.py:"):
+        collect(judge, ROWS, "sync")
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 def test_a_place_is_the_last_one_that_is_no_frameworks():

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import time
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import cache
 from itertools import pairwise
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 # Where the exceptions are defined that say something of code, and nothing of a service.
 _OF_CODE = ("builtins", "langgraph", "langchain_judges", "pydantic", "pydantic_core")
 # Frames of these say how a step was called, and not what is wrong with it.
-_FRAMEWORKS = ("asyncio", "concurrent", "langchain_core", "langgraph", "langsmith", "threading")
+_FRAMEWORKS = {"langchain_core", "langgraph", "langsmith", *sys.stdlib_module_names}
 
 
 # The bugs that were logged, by class and place.
@@ -148,11 +148,8 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
 
 def unreadable(error: Exception) -> str | None:
     """The fault of an answer that is no reply, in words; None for other errors."""
-    cause: BaseException | None = error
-    while cause and type(cause).__name__ != "DecodingError":  # of whichever httpx
-        cause = cause.__cause__
-    if cause:
-        return f"the server's answer cannot be read: {cause}"
+    if packed := [each for each in chain_of(error) if type(each).__name__ == "DecodingError"]:
+        return f"the server's answer cannot be read: {packed[0]}"
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is not JSON"
     if isinstance(error, IndexError) or error_under_200(error) == {}:
@@ -168,10 +165,7 @@ def unreadable(error: Exception) -> str | None:
 
 def _of_client(error: Exception) -> bool:
     """Whether an error was raised in the code of a provider's client."""
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    room = (trace.tb_frame.f_globals.get("__name__", "") if trace else "").partition(".")[0]
+    room = _places(error)[-1][0].partition(".")[0]
     return room in _CLIENTS or (room.startswith("langchain_") and room != "langchain_judges")
 
 
@@ -179,13 +173,16 @@ def _refuses_keyword(error: Exception) -> bool:
     return isinstance(error, TypeError) and " argument" in said_by(error)
 
 
-def redirects_in_circles(error: BaseException | None) -> bool:
+def redirects_in_circles(error: Exception) -> bool:
     """Whether a server has redirected a request again and again."""
+    return any(type(each).__name__ == "TooManyRedirects" for each in chain_of(error))
+
+
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those it came from; their classes may be of whichever httpx."""
     while error is not None:
-        if type(error).__name__ == "TooManyRedirects":
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def rejects(error: Exception) -> bool:
@@ -201,12 +198,11 @@ def can_pass(error: Exception) -> bool:
         return error.is_retryable
     if (status := status_of(error)) is not None:
         return status in {408, 409, 425, 429} or status >= 500
-    if error_under_200(error) is not None or unreadable(error):
+    if not is_of_own_code(error) and (error_under_200(error) is not None or unreadable(error)):
         return True
-    if isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error):
-        # A client that the caller gave was used in an event loop that has ended since.
-        return True
-    return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
+    # A client that the caller gave was used in an event loop that has ended since.
+    has_ended = isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error)
+    return has_ended or isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
 
 
 def diagnosis(error: Exception) -> Problem:
@@ -219,16 +215,15 @@ def diagnosis(error: Exception) -> Problem:
     late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
     if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
         return Problem("timeout", message)
-    return Problem("provider_error", message)
+    return _bug(error) if is_of_own_code(error) else Problem("provider_error", message)
 
 
 def in_a_line(error: Exception) -> str:
     """The error on one line, with its HTTP status first where it has one."""
     status, hidden = status_of(error), error_under_200(error)
     text = said_by(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
-    text = unreadable(error) or text
-    if redirects_in_circles(error):
-        text = "the server redirects every request in a circle"
+    circle = redirects_in_circles(error) and "the server redirects every request in a circle"
+    text = circle or unreadable(error) or text
     # Some providers repeat the key that they refuse, and failures are kept in files.
     message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300]) + _address(error)
     if status is not None:
@@ -346,16 +341,18 @@ def is_bug(exc: Exception) -> bool:
     if isinstance(exc, RuntimeError) and "Event loop is closed" in said_by(exc):
         return False
     package = type(exc).__module__.partition(".")[0]
-    return package in _OF_CODE or not _is_installed(package)
+    return package in _OF_CODE or not is_installed(package)
 
 
 @cache
-def _is_installed(package: str) -> bool:
-    """Whether an exception's package is a library, and not the user's own program."""
-    file = Path(getattr(sys.modules.get(package), "__file__", None) or "/")
+def is_installed(module: str) -> bool:
+    """Whether a module is of a library, and not of the user's own program."""
+    package = sys.modules.get(module.partition(".")[0])
+    file = Path(getattr(package, "__file__", None) or "/")
     # A virtual environment may also see the packages of another Python, by a path of its own.
     in_packages = not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
-    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+    paths = map(sysconfig.get_path, ("stdlib", "purelib"))
+    places = Path(__file__).parents[1], *map(Path, filter(None, paths))
     return in_packages or any(file.is_relative_to(place) for place in places)
 
 
@@ -367,12 +364,7 @@ def failure_of(exc: Exception, step: str) -> Failure:
         step: Where it was asked: `run`, `ask`.
     """
     if is_bug(exc):
-        place = place_of(exc)
-        if (type(exc), place) not in _REPORTED:
-            _REPORTED.add((type(exc), place))
-            trace = "".join(traceback.format_exception(exc))
-            _LOG.error("A bug, not a fault of the provider (%s):\n%s", place, trace)
-        problem = Problem("internal_error", f"{type(exc).__name__}: {said_by(exc)} ({place})")
+        problem = _bug(exc)
     elif isinstance(exc, errors.InputError):
         lacks = isinstance(exc, errors.LackingError)
         problem = Problem("lacking" if lacks else "invalid_input", str(exc))
@@ -386,14 +378,46 @@ def failure_of(exc: Exception, step: str) -> Failure:
     return problem.failure(step, "")
 
 
+def _bug(exc: Exception) -> Problem:
+    """The problem of a fault in code, which is logged once."""
+    place = place_of(exc)
+    if (type(exc), place) not in _REPORTED:
+        _REPORTED.add((type(exc), place))
+        trace = "".join(traceback.format_exception(exc))
+        _LOG.error("A bug, not a fault of the provider (%s):\n%s", place, trace)
+    return Problem("internal_error", f"{type(exc).__name__}: {said_by(exc)} ({place})")
+
+
+def is_of_own_code(error: Exception) -> bool:
+    """Whether what a model raised is a fault in code of the caller's own.
+
+    It is an exception of Python's that no library raised, or that LangChain raised for what a
+    model's class returned: to ask again would raise it again.
+    """
+    if type(error).__module__ not in _OF_CODE or not is_bug(error):
+        return False
+    if _places(error)[-1][0] == "langchain_core.language_models.chat_models":
+        return not isinstance(error, IndexError)  # which it raises where there is no reply
+    room = _own_place(error)[0]
+    return bool(room) and not is_installed(room)
+
+
 def place_of(exc: Exception) -> str:
     """The innermost place in code that is no framework's: `merge, my_method.py:34`."""
-    frames = [
-        (frame.f_globals.get("__name__", ""), frame.f_code, line)
-        for frame, line in traceback.walk_tb(exc.__traceback__)
-    ]
-    own = [each for each in frames if each[0].partition(".")[0] not in _FRAMEWORKS]
-    if not (found := (own or frames)[-1:]):
+    _, code, line = _own_place(exc)
+    if not code:
         return "its place is not known"
-    (_, code, line) = found[0]
     return f"{code.co_qualname}, {Path(code.co_filename).name}:{line}"
+
+
+def _own_place(exc: Exception) -> tuple[str, Any, int]:
+    places = _places(exc)
+    own = [each for each in places if each[0].partition(".")[0] not in _FRAMEWORKS]
+    return (own if own[-1][0] else places)[-1]
+
+
+def _places(exc: Exception) -> list[tuple[str, Any, int]]:
+    """Module, code and line of each place that an exception came through, its origin last."""
+    frames = traceback.walk_tb(exc.__traceback__)
+    named = ((frame.f_globals.get("__name__", ""), frame.f_code, line) for frame, line in frames)
+    return [("", None, 0), *named]

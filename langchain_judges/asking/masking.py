@@ -17,6 +17,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
 from pydantic import SecretStr
 
+from langchain_judges.asking.failures import chain_of
+
 MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
 _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
@@ -138,15 +140,13 @@ def _masked_errors(secrets: Secrets) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        one: BaseException | None = error
-        while one is not None:
+        for one in chain_of(error):
             one.args = tuple(_masked(part, secrets) for part in one.args)
             for name in ("message", "body"):
                 if name in vars(one):
                     setattr(one, name, _masked(getattr(one, name), secrets))
             if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
                 vars(one)["response"] = _masked_response(response, secrets)
-            one = one.__cause__ or one.__context__
         raise
 
 

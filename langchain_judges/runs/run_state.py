@@ -123,14 +123,15 @@ class FirstRows:
 def permanent(failure: Failure) -> str | None:
     """The permanent error of a failure, if it is one.
 
-    That is a client error, a lost connection, or an error that the model's own library raises
-    before a request, such as a `ValueError` about a missing setting.
+    That is a client error, a lost connection, or an error that the model's own library or code
+    raises before a request, such as a `ValueError` about a missing setting.
     """
     if status := re.match(r"HTTP 4\d\d", failure["detail"]):
         return status[0]
     if failure["reason"] in ("lacking", "invalid_input"):
         return failure["reason"]
-    if failure["reason"] == "provider_error" and not failure["detail"].startswith("HTTP"):
+    of_model = {"provider_error", "" if failure["step"] == "run" else "internal_error"}
+    if failure["reason"] in of_model and not failure["detail"].startswith("HTTP"):
         return failure["detail"].partition(":")[0]
     return None
 
