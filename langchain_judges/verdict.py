@@ -178,8 +178,9 @@ class StepUsage(TypedDict):
     Attributes:
         calls: Replies received, repairs included.
         cached_tokens: The part of `input_tokens` that the provider read from its prompt cache.
-        retries: Attempts that brought no reply.
-        cached_calls: Answers taken from a cache of ours instead of a call.
+        retries: Attempts that brought no reply. A client that is built with retries of its own,
+            as Groq's is, may send each of them several times: give it `max_retries=0`.
+        cached_calls: Answers taken from a cache, the judge's or LangChain's, instead of a call.
     """
 
     calls: int

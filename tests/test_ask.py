@@ -33,7 +33,8 @@ from langchain_judges.asking.question import Account, Question
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import FakeModelServer, ServerReply, error, reply
+from langchain_judges.runs import budget
+from langchain_judges.testing import FakeModelServer, ServerReply, error, fitting_reply, reply
 from tests.attacks import messages
 from tests.cases import for_each
 from tests.conftest import chat
@@ -193,6 +194,22 @@ def test_an_error_of_any_form_is_a_failure_that_a_file_can_hold(raised, monkeypa
 
 
 HALF = '{"preference": "1 \ud800'
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+@for_each("kind", ["served", "tools", "bound"])
+def test_a_reply_of_langchains_cache_is_no_paid_call(kind, monkeypatch, serve):
+    monkeypatch.setattr("langchain_core.globals._llm_cache", InMemoryCache())
+    model = FakeChatModel(replies=fitting_reply)
+    models = {"served": chat(serve(fitting_reply)), "tools": model, "bound": model.bind(user="Ann")}
+    judge = create_direct_judge(models[kind])
+    first, again = (judge.invoke(PAIR)["verdict"] for _ in range(2))
+    assert again["preference"] == first["preference"]
+    assert (first["usage"]["calls"], again["usage"]["calls"]) == (1, 0)
+    assert again["usage"]["by_step"]["judge"]["cached_calls"] == 1
+    assert again["usage"]["input_tokens"] == again["usage"]["output_tokens"] == 0
+    bounded = budget(max_calls=1)
+    assert [judge.invoke(PAIR, bounded)["verdict"]["failures"] for _ in range(3)] == [[]] * 3
 
 
 @for_each("first", [reply(HALF), reply("x", finish="\ud800"), reply(json.dumps(HALF))])

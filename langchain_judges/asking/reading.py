@@ -204,8 +204,7 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
     if ending := _CUT.intersection(endings):
         end = message.text[-80:]
         return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
-    unknown = next((each for each in endings if each not in _WHOLE), None)
-    if unknown:
+    if unknown := next((each for each in endings if each not in _WHOLE), None):
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
     return None
 
@@ -291,8 +290,6 @@ def object_of(text: str, at: int = 0) -> TextObject:
         raise ValueError("it is nested too deep") from None
     if text[end:].strip() not in {"", "```"}:
         raise ValueError("more stands behind its object")
-    if too_deep(value):
-        raise ValueError("it is nested too deep")
     return TextObject(start, value)
 
 
@@ -354,9 +351,11 @@ class TokenUsage(NamedTuple):
         return self.input_tokens + self.output_tokens
 
 
-def token_usage(message: AIMessage) -> TokenUsage:
-    """Tokens of a reply."""
+def token_usage(message: AIMessage) -> TokenUsage | None:
+    """Tokens of a reply; None where LangChain's cache had it, which marks what it has."""
     usage: Mapping[str, Any] = message.usage_metadata or {}
+    if usage.get("total_cost") == 0:
+        return None
     # LangChain writes the tier before what it counts of a reply in another tier than the
     # default one: `flex_cache_read`.
     details = (usage.get("input_token_details") or {}).items()

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import failures, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.effects import Effect, check_stop, pause
-from langchain_judges.asking.limiter import RowInRun, Show
+from langchain_judges.asking.limiter import Show
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, ModelSetupError, RunStopped
@@ -86,13 +86,10 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
         attempts -= 1
         if not attempts or not failures.can_pass(outcome):
             return Sent(None, request, failures.diagnosis(outcome))
-        await _rest(asking.account.run, failures.wait_after(outcome, back_off))
+        run, seconds = asking.account.run, failures.wait_after(outcome, back_off)
+        # The end of a run ends the wait too.
+        await (run.limiter.pause(seconds) if run and run.end_run else pause(seconds))
         back_off *= 2
-
-
-def _rest(run: RowInRun | None, seconds: float) -> Effect:
-    """A wait that the end of a run ends too."""
-    return run.limiter.pause(seconds) if run and run.end_run else pause(seconds)
 
 
 async def _call(
@@ -114,6 +111,7 @@ async def _call(
         outcome = await _reply_or_error(asking, request, messages)
         if isinstance(outcome, AIMessage):
             paid, reply = token_usage(outcome), str(_conversation([outcome]))
+            asking.cost["cached_calls"] += paid is None
         else:
             paid = failures.usage_despite(outcome)
         return request, outcome
