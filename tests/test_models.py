@@ -6,10 +6,12 @@ from functools import cached_property, wraps
 from typing import Any, cast, get_args
 
 import pytest
+from langchain.chat_models import init_chat_model
+from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.outputs import ChatGeneration
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from openai.resources.chat.completions import Completions
 from pydantic import Field, SecretStr
@@ -21,7 +23,9 @@ from langchain_judges import (
     create_bsm_writer,
     create_direct_judge,
     create_rubric_judge,
+    create_self_consistency_judge,
 )
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.masking import masked
 from langchain_judges.asking.models import (
     model_identity,
@@ -29,13 +33,14 @@ from langchain_judges.asking.models import (
     with_plain_json,
     without_own_retries,
 )
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.asking.reply_text import Spelling
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import create_cascade, create_jury
 from langchain_judges.methods.declaration import OtherModel
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.options import Rule
-from langchain_judges.testing import FakeModelServer, ServerReply, reply
+from langchain_judges.testing import FakeModelServer, ServerReply, error, reply
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -262,6 +267,7 @@ def test_a_setting_that_is_changed_in_place_is_told_as_it_is(change):
 
 
 LABEL = {"explanation": "-", "label": "1"}
+TEXT = {"input": "Hi", "output": "Hello"}
 
 
 @for_each("kind", ["bind", "with_retry", "with_fallbacks", "with_config"])
@@ -302,6 +308,106 @@ def test_a_wrapped_model_is_taken_wherever_a_model_is():
     # Of a row a model takes the task alone.
     row = {"input": "Why?", "reference": "Because."}
     assert best_of(1, create_direct_judge(model), writer).invoke(row)["output"] == "So."
+
+
+BOUND = [
+    *({"temperature": each} for each in (0.0, 0.3, 1.0)),
+    *({"top_p": 0.5}, {"seed": 5}, {"max_tokens": 9}, {"stop": ["END"]}, {"logit_bias": {"1": 2}}),
+    {"temperature": 0.3, "presence_penalty": 0.5},
+]
+
+
+@for_each("settings", BOUND)
+def test_what_is_bound_is_asked_as_if_the_model_had_it(settings):
+    with FakeModelServer(fitting_reply) as server:
+        for model in (server.chat(**settings), server.chat().bind(**settings)):
+            create_rubric_judge(model, rubric="Is it kind?").invoke(TEXT)
+            create_self_consistency_judge(model, samples=2).invoke(PAIR)
+    bodies = sorted(json.dumps(call.body, sort_keys=True) for call in server.calls)
+    assert bodies[::2] == bodies[1::2]
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+def test_a_model_in_a_wrapper_keeps_its_temperature_unless_the_judge_has_one():
+    with FakeModelServer(lambda call: error(400)) as server:
+        first, second = server.chat(temperature=1), server.chat(temperature=0.9)
+        chain = first.bind(user="Ann").with_fallbacks([second])
+        for temperature in (None, 0.2):
+            judge = create_rubric_judge(chain, rubric="Is it kind?", temperature=temperature)
+            judge.invoke(TEXT)
+    assert [call.body["temperature"] for call in server.calls] == [1, 0.9, 0.2, 0.2]
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+def test_a_model_in_a_wrapper_neither_retries_nor_tells_its_key(monkeypatch):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    key = SecretStr("geheimnis")
+    with FakeModelServer(lambda call: error(500, "no room for geheimnis")) as server:
+        model = server.chat(api_key=key, max_retries=5)
+        for wrapped in (model.bind(user="Ann"), model.with_fallbacks([model]).with_retry()):
+            verdict = create_rubric_judge(wrapped, rubric="Is it kind?").invoke(TEXT)["verdict"]
+            assert "no room for ***" in verdict["failures"][0]["detail"]
+    # Four attempts at the one model, and four at both of the other.
+    assert len(server.calls) == 4 + 4 * 2
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+def test_two_models_in_wrappers_share_no_reply_of_langchains_cache(monkeypatch):
+    monkeypatch.setattr("langchain_core.globals._llm_cache", InMemoryCache())
+    labels = []
+    for label in ("0", "1"):
+        model = FakeChatModel(replies=[{"explanation": "-", "label": label}])
+        judge = create_rubric_judge(model.bind(user=label), rubric="Is it kind?")
+        labels.append(judge.invoke(TEXT)["verdict"]["label"])
+    assert labels == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore:of the model:UserWarning")
+@for_each("kind", ["a setting", "bound", "bound to others", "behind another"])
+def test_a_model_that_gives_several_replies_to_a_request_is_refused(kind):
+    model: Any = ChatOpenAI(model="m", api_key=SecretStr("x"))
+    several = model.model_copy(update={"n": 2})
+    with pytest.raises(OptionError, match="n=2 asks for several replies"):
+        resolve_model(
+            {
+                "a setting": several,
+                "bound": model.bind(n=2),
+                "bound to others": model.with_fallbacks([model]).bind(n=2),
+                "behind another": model.with_fallbacks([several]),
+            }[kind]
+        )
+
+
+def test_the_temperature_that_a_library_has_by_default_is_not_the_callers():
+    class Own(FakeChatModel):
+        temperature: float | None = 0.7
+
+    class Library(Own):
+        __module__ = "openai.models"
+
+    models = Own(replies=[]), Library(replies=[]), Library(replies=[], temperature=0.7)
+    own, unset, chosen = map(ModelAdapter, models)
+    assert own.sampling(False, None) == chosen.sampling(False, None) == {}
+    assert unset.sampling(False, None) == {"temperature": 0.0}
+    assert "temperature" not in unset.identity
+
+
+CONFIGURABLE: dict[str, Any] = {
+    "fields": lambda m: m.configurable_fields(temperature=ConfigurableField(id="t")),
+    "alternatives": lambda m: m.configurable_alternatives(ConfigurableField(id="m"), other=m),
+    "no name": lambda m: init_chat_model(configurable_fields=("model",)),
+    "a name": lambda m: init_chat_model("openai:m", configurable_fields=("temperature",)),
+    "structured": lambda m: m.with_structured_output(shape_of("A", {"a": str})),
+    "a function": lambda m: str,
+}
+
+
+@for_each("kind", CONFIGURABLE)
+def test_what_is_no_chat_model_yet_is_refused_with_the_way_out(kind, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    model = CONFIGURABLE[kind](ChatOpenAI(model="m", api_key=SecretStr("x")))
+    with pytest.raises(OptionError, match=r"if nothing is left to configure.*got a"):
+        create_direct_judge(model)
 
 
 @pytest.mark.filterwarnings("ignore:of the model:UserWarning")

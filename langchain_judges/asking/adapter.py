@@ -20,7 +20,8 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from contextlib import suppress
+from functools import cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -32,7 +33,6 @@ from pydantic import BaseModel
 from langchain_judges.asking import models
 from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.failures import Complaint
-from langchain_judges.asking.masking import masked
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.traces import bound_exit
@@ -190,7 +190,7 @@ class ModelAdapter:
     def __init__(self, model: ModelLike, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
         bound_exit()
-        self.model = masked(models.without_own_retries(models.resolve_model(model)))
+        self.model = models.quiet(models.resolve_model(model))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = models.is_openai_compatible(self.model)
         self.prompt_cache = prompt_cache_of(self.model)
@@ -221,7 +221,7 @@ class ModelAdapter:
         # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
         self._lock = threading.Lock()
-        self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
+        self._places: dict[asyncio.AbstractEventLoop | None, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> Sampling:
         """The sampling parameters that a call binds."""
@@ -233,7 +233,7 @@ class ModelAdapter:
         parameters: Sampling = {}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
-        elif getattr(self.model, "temperature", None) is None:
+        elif models.own_setting(self.model, "temperature") is None:
             parameters["temperature"] = 0.7 if sampled else 0.0
         if seed is not None:
             parameters["seed"] = seed
@@ -313,28 +313,18 @@ class ModelAdapter:
         lower = {"structured output"} if request.rung not in (self._best, "calls") else set()
         return (self.refused & needed - set(request.sent)) | lower
 
-    @cached_property
-    def _outside(self) -> _Place:
-        """Model and requests of no loop; connections take a while to prepare."""
-        return self._new_place(in_loop=False)
-
-    def _new_place(self, *, in_loop: bool) -> _Place:
-        own, model = self.openai_compatible, self.model
-        model = models.with_own_connections(model, in_loop=in_loop) if own else model
-        return _Place(models.with_plain_json(model), {})
-
     def _place(self) -> _Place:
         """Model and requests of the running event loop, or of no loop."""
-        try:
+        loop: asyncio.AbstractEventLoop | None = None
+        with suppress(RuntimeError):
             loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return self._outside
-        if loop not in self._places:
-            # With a closed loop go its connections.
-            places = self._places.items()
-            self._places = {other: p for other, p in places if not other.is_closed()}
-            self._places[loop] = self._new_place(in_loop=True)
-        return self._places[loop]
+        if (place := self._places.get(loop)) is None:
+            # Connections take a while to prepare; with a closed loop go its own.
+            model = models.with_own_connections(self.model, in_loop=loop is not None)
+            place = _Place(models.with_plain_json(model), {})
+            alive = {k: p for k, p in self._places.items() if not (k and k.is_closed())}
+            self._places = {**alive, loop: place}
+        return place
 
     def _prepared(
         self, model: BaseChatModel, shape: type[BaseModel], sampling: Sampling, unseeded: bool

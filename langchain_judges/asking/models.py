@@ -22,11 +22,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.retry import RunnableRetry
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.bodies import client_of_loop, client_of_threads
+from langchain_judges.asking.failures import is_installed
+from langchain_judges.asking.masking import masked
 from langchain_judges.asking.reply_log import json_text, key_of
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.rows.files import packaged
@@ -94,22 +95,17 @@ def resolve_model(
         ModelSetupError: The name is unknown, or a package, key or file is missing.
         OptionError: `model` is neither a name nor a chat model.
     """
-    model = _unwrapped(model)
+    model = plain_model(model)
     if isinstance(model, BaseChatModel):
-        addresses = (getattr(model, name, None) for name in _SERVERS)
-        if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
-            raise OptionError(
-                "the model's address holds a password, which logs and traces would show; give "
-                "it as a header: `default_headers={'Authorization': 'Basic …'}`"
-            )
         return model
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
         kind = f"a {type(model).__name__}"
         raise OptionError(
-            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such as "
-            f"'openai:gpt-5-mini', got {repr(model) if isinstance(model, _PLAIN) else kind}"
+            "`model` must be a chat model (`init_chat_model` makes one, if nothing is left to "
+            "configure), 'local', 'local:/path/to.gguf' or a name such as 'openai:gpt-5-mini', "
+            f"got {repr(model) if isinstance(model, _PLAIN) else kind}"
         )
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
@@ -119,40 +115,73 @@ def resolve_model(
     return _by_name(model, base_url, {**(settings or {}), **access, "timeout": timeout})
 
 
-def plain_model(value: Any) -> Any:
-    """A value as it is; of a chat model that LangChain has wrapped, a chat model."""
-    found = _unwrapped(value)
-    return found if isinstance(found, BaseChatModel) else value
+def plain_model(model: Any) -> Any:
+    """A value as it is; of a chat model that LangChain has wrapped, a chat model.
 
-
-def _unwrapped(model: Any) -> Any:
-    """A chat model that LangChain has wrapped, as a chat model.
-
-    What only repeats a request or configures it is left: requests are repeated here.
+    What only repeats a request or configures it is left: requests are repeated here. Bound
+    settings become those of the model, where it has them.
     """
-    inner = getattr(model, "bound", None)
-    if isinstance(model, RunnableBindingBase) and isinstance(inner, Runnable):
-        if isinstance(model, RunnableRetry) or not model.kwargs:
-            return _unwrapped(inner)
-        wrapped = [_unwrapped(inner)]
+    if isinstance(model, BaseChatModel):
+        return _checked(model)
+    if isinstance(model, RunnableBindingBase):
+        parts, settings = [model.bound], dict(model.kwargs)
     elif isinstance(model, RunnableWithFallbacks):
-        wrapped = [_unwrapped(each) for each in (model.runnable, *model.fallbacks)]
+        parts, settings = [model.runnable, *model.fallbacks], {}
     else:
         return model
-    if not all(isinstance(each, BaseChatModel) for each in wrapped):
+    members = [plain_model(each) for each in parts]
+    if not all(isinstance(each, BaseChatModel) for each in members):
         return model
-    settings = getattr(model, "kwargs", {})
-    names = [model_name(each) for each in wrapped]
+    if len(parts) == 1 and settings.keys() <= _SAMPLING & type(members[0]).model_fields.keys():
+        return _checked(members[0].model_copy(update=settings)) if settings else members[0]
+    names = [model_name(each) for each in members]
     name = ", else ".join(names) + (f" with {', '.join(sorted(settings))}" if settings else "")
     warnings.warn(
         f"of the model {name} neither the form of structured output nor log-probabilities are "
         "known: replies are asked for as JSON in text",
         stacklevel=4,
     )
-    # A setting may be a secret, and decides replies.
-    marks = [key_of(settings)[:12]]
-    marks += [json.dumps(model_identity(each), sort_keys=True) for each in wrapped]
-    return WrappedModel(runnable=model, model_name=name, marks=marks)
+    chosen = [t for each in members if (t := own_setting(each, "temperature")) is not None]
+    # What decides replies; it may hold secrets.
+    own = {"temperature": chosen or None, "members": [*map(model_identity, members)], **settings}
+    first, *others = map(quiet, members)
+    inside = {"runnable": first, "fallbacks": others} if others else {"bound": first}
+    inner = model.model_copy(update=inside)
+    # Its members look into LangChain's cache themselves.
+    return _checked(WrappedModel(runnable=inner, model_name=name, own=own, cache=False))
+
+
+def quiet(model: BaseChatModel) -> BaseChatModel:
+    """A copy of a model that neither retries by itself nor tells a secret."""
+    return masked(without_own_retries(model))
+
+
+def _checked(model: BaseChatModel) -> BaseChatModel:
+    """A chat model whose address holds no password and that gives one reply to a request.
+
+    Raises:
+        OptionError: It is not so.
+    """
+    addresses = (getattr(model, name, None) for name in _SERVERS)
+    if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
+        raise OptionError(
+            "the model's address holds a password, which logs and traces would show; give "
+            "it as a header: `default_headers={'Authorization': 'Basic …'}`"
+        )
+    if (n := own_setting(model, "n") or 1) != 1:
+        raise OptionError(f"the model's n={n!r} asks for several replies, and one is read: drop n")
+    return model
+
+
+def own_setting(model: BaseChatModel, name: str) -> Any:
+    """A setting that a caller gave his model; None if there is none but a library's default.
+
+    Of a model with others behind it, all of theirs.
+    """
+    if isinstance(model, WrappedModel):
+        return model.own.get(name)
+    is_own = name in model.model_fields_set or not is_installed(type(model).__module__)
+    return getattr(model, name, None) if is_own else None
 
 
 class WrappedModel(BaseChatModel):
@@ -160,7 +189,7 @@ class WrappedModel(BaseChatModel):
 
     runnable: Any
     model_name: str
-    marks: list[str]
+    own: dict[str, Any]
 
     @property
     def _llm_type(self) -> str:
@@ -238,8 +267,7 @@ def server_of(model: ModelSpec | ModelLike) -> str:
     if isinstance(model, str):
         address = own_address() if model.startswith(("openai:", "gpt-")) else None
     elif isinstance(model, Mapping):
-        address = model.get("base_url")
-        if not address:
+        if not (address := model.get("base_url")):
             return server_of(model.get("name", ""))
     elif "model_file" not in (getattr(model, "metadata", None) or {}):
         address = next(filter(None, (getattr(model, name, None) for name in _SERVERS)), None)
@@ -272,6 +300,8 @@ def model_identity(model: BaseChatModel) -> dict[str, object]:
     if not is_openai_compatible(model):
         # Of a class that we do not know, whatever was set may decide what it replies.
         names |= model.model_fields_set
+    if own_setting(model, "temperature") is None:  # the judge decides
+        names.discard("temperature")
     settings = _settings({name: getattr(model, name, None) for name in sorted(names)})
     file = {"file": file_hash} if file_hash else {}
     return {"class": type(model).__name__, "name": model_name(model), **settings, **file}
@@ -343,8 +373,7 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
 
     def once(client: Any) -> Any:
         # A client that wraps another, to trace it, need not have the number.
-        retries = getattr(client, "max_retries", None)
-        return client.with_options(max_retries=0) if retries else client
+        return client.with_options(max_retries=0) if getattr(client, "max_retries", 0) else client
 
     clients = changed_clients(model, once)
     return model.model_copy(update={"max_retries": 0, **clients}) if clients else model
@@ -366,12 +395,10 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
     root = getattr(model, f"root_{kind}client", None)
     if root is None or getattr(model, f"http_{kind}client", None) is not None:
         return model
-    if in_loop:
-        own = root.with_options(http_client=client_of_loop())
-    elif getattr(model, "http_socket_options", None) is None:
-        own = root.with_options(http_client=client_of_threads())
-    else:
+    if not in_loop and getattr(model, "http_socket_options", None) is not None:
         return model
+    http = client_of_loop() if in_loop else client_of_threads()
+    own = root.with_options(http_client=http)
     changes = changed_clients(model, lambda client: own if client is root else client)
     return model.model_copy(update=changes)
 
