@@ -798,6 +798,32 @@ def test_the_calls_of_a_run_are_those_of_its_tools():
     assert named(outputs=steps, reference_outputs=["pay"])["score"] == 1
 
 
+PAY = {"name": "pay", "run_type": "tool", "inputs": {"sum": 7}, "outputs": {"output": "ok"}}
+PLACES: Any = [None, "answer", "inner.text", lambda outputs: outputs["answer"]]
+
+
+@for_each("place", PLACES)
+@for_each("error", [None, "Timeout"])
+@for_each("tools", [[], [PAY]])
+def test_a_named_output_is_judged_with_the_tools_and_the_error_of_its_run(place, error, tools):
+    runs = [
+        a_run({"answer": text, "inner": {"text": text}, "notes": [f"{text} it is"]}, error=error)
+        for text in ("Yes", "No")
+    ]
+    for each in runs:
+        each.child_runs = [a_run(None).model_copy(update=tool) for tool in tools]
+    model = FakeChatModel(replies=fitting_reply)
+    judge = rubric_judge(model=model, rubric="Is it so?", needs=("source",))
+    as_evaluator(judge, output=place, context="notes").evaluate_run(runs[0], an_example())
+    compare: Any = as_comparative_evaluator(create_relative_judge(model), output=place)
+    compare(runs, an_example())
+    for prompt, sides in ((model.prompts[0], 1), (model.prompts[1], 2)):
+        assert prompt.count("<call-of-pay-") == prompt.count("\nok\n") == sides * len(tools)
+        assert prompt.count("It failed: Timeout") == sides * bool(error)
+        assert "\nYes\n" in prompt
+    assert "Yes it is" in model.prompts[0]
+
+
 @for_each("name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}]))
 def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
     values: Any = {"output": ["a"], "reference": ["a"], name: value}

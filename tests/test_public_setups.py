@@ -650,6 +650,18 @@ def test_an_exported_run_is_judged_by_an_evaluator_with_the_calls_of_its_child_r
     assert "[result-of-track]\nseen" in unfenced(prompt)
 
 
+@for_each("output", ["The source says so.", {"answer": "The source says so."}])
+@for_each("error", [None, "Timeout"])
+@for_each("children", [[], EXPORTED["child_runs"]])
+def test_an_exported_run_is_a_row_with_its_calls_and_its_error(output, error, children):
+    model = FakeChatModel(replies=fitting_reply)
+    run = {**EXPORTED, "outputs": output, "error": error, "child_runs": children}
+    [result] = judge_many(create_rubric_judge(model, rubric="Is it right?"), [run])
+    assert result["verdict"]["failures"] == []
+    assert ("It failed: Timeout" in model.prompts[0]) == bool(error)
+    assert ("[call-of-track]" in unfenced(model.prompts[0])) == bool(children)
+
+
 AUTOGEN = {"source": "a", "content": [{"name": "track"}], "type": "ToolCallRequestEvent"}
 
 

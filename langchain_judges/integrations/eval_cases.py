@@ -90,7 +90,8 @@ class EvaluatedRow(NamedTuple):
     Attributes:
         called: Whether the reference comes from a caller, and not from a data set.
         attachments: Files of the example by name, as LangSmith has them, or as openevals does.
-        returned: The outputs without what child runs add to them, if these do.
+        work: The part of the outputs that is judged, with the tools of child runs and the error
+            of the run, if it has any.
     """
 
     inputs: object
@@ -99,7 +100,7 @@ class EvaluatedRow(NamedTuple):
     context: object = None
     called: bool = False
     attachments: Any = None
-    returned: object = None
+    work: object = None
 
 
 # Where the criteria of one row stand beside, or in place of, its reference.
@@ -116,13 +117,12 @@ class CaseReader:
         options = label_options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
-        compares = options is None or options.compares
-        self._names_reference = places.reference is not None or compares
+        self._names_reference = bool(places.reference) or options is None or options.compares
         leaves = describe.leaves_of(judge)
         self._has_rubric = any(describe.option_of(leaf, "own_rubric") for leaf in leaves)
 
-    def outputs(self, run: Run) -> object:
-        """A run's outputs, with the tools it used unless `output` is set.
+    def work_of(self, run: Run) -> object:
+        """The work of a run, if child runs used tools or it failed; else None.
 
         Raises:
             InputError: The run failed, and has none.
@@ -130,7 +130,12 @@ class CaseReader:
         if run.error and holds_nothing(run.outputs):
             why = fields.why_failed(run)
             raise errors.InputError(f"the run failed and has no output: {why}")
-        return run.outputs if self.places.output else fields.outputs_of(run)
+        work = fields.outputs_of(run, self.places.output)
+        return None if work is run.outputs else work
+
+    def _done(self, row: EvaluatedRow) -> tuple[object, lookup.TextSource]:
+        """The part of a row that is judged, and where in it the text is."""
+        return (row.outputs, self.places.output) if row.work is None else (row.work, None)
 
     def of_run(self, run: Run) -> dict[str, object]:
         """The pair or item of a run, with its id.
@@ -138,7 +143,7 @@ class CaseReader:
         Raises:
             InputError: The run failed, or a text cannot be found.
         """
-        row = EvaluatedRow(run.inputs, self.outputs(run), returned=run.outputs)
+        row = EvaluatedRow(run.inputs, run.outputs, work=self.work_of(run))
         return {**self.case(row), "id": str(run.id)}
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
@@ -151,13 +156,11 @@ class CaseReader:
         if not callable(own.reference):  # else it is for a function
             row = row._replace(reference=plain_data(row.reference))
         # Without inputs the task is what stands at the beginning of the work.
-        asked = fields.asked_in(row.outputs, own.output) if holds_nothing(row.inputs) else None
+        asked = fields.asked_in(*self._done(row)) if holds_nothing(row.inputs) else None
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
-        text: Any = (
-            None if self._judges_source else fields.work_in(row.outputs, own.output, task=task)
-        )
+        text: Any = None if self._judges_source else fields.work_in(*self._done(row), task=task)
         source = self._source(row)
         if lookup.context_in(source) is None and self._needs_source:
             raise errors.LackingError(
@@ -165,11 +168,10 @@ class CaseReader:
                 "a key or a path in the inputs or the outputs. The inputs are "
                 f"{lookup.keys_in(row.inputs)}, the outputs {lookup.keys_in(row.outputs)}"
             )
-        returned = row.outputs if row.returned is None else row.returned
-        read = {"input": (row.inputs, said), "output": (returned, text)}
-        named = self._variables(row.reference, returned, row.inputs)
+        read = {"input": (row.inputs, said), "output": (row.outputs, text)}
+        named = self._variables(row.reference, row.outputs, row.inputs)
         if self.kind == "item":
-            parts, notes = (row.inputs, returned, row.reference), Notes()
+            parts, notes = (row.inputs, row.outputs, row.reference), Notes()
             rubric, reference = self._criteria(row, notes)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
@@ -190,12 +192,12 @@ class CaseReader:
         Raises:
             InputError: A run failed, or a text cannot be found.
         """
-        outputs = [*map(self.outputs, runs)]
+        sides = [row._replace(outputs=run.outputs, work=self.work_of(run)) for run in runs]
         task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
         held, place = row.reference, self.places.reference
         known = None if holds_nothing(held) else fields.reference_in(held, place)
         source = self._source(row)
-        a, b = (fields.work_in(side, self.places.output, task=task) for side in outputs)
+        a, b = (fields.work_in(*self._done(side), task=task) for side in sides)
         pair = pair_for(task, a, b, reference=known, source=source)
         pair |= {**self._variables(held, None, row.inputs), **variables}
         read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}

@@ -81,7 +81,8 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             only criterion, or the method.
         input: Where the task is in the inputs: a key, a path (`"question.text"`,
             `"messages.0"`), a function of the inputs, or None to search the usual keys.
-        output: Where the text is in the outputs, in the same way.
+        output: Where the text is in the outputs, in the same way. The tools of loaded child runs
+            and a run's error are judged with it.
         reference: Where the reference is in the reference outputs. None: the usual keys,
             without what people know of a row, such as `label`.
         context: Where the source is that the text is checked against: a key or a path
@@ -244,9 +245,9 @@ class JudgeEvaluator(RunEvaluator):
             return dict(made)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
-        row = cases.EvaluatedRow(inputs, self.reader.outputs(run), reference)
+        row = cases.EvaluatedRow(inputs, run.outputs, reference, work=self.reader.work_of(run))
         attached = getattr(example, "attachments", None)
-        return self.reader.case(row._replace(attachments=attached, returned=run.outputs))
+        return self.reader.case(row._replace(attachments=attached))
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.

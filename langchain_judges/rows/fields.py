@@ -52,9 +52,9 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if done and "output_a" not in copy and record_in(work):
         copy = {name: value for name, value in copy.items() if name not in done}
         copy["output"] = work
-    if copy.get("child_runs") and {"run_type", "output"} <= copy.keys():  # of LangSmith
+    if {"run_type", "output"} <= copy.keys():  # of LangSmith
         run = opened({**copy, "inputs": None, "outputs": copy["output"]})
-        copy |= {"output": outputs_of(run), "child_runs": None}
+        copy |= {"output": outputs_of(run), "child_runs": None, "error": None}
     # The output of an example may be a pair; better and worse texts become one.
     names = _SIDES if {*_SIDES} & copy.keys() else _PREFERRED
     sides = [name for name in names if name in copy and not _is_pair(copy[name])]
@@ -302,21 +302,22 @@ def _acts(message: Message) -> bool:
     return bool(message.get("tool_calls")) or message["role"] == "tool"
 
 
-def outputs_of(run: Any) -> object:
+def outputs_of(run: Any, source: TextSource = None) -> object:
     """A run's outputs, with the tools that its child runs used, and its error.
 
     They are unchanged if the run did not fail, and they already hold calls of tools, or no
-    loaded child run used a tool.
+    loaded child run used a tool. Otherwise they hold the text at a source as messages.
     """
     tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
     tools.sort(key=lambda tool: str(tool.dotted_order or tool.start_time))
     if not (tools or run.error) or not run.outputs:
         return run.outputs
     try:
-        said = work_in(run.outputs)
+        said = work_in(run.outputs, source)
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
-    kept = {name: run.outputs[name] for name in lookup.USUAL["context"] if name in run.outputs}
+    held = run.outputs if isinstance(run.outputs, Mapping) else {}
+    kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
     used = [message for tool in tools for message in _of_tool(tool)]
     return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
 
