@@ -62,6 +62,8 @@ class LangSmithServer:
         """Number of runs that come at once."""
         self.configs: dict[str, Any] = {}
         """Drawing of feedback, by its key."""
+        self.attached: dict[str, str] = {}
+        """Texts by the name of the file, which each example has among its attachments."""
         self.evaluators: list[Any] = []
         self.rules: list[Any] = []
         """Rules that attach evaluators to projects."""
@@ -158,6 +160,7 @@ class LangSmithServer:
             ("POST", "/examples", lambda m, q, b: self._new_examples([b])[0]),
             ("POST", "/examples/bulk", lambda m, q, b: self._new_examples(b)),
             ("GET", "/examples", self._list_examples),
+            ("GET", "/attached" + one, lambda m, q, b: self.attached[m[1]]),
             ("GET", "/examples" + one, lambda m, q, b: self.examples[m[1]]),
             ("POST", "/api/v2/runs/query", self._query_runs),
             ("POST", "/api/v2/threads/query", self._query_threads),
@@ -201,8 +204,15 @@ class LangSmithServer:
 
     def _list_examples(self, _: Any, parameters: dict[str, list[str]], __: Any) -> Any:
         ids, sets = parameters.get("id"), parameters.get("dataset")
+        about = {"mime_type": "text/plain"}
+        files = {
+            f"attachment.{name}": {**about, "presigned_url": f"{self.url}/attached/{name}"}
+            for name in self.attached
+        }
+        is_asked = "attachment_urls" in (parameters.get("select") or ())
+        asked = {"attachment_urls": files} if is_asked else {}
         return [
-            example
+            {**example, **asked}
             for example in _page(self.examples, {**parameters, "name": []})
             if (not ids or example["id"] in ids) and (not sets or example["dataset_id"] in sets)
         ]

@@ -255,6 +255,21 @@ def test_a_comparison_takes_a_context_attachments_and_variables_of_its_prompt():
         compare(inputs="Rain?", outputs=["Yes.", "No."], tone="mild", plan="x")
 
 
+def test_repetitions_of_one_experiment_are_not_compared_with_each_other():
+    model = FakeChatModel(replies=highest)
+    compare: Any = as_comparative_evaluator(create_relative_judge(model, orders="none"))
+    first, second = uuid.uuid4(), uuid.uuid4()
+    texts = ["good 1", "good 2", "bad 1", "bad 2"]
+    owners = [first, first, second, second]
+    runs = [
+        a_run({"answer": text}, session_id=own) for text, own in zip(texts, owners, strict=True)
+    ]
+    for sides, number in ((runs, 4), (runs[:2], 1), (runs[1:], 2)):
+        compare(sides, an_example())
+        sent, model.prompts = len(model.prompts), []
+        assert sent == number
+
+
 def test_sync_works_twice_after_async_in_one_process(serve):
     server = serve()
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
@@ -516,6 +531,7 @@ def test_attachments_of_an_example_are_sent_with_its_task(mime, kind):
         sent = next(block for block in content if block.get("type") != "text")
         assert (sent["type"], base64.b64decode(sent["base64"])) == (kind, b"data")
         assert "Attached, a.bin:" in model.prompts[-1]
+        file["reader"].read()  # as a target may leave it
 
 
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
@@ -729,6 +745,8 @@ def test_a_prepared_row_that_is_none_is_named():
         ({"type": "image", "url": "http://x/b.png"}, {"type": "image", "url": "http://x/b.png"}),
         ({"mime_type": "application/zip", "data": "aGk="}, None),
         ({"mime_type": "image/png"}, None),
+        ({"mime_type": "image/png", "data": b""}, None),
+        ({"reader": io.BytesIO(), "mime_type": "text/plain"}, None),
         (7, None),
     ],
 )  # fmt: skip

@@ -14,6 +14,8 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
+from langchain_judges.testing import fitting_reply
+from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
@@ -148,6 +150,14 @@ def test_two_rubrics_of_one_data_set_have_two_columns(client, server, dataset, k
         feedback = by_question(server, name)
         assert len(feedback) == 3
         assert all(0 <= each["score"] <= 1 for each in feedback.values())
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
+def test_attachments_are_loaded_for_a_target_that_takes_none(client, server, dataset, kind):
+    server.attached = {"weather.txt": "It rains."}
+    model = FakeChatModel(replies=fitting_reply)
+    experiment(client, dataset, [as_evaluator(of_method("rubric", model, rubric="Fit?"))], kind)
+    assert ['Attached, weather.txt:\n"It rains."' in each for each in model.prompts] == [True] * 3
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])

@@ -305,8 +305,9 @@ def _named(name: str, file: Any) -> list[dict[str, Any]]:
     names = ("mime_type", "data")
     given = dict(zip(names, file, strict=False) if isinstance(file, tuple) else file)
     if reader := given.pop("reader", None):
+        reader.seek(0)  # whoever was here before may have read it
         given["data"] = reader.read()
-        reader.seek(0)  # the next evaluator reads it too
+        reader.seek(0)
     return [{"type": "text", "text": f"Attached, {name}:"}, _block(given)]
 
 
@@ -321,7 +322,7 @@ def _block(attachment: Any) -> dict[str, Any]:
     mime = str(given.get("mime_type") or "").strip().lower()
     main, data = mime.partition("/")[0], given.get("data")
     kind = _KINDS.get(mime) or _KINDS.get(main)
-    if isinstance(data, bytes):
+    if isinstance(data, bytes) and data:
         if main == "text":
             return {"type": main, "text": data.decode("utf-8", "replace")}
         coded = base64.b64encode(data).decode()

@@ -161,9 +161,14 @@ class JudgeEvaluator(RunEvaluator):
         results = self._results(outcome, evaluator_run_id)
         return {"results": results} if len(results) > 1 else results[0]
 
-    def __call__(self, run: Any = None, example: Any = None, **fields: Any) -> Feedback:
-        """Judge as `acall` does, before it returns; the result may be awaited."""
-        return _run(self.acall(run, example, **fields))
+    def __call__(
+        self, run: Any = None, example: Any = None, attachments: Any = None, **fields: Any
+    ) -> Feedback:
+        """Judge as `acall` does, before it returns; the result may be awaited.
+
+        By the name of `attachments` LangSmith knows that it has to load them.
+        """
+        return _run(self.acall(run, example, attachments=attachments, **fields))
 
     async def acall(  # noqa: PLR0913 - both forms of a call
         self,
@@ -330,6 +335,13 @@ def _several(given: Any) -> Sequence[Any]:
     )
 
 
+def _pairs_of(runs: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """The pairs of runs of different experiments; all pairs where all are of one, or of none."""
+    of = [getattr(each, "session_id", None) for each in runs]
+    pairs = [*combinations(zip(runs, of, strict=True), 2)]
+    return [(a, b) for (a, its), (b, other) in pairs if its != other or len({*of}) == 1]
+
+
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
 
 
@@ -344,11 +356,12 @@ def as_comparative_evaluator(
 ) -> Callable[..., Feedback]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 
-    A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
-    how far it was preferred. The reference output, if there is one, is shown to the judge as
-    the reference. Each run has its own comment, which says which of the two it is. The first
-    run is A: for a judge that asks one order alone, let LangSmith draw the places by
-    `randomize_order=True`.
+    A judge of pairs compares all pairs of runs of one example, but for those of one experiment
+    with repetitions; a run's score is the mean of how far it was preferred. The reference
+    output, if there is one, is shown to the judge as the reference; files of the example are
+    not, as LangSmith does not load them here. Each run has its own comment, which says which of
+    the two it is. The first run is A: for a judge that asks one order alone, let LangSmith draw
+    the places by `randomize_order=True`.
 
     Args:
         judge: A judge of pairs.
@@ -405,7 +418,7 @@ def as_comparative_evaluator(
         row = row._replace(attachments=getattr(example, "attachments", None))
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
-        for sides in combinations(runs, 2):
+        for sides in _pairs_of(runs):
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
             read = partial(reader.sides, row, variables, sides)
             verdict = run(cases.outcome_or_refusal(judge, read, metadata=names))["verdict"]
