@@ -12,10 +12,10 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from functools import lru_cache
+from importlib import import_module
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -220,10 +220,7 @@ def _same_stem(language: str) -> Callable[[str, str], bool]:
 
 @lru_cache(maxsize=8)
 def _stemmer(language: str) -> Callable[[str], str]:
-    with _word_forms():
-        import snowballstemmer
-
-    stemmer = snowballstemmer.stemmer(language)
+    stemmer = _package("snowballstemmer").stemmer(language)
 
     def stem(word: str) -> str:
         with _LOCK:  # it keeps the word that it works on
@@ -238,10 +235,8 @@ def languages() -> list[str]:
     Raises:
         MissingExtraError: The extra `writing` is not installed.
     """
-    with _word_forms():
-        import snowballstemmer
-
-    return [name for name in snowballstemmer.algorithms() if "porter" not in name]
+    known = _package("snowballstemmer").algorithms()
+    return [name for name in known if "porter" not in name]
 
 
 def check_word_forms(language: str = ENGLISH) -> None:
@@ -251,8 +246,7 @@ def check_word_forms(language: str = ENGLISH) -> None:
         MissingExtraError: The extra `writing` is not installed.
         OptionError: The language is unknown.
     """
-    with _word_forms():
-        import lemminflect  # noqa: F401 - only whether it is there
+    _package("lemminflect")
     if language != ENGLISH and language not in languages():
         raise OptionError(
             f"`language` must be one of {', '.join(languages())}, got {language!r}; or count "
@@ -260,40 +254,35 @@ def check_word_forms(language: str = ENGLISH) -> None:
         )
 
 
-def _word_forms() -> AbstractContextManager[None]:
-    return needs("writing", "Telling word forms", ", or count exact forms alone (strict)")
+def _package(name: str) -> Any:
+    with needs("writing", "Telling word forms", ", or count exact forms alone (strict)"):
+        return import_module(name)
 
 
 @lru_cache(maxsize=8192)
 def _bases(word: str) -> frozenset[str]:
     """The words that `word` can be a form of; none if the dictionary lacks it."""
-    with _word_forms():
-        from lemminflect import getAllLemmas
-
     with _LOCK:
-        lemmas = frozenset(base for bases in getAllLemmas(word).values() for base in bases)
+        found = _package("lemminflect").getAllLemmas(word)
+    lemmas = frozenset[str](base for bases in found.values() for base in bases)
     return lemmas | ({_LACKING[word]} if word in _LACKING else frozenset())
 
 
 @lru_cache(maxsize=8192)
 def _guessed_bases(word: str) -> frozenset[str]:
-    with _word_forms():
-        from lemminflect import getAllLemmasOOV
-
     if len(word) < _SHORTEST_GUESS or not word.isalpha():
         return frozenset()
     with _LOCK:
-        guesses = [getAllLemmasOOV(word, kind) for kind in ("NOUN", "VERB")]
+        guess = _package("lemminflect").getAllLemmasOOV
+        guesses = [guess(word, kind) for kind in ("NOUN", "VERB")]
     return frozenset(base for tagged in guesses for bases in tagged.values() for base in bases)
 
 
 @lru_cache(maxsize=8192)
 def _inflected(base: str) -> frozenset[str]:
-    with _word_forms():
-        from lemminflect import getAllInflections, getAllInflectionsOOV
-
+    inflect = _package("lemminflect")
     with _LOCK:
-        inflections = [getAllInflections(base)]
+        inflections = [inflect.getAllInflections(base)]
         if not inflections[0] and len(base) >= _SHORTEST_GUESS:
-            inflections = [getAllInflectionsOOV(base, kind) for kind in ("NOUN", "VERB")]
+            inflections = [inflect.getAllInflectionsOOV(base, kind) for kind in ("NOUN", "VERB")]
     return frozenset(form for each in inflections for forms in each.values() for form in forms)

@@ -136,14 +136,12 @@ def _check_text_row(row: Mapping[str, Any]) -> None:
     text, groups, drafts = row.get("text"), row.get("groups"), row.get("drafts")
     if text is not None and not isinstance(text, str):
         raise InputError(f"`text` must be a text or null, got {type(text).__name__}")
-    if not groups or not drafts:
-        return
-    lists = isinstance(groups, list) and isinstance(drafts, list)
-    if (
-        not lists
-        or len(groups) != len(drafts)
-        or not all(isinstance(group, list) for group in groups)
-        or not all(draft is None or isinstance(draft, str) for draft in drafts)
+    are_lists = isinstance(groups, list) and isinstance(drafts, list)
+    if (groups and drafts) and not (
+        are_lists
+        and len(groups) == len(drafts)
+        and all(isinstance(group, list) for group in groups)
+        and all(isinstance(draft, str | None) for draft in drafts)
     ):
         raise InputError("`groups` must be lists of concepts, with a draft or null for each")
 
