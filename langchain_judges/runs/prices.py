@@ -98,8 +98,7 @@ class Price(BaseModel):
         written = self.input if self.cache_write is None else self.cache_write
         fresh = paid.input_tokens - paid.cached_tokens - paid.written_tokens
         dollars = fresh * self.input + paid.cached_tokens * each
-        dollars += paid.written_tokens * written
-        dollars += paid.output_tokens * self.output
+        dollars += paid.written_tokens * written + paid.output_tokens * self.output
         return float(dollars * (self.flex if paid.tier == "flex" else 1)) / 1_000_000
 
 

@@ -203,11 +203,9 @@ class Results:
         # Offset and length of each row.
         self._places: dict[str, tuple[int, int]] = {}
         self._file: int | None = None
-        try:
+        with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._open()
-        except OSError as exc:
-            raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def __contains__(self, key: str) -> bool:
         """Whether an earlier run finished this input."""
@@ -239,10 +237,8 @@ class Results:
         with self._lock:
             if self._file is None:
                 raise OutputError(f"The run has closed {self.path}.")
-            try:
+            with writing(self.path):
                 write_whole(self._file, line)
-            except OSError as exc:
-                raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def close(self) -> None:
         """Close the file and free it for other runs."""

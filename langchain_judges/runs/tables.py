@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from langchain_judges.errors import OptionError, OutputError
@@ -95,20 +95,17 @@ class TableOut:
             OutputError: The table is somebody else's, was edited, is of another judge or has
                 more rows; another run writes it; or the folder cannot be written to.
         """
-        try:
+        with ExitStack() as undo, writing(self._path):
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._lock = locked_folder(self._folder, self._path)
+            undo.callback(self._free)
             self._mark = mark
             if self._path.exists():
                 self._check()
             if size is not None:
                 self._check_rows(size)
             self._file = FORMS[self._path.suffix](self._draft, raw=self._raw)
-        except BaseException as exc:
-            self._free()
-            if isinstance(exc, OSError):
-                raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
-            raise
+            undo.pop_all()
 
     def _check(self) -> None:
         remedy = f"move {self._path} away, and the same call resumes into a new one"
