@@ -100,6 +100,44 @@ def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
         merge_shards(tmp_path, tmp_path / "all.jsonl")
 
 
+def changed(*places):
+    """The rows, with other texts at these places."""
+    return [{**row, "output_b": "fig"} if n in places else row for n, row in enumerate(ROWS)]
+
+
+@pytest.mark.parametrize("places", [[0], [0, 1, 2], [*range(20)]])
+def test_shards_of_rows_that_were_changed_in_between_do_not_join(tmp_path, places):
+    run(tmp_path, 1, of=2)
+    run(tmp_path, 2, of=2, rows=changed(*places))
+    with pytest.raises(OutputError, match="different rows, judges"):
+        merge_shards(tmp_path, tmp_path / "all.jsonl")
+
+
+def test_results_of_rows_that_were_changed_since_are_left_out(tmp_path):
+    for rows in (ROWS, changed(0, 5), changed(0, 7)[:18]):
+        for number in (1, 2):
+            run(tmp_path, number, of=2, rows=rows)
+    assert merge_shards(tmp_path, tmp_path / "all.jsonl").rows == 18
+    afresh = [row["key"] for row in run(tmp_path / "new", 1, of=1, rows=changed(0, 7)[:18])]
+    assert [row["key"] for row in read(tmp_path / "all.jsonl")] == afresh
+
+
+def test_a_part_that_lacks_rows_does_not_join(whole, tmp_path):
+    part = next(path for path in whole.glob("part-*.jsonl") if path.stat().st_size)
+    part.write_text("".join(part.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(OutputError, match="19 of 20 rows; run its shards again"):
+        merge_shards(whole, tmp_path / "all.jsonl")
+
+
+@pytest.mark.parametrize("shard", [None, "1/1"])
+def test_rows_that_share_a_place_are_no_table(tmp_path, shard):
+    place = tmp_path / ("parts" if shard else "r.jsonl")
+    for rows in (ROWS[1:], ROWS):  # the second run has the first row of the first one second
+        list(judge_many(judge(), rows, records=place, shard=shard, progress=False))
+    with pytest.raises(OutputError, match=r"row 1 occurs twice, .* `out` beside `records`"):
+        merge_shards(place, tmp_path / "all.jsonl")
+
+
 def test_a_row_that_stands_twice_is_refused(whole, tmp_path):
     part = next(path for path in whole.glob("part-*.jsonl") if path.stat().st_size)
     part.write_text(part.read_text() + part.read_text().splitlines(keepends=True)[0])

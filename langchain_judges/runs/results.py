@@ -212,7 +212,7 @@ class Results:
         return key in self._places
 
     def read(self, key: str) -> ResultRow:
-        """The row that an earlier run wrote.
+        """The row that an earlier run wrote; it is read once.
 
         Raises:
             OutputError: The file was closed, or another program has changed it.
@@ -220,12 +220,16 @@ class Results:
         with self._lock:
             if self._file is None:
                 raise OutputError(f"The run has closed {self.path}.")
-            offset, length = self._places[key]
+            offset, length = self._places.pop(key)
             os.lseek(self._file, offset, os.SEEK_SET)
             row = row_in(os.read(self._file, length))
         if row is None:
             raise OutputError(f"Another program has changed {self.path}.")
         return row
+
+    def unread(self) -> list[str]:
+        """The keys of rows of earlier runs that this one has not read."""
+        return [*self._places]
 
     def append(self, row: ResultRow) -> None:
         """Write a row; when this returns, it survives the death of the process.

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.asking.reply_log import REQUESTS, SHARING, ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.results import Results
+from langchain_judges.runs.results import Results, write_receipt
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import TableOut, records_of, table_path
@@ -178,9 +178,11 @@ class RunFiles:
                 scopes = (each for each in self._replies.scopes() if each != SHARING)
                 if all(each.startswith(REQUESTS) for each in scopes):
                     self._replies.forget(SHARING)
+            if receipt and self._results:
+                receipt = receipt._replace(stale=self._results.unread())
             self._free()
             if receipt and self._results:
-                receipt.write(self._results.path)
+                write_receipt(Receipt.of(self._results.path), "shard", receipt._asdict())
 
     def _free(self) -> None:
         """Close the results, even where what is beside them can no longer be read."""

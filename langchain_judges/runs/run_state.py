@@ -399,11 +399,12 @@ class RunState:
             )
         # Where every row failed, and none of an earlier run, the rows are not the cause.
         self.fatal = self.fatal or self._first_rows.error_of_all(self.summary.rows)
-        rows, own_rows = self._reader.read_rows, self._reader.own_rows
-        is_read = self._reader.ended and self._next is None
-        complete = is_read and self.fatal is None and self.summary.rows == own_rows
+        read = self._reader
+        is_read = read.ended and self._next is None
+        complete = is_read and self.fatal is None and self.summary.rows == read.own_rows
+        counts = read.read_rows, read.own_rows, read.content.hexdigest()
         is_done = self._shard and complete and not self._spent
-        receipt = Receipt(self.name["mark"], rows, own_rows) if is_done else None
+        receipt = Receipt(self.name["mark"], *counts) if is_done else None
         # A table is whole where every row has a result that was returned.
         self._files.close(receipt, whole=complete and not self._own)
 

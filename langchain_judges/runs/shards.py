@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.rows.files import whole_file
-from langchain_judges.runs.results import read_receipt, row_in, write_receipt
-from langchain_judges.runs.run_row import ResultRow, digest_of, judged_row
+from langchain_judges.rows.files import whole_file, writing
+from langchain_judges.runs.results import read_receipt, row_in
+from langchain_judges.runs.run_row import ResultRow, judged_row
 from langchain_judges.runs.tables import records_of, table_path, write_results
 
 _PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
@@ -47,9 +47,9 @@ class Shard:
         """The name of the shard."""
         return f"{self.number}/{self.of}"
 
-    def holds(self, row: Mapping[str, object]) -> bool:
-        """Whether a row belongs to this shard; equal rows belong to the same shard."""
-        return int.from_bytes(digest_of(row)[:8]) % self.of == self.number - 1
+    def holds(self, digest: bytes) -> bool:
+        """Whether a row belongs to this shard, by its digest; so do equal rows."""
+        return int.from_bytes(digest[:8]) % self.of == self.number - 1
 
     def part(self, folder: str | os.PathLike[str]) -> Path:
         """The file of this shard's results in the folder of a run.
@@ -66,26 +66,26 @@ class Shard:
 
 
 class Receipt(NamedTuple):
-    """Written by a shard when all of its rows are in its part.
+    """What a shard writes beside its part when all of its rows are in it.
 
     Attributes:
         mark: The mark of the judge and its settings.
         rows: Rows of the whole run, including other shards.
         own: Rows of this shard.
+        content: The digest of the whole run's rows.
+        stale: Keys of rows in the part that an earlier run had and this one has not.
     """
 
     mark: str
     rows: int
     own: int
+    content: str = ""
+    stale: Sequence[str] = ()
 
     @staticmethod
     def of(part: Path) -> Path:
         """The path of a part's receipt."""
         return part.with_suffix(".done.json")
-
-    def write(self, part: Path) -> None:
-        """Write the receipt of a complete part."""
-        write_receipt(self.of(part), "shard", self._asdict())
 
     @classmethod
     def read(cls, part: Path) -> Receipt | None:
@@ -126,73 +126,74 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     place, target = Path(source), table_path(out)
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts, mark = _run_parts(place) if place.is_dir() else ([records_of(place)], None)
+    parts, whole = _run_parts(place) if place.is_dir() else ({records_of(place): []}, None)
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
-    places, judged = _row_places(parts, mark)
-    try:
+    places, judged = _row_places(parts, whole.mark if whole else None)
+    if whole and len(places) != whole.rows:
+        raise OutputError(f"{place}: {len(places):,} of {whole.rows:,} rows; run its shards again.")
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as draft:
-            write_results(draft, _in_order(parts, places))
-    except OSError as exc:
-        raise OutputError(f"{target} cannot be written: {exc}") from exc
+            write_results(draft, _in_order([*parts], places))
     return Merged(len(places), judged, len(parts))
 
 
-def _run_parts(folder: Path) -> tuple[list[Path], str]:
-    """The parts of one finished run in a folder, and the mark of its judge."""
-    names = {path: _PART_NAME.fullmatch(path.name) for path in sorted(folder.iterdir())}
-    parts = {path: Shard(int(n[1]), int(n[2])) for path, n in names.items() if n}
-    sizes = {shard.of for shard in parts.values()}
+def _run_parts(folder: Path) -> tuple[dict[Path, Sequence[str]], Receipt]:
+    """The parts of one finished run in a folder, each with its stale keys; a receipt."""
+    names = [_PART_NAME.fullmatch(path.name) for path in folder.iterdir()]
+    parts = {Shard(int(n[1]), int(n[2])) for n in names if n}
+    sizes = {shard.of for shard in parts}
     if len(sizes) != 1:
         raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, not of one.")
-    (of,) = sizes
-    shards = [Shard(number, of) for number in range(1, of + 1)]
-    if lacking := [str(shard) for shard in shards if shard not in parts.values()]:
-        raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
-    receipts = {shard: Receipt.read(part) for part, shard in parts.items()}
-    unfinished = [str(shard) for shard, receipt in receipts.items() if not receipt]
-    if unfinished:
-        undone = ", ".join(unfinished)
+    shards = [Shard(number, *sizes) for number in range(1, max(sizes) + 1)]
+    receipts = {each: Receipt.read(each.part(folder)) for each in shards if each in parts}
+    if undone := ", ".join(str(each) for each in shards if not receipts.get(each)):
         raise OutputError(f"Shards that have not finished: {undone}; run them again.")
     found = [receipt for receipt in receipts.values() if receipt]
-    runs = {(receipt.mark, receipt.rows) for receipt in found}
+    runs = {(receipt.mark, receipt.rows, receipt.content) for receipt in found}
     if len(runs) > 1 or sum(each.own for each in found) != found[0].rows:
         raise OutputError(
-            f"The shards in {folder} are of different rows, judges or settings of a judge."
+            f"The shards in {folder} are of different rows, judges or settings of a judge: run "
+            "each of them on the same file."
         )
-    return list(parts), found[0].mark
+    stale = {shard.part(folder): each.stale for shard, each in zip(shards, found, strict=True)}
+    return stale, found[0]
 
 
 def _row_places(
-    parts: list[Path], wanted: str | None
+    parts: Mapping[Path, Sequence[str]], wanted: str | None
 ) -> tuple[list[tuple[int, int, int, int]], int]:
     """Index, part, offset and length of each row, by index; and how many are judged.
 
     Args:
-        parts: Files of results.
+        parts: Files of results, each with the keys of rows that are left out.
         wanted: The mark of the judge whose rows they are of; None: of the only one.
     """
     places: list[tuple[int, int, int, int]] = []
-    keys: set[str] = set()
+    taken: set[tuple[str, int]] = set()
     marks: set[str] = set()
     judged = 0
-    for number, part in enumerate(parts):
-        offset = 0
+    for number, (part, left_out) in enumerate(parts.items()):
+        offset, stale = 0, {*left_out}
         with part.open("rb") as file:
             for line_number, line in enumerate(file, 1):
                 row = _parse(line, part, line_number)
-                if wanted in (None, row["judge"]["mark"]):
-                    if row["key"] in keys:
-                        raise OutputError(f"{part}: row {row['index'] + 1} occurs twice.")
-                    keys.add(row["key"])
+                if wanted in (None, row["judge"]["mark"]) and row["key"] not in stale:
+                    if (place := (row["judge"]["mark"], row["index"])) in taken:
+                        raise OutputError(
+                            f"{part}: row {row['index'] + 1} occurs twice, as where rows were "
+                            "changed or moved between runs. Let the run write the table, by `out` "
+                            "beside `records`; where there are shards, judge into another folder."
+                        )
+                    taken.add(place)
                     marks.add(row["judge"]["mark"])
                     places.append((int(row["index"]), number, offset, len(line)))
                     judged += judged_row(row)
                 offset += len(line)
     if len(marks) > 1 or not (places or wanted):
         found = f"results of {len(marks)} judges"
-        raise OutputError(f"{parts[0]} holds {found}, and a table is of one")
+        raise OutputError(f"{next(iter(parts))} holds {found}, and a table is of one")
     return sorted(places), judged
 
 

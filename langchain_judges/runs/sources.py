@@ -503,6 +503,7 @@ class RowReader:
 
     Attributes:
         labels: The judge's, where every row is judged by them.
+        content: The digest of the rows read, where they are a shard's and others.
     """
 
     def __init__(
@@ -516,6 +517,7 @@ class RowReader:
     ) -> None:
         """Set what is read; nothing is read yet."""
         self.read_rows = self.own_rows = 0
+        self.content = hashlib.sha256()
         self.ended = False
         self._records = records
         self._rows = enumerate(records.source.records)
@@ -567,7 +569,7 @@ class RowReader:
                 raw = own = record_row(raw)
             data = self._checked(raw, index)
             content = {field: data[field] for field in self._keyed if field in data}
-            if self._shard and not self._shard.holds(content):
+            if self._is_elsewhere(content):
                 return None
             key = self._key(content)
         except UnreadableTable:
@@ -575,13 +577,21 @@ class RowReader:
         except (TypeError, ValueError, RecursionError) as exc:
             is_bad = isinstance(exc, InputError)
             problem = str(exc) if is_bad else f"a field cannot be written: {exc}"
-            if self._shard and not self._shard.holds({"index": index}):
+            if self._is_elsewhere({"index": index}):
                 return None
             name = raw.get("id") if isinstance(raw, Mapping) else None
             data = {"id": name if isinstance(name, str) else None}
             key = self._key({"input": problem})
         known = own if isinstance(own, Mapping) else {}
         return RunRow(index, data, key, self._kind, problem=problem, own=known)
+
+    def _is_elsewhere(self, content: Mapping[str, object]) -> bool:
+        """Whether a row is another shard's."""
+        if not self._shard:
+            return False
+        digest = digest_of(content)
+        self.content.update(digest)
+        return not self._shard.holds(digest)
 
     def _checked(self, raw: object, index: int) -> dict[str, object]:
         """A good row as plain JSON."""
