@@ -147,7 +147,11 @@ class Refused(Exception):
     ("message", "param", "setting"),
     [
         ("Unsupported value: 'temperature'", None, "temperature"),
-        ("This model only allows the default. It has no `seed`.", None, None),
+        ("This model only allows the default. It has no `seed`.", None, "seed"),
+        ("`temperature` may only be set to 1 when thinking is enabled.", None, "temperature"),
+        ("`temperature` and `top_p` cannot both be specified.", None, "temperature"),
+        ("temperature must be in (0, 2]", None, "temperature"),
+        ("The room_temperature is high, and the seeds are sown", None, None),
         ("anything", "temperature", "temperature"),
         ("Unsupported value: 'temperature'", "messages[0].content", None),
         ("I read: weather. Temperature unsupported", None, None),

@@ -346,17 +346,44 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, monkeypatch, f
     assert answer.usage["by_step"]["solve"]["retries"] == 1
 
 
-@pytest.mark.parametrize(
-    "text", ["near: 'room temperature'", "Your text about grammar is not allowed"]
+@for_each(
+    ("text", "sent"),
+    [("near: 'room temperature'", [True, False]), ("A text of grammar is not allowed", [True])],
 )
-def test_an_error_that_quotes_a_text_teaches_nothing(serve, text):
+def test_an_error_that_quotes_a_text_teaches_nothing(serve, text, sent):
     server = serve(always(error(400, text)))
     what = question(server)
     run(ask(what, VARIABLES, Account()))
     assert run(ask(what, VARIABLES, Account())).failures[0]["reason"] == "provider_error"
-    assert len(server.calls) == 2
     assert all("response_format" in call.body for call in server.calls)
-    assert all("temperature" in call.body for call in server.calls)
+    # It is asked once without what the error names, and as ever for the next row.
+    assert ["temperature" in call.body for call in server.calls] == sent * 2
+
+
+TOO_LONG = [
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "Input is too long for requested model.",
+    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+    "the request exceeds the available context size, try increasing it",
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+]
+
+
+@for_each(
+    ("answer", "reason"),
+    [
+        *((error(400, each), "context_overflow") for each in TOO_LONG),
+        (error(429, "Too many tokens, please wait before trying again."), "provider_error"),
+        (error(400, "Output blocked by content filtering policy"), "refusal"),
+        (error(400, "The answer may have at most 4096 tokens"), "provider_error"),
+    ],
+)
+def test_what_a_provider_says_of_a_request_that_it_rejects_is_told_apart(
+    serve, monkeypatch, answer, reason
+):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
+    assert [each["reason"] for each in asked(serve(always(answer))).failures] == [reason]
 
 
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):

@@ -45,7 +45,6 @@ _REPORTED: set[tuple[type[Exception], str]] = set()
 # Most seconds that a provider's retry-after is honoured.
 LONGEST_WAIT = 120.0
 
-_OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
 # What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
@@ -76,7 +75,7 @@ _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
 _SAID: dict[str, list[str]] = packaged(__package__, "names.yaml")["said"]
-_REFUSING = re.compile("|".join(_SAID["refusing"]), re.IGNORECASE)
+_OVERFLOW = re.compile("|".join(_SAID["overflow"]), re.IGNORECASE)
 _PASSING = re.compile("|".join(_SAID["passing"]))
 _FORMAT_REJECTED = re.compile("|".join(_SAID["format_rejected"]), re.IGNORECASE)
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
@@ -208,9 +207,10 @@ def can_pass(error: Exception) -> bool:
 def diagnosis(error: Exception) -> Problem:
     """The failure that an error comes to when it is final."""
     message = in_a_line(error)
-    if isinstance(error, exceptions.ContextOverflowError) or _OVERFLOW.search(said_by(error)):
+    is_too_long = status_of(error) != 429 and _OVERFLOW.search(said_by(error))
+    if is_too_long or isinstance(error, exceptions.ContextOverflowError):
         return Problem("context_overflow", message)
-    if status_of(error) == 400 and "content_filter" in said_by(error):
+    if status_of(error) == 400 and re.search("content.filter", said_by(error)):
         return Problem("refusal", message)
     late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
     if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
@@ -272,16 +272,10 @@ class Complaint(NamedTuple):
     prompt_words: frozenset[tuple[str, str]]
 
     def refused(self, settings: Collection[str]) -> str | None:
-        """The first of some settings that the provider refuses."""
+        """The first of some settings that a provider names where it rejects a request."""
         if self.parameter:
             return self.parameter if self.parameter in settings else None
-        sentences = filter(_REFUSING.search, re.split(r"\.(?=\s|$)|\n", self.message))
-        said = (
-            setting
-            for sentence in sentences
-            for setting in settings
-            if self._says(rf"\b{re.escape(setting)}\b", sentence)
-        )
+        said = (each for each in settings if self._says(rf"\b{re.escape(each)}\b", self.message))
         return next(said, None)
 
     @property

@@ -72,6 +72,7 @@ def _show_request(asking: Asking, show: Show) -> Sent:
 
 async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
     adapter, back_off, attempts = asking.question.adapter, FIRST_WAIT, ATTEMPTS
+    left_out: set[str | None] = set()
     while True:
         request, outcome = await _call(asking, messages)
         if isinstance(outcome, AIMessage):
@@ -80,9 +81,11 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
             return Sent(None, request, problem)
         asking.cost["retries"] += 1
         if failures.rejects(outcome):
-            texts = [message.text for message in messages]
-            if adapter.learn(request, failures.complaint_of(outcome, texts)):
+            complaint = failures.complaint_of(outcome, [message.text for message in messages])
+            if adapter.learn(request, complaint):
+                left_out.add(complaint.refused(request.sent))
                 continue
+            adapter.refused -= left_out  # it has not helped
         attempts -= 1
         if not attempts or not failures.can_pass(outcome):
             return Sent(None, request, failures.diagnosis(outcome))
