@@ -24,7 +24,14 @@ from langchain_core.messages import (
 from langgraph.types import StateSnapshot
 from pydantic import create_model
 
-from langchain_judges import as_evaluator, create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges import (
+    as_evaluator,
+    create_bsm_judge,
+    create_plan_solve_judge,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
@@ -35,6 +42,7 @@ from langchain_judges.rows.lookup import context_in, named_row
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
 from langchain_judges.rows.threads import thread_of
+from langchain_judges.testing import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
@@ -163,6 +171,41 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
     for row in ({"output": "Hi."}, {"output": ONE}):
         with pytest.raises(InputError, match="the field `input`"):
             judge.invoke(row)
+
+
+def talk_of(who, *requests):
+    """A conversation in which every request has an answer of somebody's."""
+    return [m for n, each in enumerate(requests) for m in (("user", each), ("ai", f"{who}{n}."))]
+
+
+@for_each(
+    ("first", "second", "request"),
+    [
+        (["Hello", TASK], ["Hello", TASK], f"[turn-1-user]\nHello\n\n[turn-2-user]\n{TASK}"),
+        (["Hello", TASK, "Bye"], ["Hello", TASK], "Hello"),
+        (["Hello", TASK], ["Hello", "Bye"], "Hello"),
+        (["Hello", TASK], ["Good day", TASK], "(the conversation)"),
+    ],
+)
+def test_the_request_of_two_conversations_is_what_is_said_in_both(first, second, request):
+    model = FakeChatModel(replies=fitting_reply)
+    row = {"conversation_a": talk_of("A", *first), "conversation_b": talk_of("B", *second)}
+    [judged] = judge_many(create_plan_solve_judge(model), [row], progress=False)
+    plan, shown = map(unfenced, model.prompts[:2])
+    assert all(f"[request]\n{request}\n\n" in each for each in (plan, shown))
+    assert all(text in shown for text in (f"A{len(first) - 1}.", f"B{len(second) - 1}."))
+    assert [each["unit"] for each in judged["verdict"]["failures"]] == (
+        ["input"] if request == "(the conversation)" else []
+    )
+
+
+@for_each("option", [True, False])
+def test_earlier_answers_between_the_requests_are_shown_where_an_option_says_so(option):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_bsm_judge(model, max_criteria=1, show_turn1_answers=option)
+    sides = {f"output_{side}": talk_of(side, "Hello", TASK) for side in "ab"}
+    judge.invoke({"input": [("user", "Hello"), ("user", TASK)], **sides})
+    assert all(("a0." in each, "a1." in each) == (option, True) for each in model.prompts[1:])
 
 
 @for_each("form", [dumpd, message_to_dict, lambda message: message])

@@ -124,8 +124,7 @@ def status_of(error: Exception) -> int | None:
         *(status for kind, status in _STATUSES.items() if isinstance(error, kind)),
     )
     # A success is none of an error's own.
-    own = (each for each in statuses if isinstance(each, int) and 400 <= each < 600)
-    return next(own, None)
+    return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)
 
 
 def error_under_200(error: Exception) -> Mapping[str, object] | None:

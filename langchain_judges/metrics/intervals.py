@@ -140,8 +140,7 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
         interval = _effective_wilson(scores, se, units, freedom, confidence)
         if groups is not None:
             interval = _at_most_whole_groups(interval, scores, clusters, confidence)
-    error = se if units > 1 else None
-    return Result(p, n=n, n_failed=cases.failed, interval=interval, se=error)
+    return Result(p, n=n, n_failed=cases.failed, interval=interval, se=se if units > 1 else None)
 
 
 def standard_error(values: Floats, groups: Ints) -> float:
@@ -374,8 +373,7 @@ def jackknife(
     count = int(groups.max()) + 1
     blocks = min(count, most)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
-    part = (order % blocks)[groups]
-    return np.asarray([statistic(part != block) for block in range(blocks)])
+    return np.asarray([statistic((order % blocks)[groups] != block) for block in range(blocks)])
 
 
 def jackknife_spread(estimates: Floats) -> float:

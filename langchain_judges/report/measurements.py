@@ -80,8 +80,7 @@ def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]
     # A row that failed was asked in both orders.
     asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
     part = sample.part(asked)
-    orders = part.in_orders()
-    return partial(metrics.order_accuracy, *orders, part.labels, rule, **part.settings)
+    return partial(metrics.order_accuracy, *part.in_orders(), part.labels, rule, **part.settings)
 
 
 _BEYOND_CHANCE = {"alpha": "Krippendorff's α", "fleiss": "Fleiss' κ", "ac1": "Gwet's AC1"}

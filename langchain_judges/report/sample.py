@@ -367,8 +367,7 @@ class Sample:
         lies outside the labels that a run names for its judge. 0 and 1 are two labels, and no
         ends of a scale.
         """
-        answers = self.answers if self.rated else ()
-        ours = {float(each) for each in answers if each is not None}
+        ours = {float(each) for each in self.answers if self.rated and each is not None}
         if not ours:
             return ""
         theirs = set(map(float, self.said))

@@ -260,8 +260,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = difference_text(gap, "another person")
-    answer = by_number("person", gap, limit, reason, basis, brief)
-    return _if_it_follows(answer, sample, numbers)
+    return _if_it_follows(by_number("person", gap, limit, reason, basis, brief), sample, numbers)
 
 
 # ---- ordering systems

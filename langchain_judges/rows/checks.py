@@ -392,25 +392,20 @@ def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
     of_each = labels if isinstance(labels, Mapping) else {}
     by_criterion = 'a label for each criterion, such as {"accuracy": 4}'
     _check_is(row.get("labels"), Mapping | None, "`labels`", by_criterion)
-    for field in ("group", "category"):
-        _check_countable(row.get(field), field, label_place(f"{field}=COLUMN", row.get(field)))
     systems, is_pair = row.get("systems"), kind_in(row) == "pair"
     are_two = isinstance(systems, list | tuple) and len(systems) == 2
     if is_pair and systems is not None and not are_two:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
     known = SIDES if is_pair else _TOTAL if of_each else tuple(labels)
     by_name = {f"label.{name}": own for name, own in (row.get("labels") or {}).items()}
-    given = {name: row.get(name) for name in ("label", "human_votes")} | by_name
-    for field, held in given.items():
-        own = tuple(of_each.get(field[6:], ())) if field in by_name else known
-        for label in [held] if field == "label" else votes_in(held):
-            _check_countable(label, field, _columns_of(field, held, of_each))
-            _check_label(field, label, own)
-
-
-def _check_countable(value: object, field: str, columns: str) -> None:
-    rule = f"a text or a number, named by `columns` {columns}"
-    _check_is(value, str | int | float | None, f"`{field}`", rule)
+    given = {name: row.get(name) for name in ("group", "category", "label", "human_votes")}
+    for field, held in (given | by_name).items():
+        is_alone = field in ("group", "category", "label")
+        for label in [held] if is_alone else votes_in(held):
+            rule = f"a text or a number, named by `columns` {_columns_of(field, held, of_each)}"
+            _check_is(label, str | int | float | None, f"`{field}`", rule)
+            of_all = known if field in ("label", "human_votes") else ()
+            _check_label(field, label, of_all or tuple(of_each.get(field.partition(".")[2], ())))
 
 
 def votes_in(label: object) -> list[Any]:
@@ -435,7 +430,7 @@ def _columns_of(field: str, held: object, criteria: Collection[str]) -> str:
         path = f"{place}.{name}" if name in there else place
         places.append(label_place(path, there.get(name, each)))
     name = name and f".{name}"
-    if len(places) == 1:
+    if len(places) == 1 or field in ("group", "category"):
         return f"{field}{name}={places[0]}"
     return f"human_votes{name}={'COLUMN' if places == [*parts] else ', '.join(places).join('[]')}"
 

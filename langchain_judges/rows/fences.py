@@ -39,8 +39,7 @@ def fence(*texts: str) -> str:
 
 def digest(*texts: str) -> str:
     """A hash of texts, the same in whatever order they are given."""
-    data = "\x00".join(sorted(texts)).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256("\0".join(sorted(texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unsealed(text: str) -> str:

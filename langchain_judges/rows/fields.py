@@ -31,7 +31,15 @@ from langchain_judges.rows.messages import (
     plain_data,
     text_in,
 )
-from langchain_judges.rows.record import ended, is_run, opened, record_in, with_talk, without_task
+from langchain_judges.rows.record import (
+    ended,
+    is_run,
+    opened,
+    record_in,
+    says_same,
+    with_talk,
+    without_task,
+)
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -87,6 +95,8 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     found = notes_on(read, shown)
+    if "output_a" in row and row.get("input") == CONVERSATION:
+        found.add("input", "is not known, as the conversations begin with different requests")
     source = lookup.context_of(given)
     if "output_a" not in row and isinstance(source, str) and lookup.LIST.match(source):
         number = lookup.documents_in(row.get("source") or "")
@@ -141,8 +151,16 @@ def _is_pair(value: object) -> bool:
 
 
 def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
-    """Task found in the work of a row, if it is the same on each side."""
+    """Task found in the work of a row, if it is the same on each side.
+
+    Of two conversations it is what is said to both, or else how both begin.
+    """
     first, *others = (asked_in(side) for side in sides)
+    if others == [CONVERSATION] and first == CONVERSATION:
+        records = (record_in(_part(side, "output", None), is_work=True) for side in sides)
+        a, b = ([each for each in record if each["role"] == "user"] for record in records)
+        same = a if len(a) == len(b) and all(map(says_same, a, b)) else a[:1]
+        return same if all(map(says_same, same, b)) else first
     return first if all(other == first for other in others) else None
 
 

@@ -384,11 +384,16 @@ def shown_task(text: Text) -> str:
 
 
 def answers_in_turn(task: Text, text: Text) -> bool:
-    """Whether a side's messages are answers, one for each of the user's in the task."""
+    """Whether a side has answers alone, one for each of the user's messages in the task.
+
+    Those messages may stand between them.
+    """
     if isinstance(task, str) or isinstance(text, str) or len(text) < 2:
         return False
-    answers = all(m.get("role") == "assistant" and not _calls(m) for m in text)
-    return answers and len(text) <= user_turns(task)
+    asked = [plain(message.get("content")) for message in task]
+    said = [m for m in text if m.get("role") != "user" or plain(m.get("content")) not in asked]
+    answers = all(m.get("role") == "assistant" and not _calls(m) for m in said)
+    return answers and 1 < len(said) <= user_turns(task) and said[-1] is text[-1]
 
 
 def with_source(task: Text, source: str | None) -> str:

@@ -266,8 +266,7 @@ def _said(answer: object, order: str) -> str:
         return "not judged"
     if order and answer in ("A", "B"):
         return f"{order.index(str(answer)) + 1} is better"
-    words = {"A": "A is better", "B": "B is better", "tie": "a tie"}
-    return words.get(str(answer), str(answer))
+    return {"A": "A is better", "B": "B is better", "tie": "a tie"}.get(str(answer), str(answer))
 
 
 def _in_places(table: TextTable, places: Mapping[str, str]) -> TextTable:

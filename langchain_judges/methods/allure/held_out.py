@@ -286,8 +286,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
 
 def _item_digest(item: Mapping[str, object]) -> str:
     """A short hash of what is judged."""
-    judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
-    return key_of(judged)[:10]
+    return key_of({name: value for name, value in item.items() if name not in ANNOTATIONS})[:10]
 
 
 def _unused(id: str, ids: Collection[str]) -> str:
