@@ -66,7 +66,7 @@ class Shard:
 
 
 class Receipt(NamedTuple):
-    """What a shard writes beside its part when all of its rows are in it.
+    """A file that a shard writes beside its part when all of its rows are in it.
 
     Attributes:
         mark: The mark of the judge and its settings.
