@@ -37,7 +37,7 @@ from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.fences import fence, sealed
-from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.fields import plain_row, work_in
 from langchain_judges.rows.lookup import context_in, named_row
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
@@ -121,6 +121,29 @@ def test_a_response_of_a_provider_that_was_cut_says_so(response):
     assert written(record(response)).split("\n")[-1] == (
         "The last reply was cut at its limit of tokens."
     )
+
+
+@for_each("reason", ["content_filter", "SAFETY", "FinishReason.SAFETY", "refusal"])
+def test_a_reply_that_its_provider_stopped_says_so(reason):
+    metadata = {"finish_reason": reason}
+    for message in (
+        AIMessage("In Os", response_metadata=metadata),
+        AIMessage("In Os", response_metadata=metadata).model_dump(),
+        {"choices": [{"message": CUT, "finish_reason": reason}]},
+    ):
+        last = written(record(message)).split("\n")[-1]
+        assert last == "The last reply was stopped by its provider or refused."
+
+
+@for_each("content", ["", None, []])
+def test_a_refusal_is_the_text_of_a_message_that_has_no_other(content):
+    own = {"refusal": "I cannot."}
+    message = AIMessage(content or "", additional_kwargs=own)
+    spoken = {"role": "assistant", "content": content}
+    for each in (message, message.model_dump(), dumpd(message), {**spoken, **own}):
+        assert work_in(each) == "I cannot."
+    for each in (AIMessage("Yes.", additional_kwargs=own), {**spoken, **own, "content": "Yes."}):
+        assert work_in(each) == "Yes."
 
 
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():

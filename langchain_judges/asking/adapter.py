@@ -264,9 +264,8 @@ class ModelAdapter:
             if alternatives and "top_logprobs" not in self.refused:
                 sampling["top_logprobs"] = alternatives
         place = self._place()
-        rung = self.rungs[0]
         unseeded = sampled and "seed" not in sampling
-        key = (shape, rung, unseeded, *sorted(sampling.items()))
+        key = (shape, self.rungs[0], unseeded, *sorted(sampling.items()))
         if key not in place.requests:
             place.requests[key] = self._prepared(place.model, shape, sampling, unseeded)
         return self._named(place.requests[key], cache_key)
@@ -371,7 +370,6 @@ class ModelAdapter:
             if self.rungs[0] == request.rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]
                 self._note(request.rung, f"by {self.rungs[0]!r}")
-                return True
         return self.rungs[0] != request.rung
 
     def _note(self, refused: str, instead: str) -> None:

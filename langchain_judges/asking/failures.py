@@ -391,8 +391,7 @@ def is_of_own_code(error: Exception) -> bool:
         return False
     if _places(error)[-1][0] == "langchain_core.language_models.chat_models":
         return not isinstance(error, IndexError)  # which it raises where there is no reply
-    room = _own_place(error)[0]
-    return bool(room) and not is_installed(room)
+    return (room := _own_place(error)[0]) != "" and not is_installed(room)
 
 
 def place_of(exc: Exception) -> str:

@@ -32,7 +32,8 @@ Parse = Callable[[str], ReplyData | None]
 
 # Why replies end, as providers say it, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = packaged(__package__, "names.yaml")
-_FILTERED, _CUT, _WHOLE = ({*REPLY_NAMES[end]} for end in ("filtered", "cut", "whole"))
+_CUT, _WHOLE = {*REPLY_NAMES["cut"]}, {*REPLY_NAMES["whole"]}
+_FILTERED = {*packaged("langchain_judges.rows", "names.yaml")["filtered"]}
 _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}

@@ -85,7 +85,7 @@ def _messages_of(value: object) -> Iterator[Message]:
     role = _ROLES.get(role, role)
     parts = fields.get("parts")
     said = _first(fields, "content", "items", default=None)
-    content = parts if isinstance(parts, list) else said
+    content = parts if isinstance(parts, list) else said or _refusal(fields) or said
     if role != "tool" and isinstance(content, Mapping) and len(content) == 1:
         content = content.get(next(iter({*content} & _ANSWERS), None), content)
     calls = [*_tool_calls(role, fields)]
@@ -95,13 +95,19 @@ def _messages_of(value: object) -> Iterator[Message]:
         yield from _of_blocks(role, content, fields, calls)
         return
     if content is None and ("content" in fields or calls or role == "tool"):
-        content = fields.get("refusal") or ""
+        content = ""
     if role == "tool" or (content is not None and _speaks(role)):
         content = _of_result(content)
     if role == "user" and fields.get("tool_calls") and isinstance(content, str):
         content = "\n".join(filter(None, (content, as_json(fields["tool_calls"]))))
     if isinstance(content, str | list):
         yield _record_message(role, content, fields, calls)
+
+
+def _refusal(fields: Mapping[str, Any]) -> Any:
+    """Words of a model in place of a content, where it refuses."""
+    own = fields.get("additional_kwargs")
+    return fields.get("refusal") or (own.get("refusal") if isinstance(own, Mapping) else None)
 
 
 def _of_blocks(

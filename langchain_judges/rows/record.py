@@ -33,7 +33,7 @@ from langchain_judges.rows.messages import (
 from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
 
 # How providers say that a reply was cut at its limit of tokens.
-_LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
+_LIMITS = {"length", "max_tokens", "max_output_tokens"}
 # Where they say it: in a message or a response, or in a part of one.
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "done_reason")
 _REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
@@ -350,14 +350,16 @@ _SILENT = {"user", "system", "tools available", "file"}
 
 
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
-    """End of an agent's work, if its last message says that it was cut."""
+    """End of an agent's work, if its last message says that it was cut or stopped."""
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
     fields = message_fields(parts[-1])
     details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
-    is_cut = bool(_LIMITS & {str(each.get(name)) for each in details for name in _REASONS})
-    return [ended("The last reply was cut at its limit of tokens.")] if is_cut else []
+    said = {str(each.get(n)).lower().rpartition(".")[-1] for each in details for n in _REASONS}
+    if said & {*KNOWN_NAMES["filtered"]}:
+        return [ended("The last reply was stopped by its provider or refused.")]
+    return [ended("The last reply was cut at its limit of tokens.")] if said & _LIMITS else []
 
 
 def replies_in(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
