@@ -100,7 +100,7 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "a word beside an answer": (
         {**TASK, "output": {"answer": "42", "reasoning": "because", "id": "a", "share": 0.5}},
-        [("output", "is read from 'answer'; not shown: 'reasoning'")],
+        [("output", "is read from 'answer'; not shown: 'reasoning', 'share'")],
     ),
     "words about a task and its answer": (
         {
@@ -154,7 +154,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "lists": (
         {**TASK, "output": "Kyiv", "steps": ["look"], "scores": [0.5], "by": {"a": "b"}},
-        [("row", "has columns that are not shown: 'steps', 'by'")],
+        [("row", "has columns that are not shown: 'steps', 'by', 'scores'")],
     ),
     "what is expected, by name": (
         {**TASK, "output": "Kyiv", "expectations": {"expected_response": "Lviv"}},
@@ -192,7 +192,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     "data in JSON": ({**TASK, "output": '{"role": "admin", "days": ["Monday"]}'}, []),
     "a prompt of the system": (
         {**TASK, "output": "Kyiv", "system_prompt": "Be brief.", "model": "x"},
-        [("row", "has columns that are not shown: 'system_prompt'")],
+        [("row", "has columns that are not shown: 'system_prompt', 'model'")],
     ),
     "an answer that is null": (
         {**TASK, "output": {"answer": None, "error": "timeout"}},
@@ -317,6 +317,18 @@ def test_a_verdict_says_which_columns_were_read_on_every_path(
         assert "Columns not shown to the judge: " in caplog.text
         expected = expected[:-1]
     assert found == expected
+
+
+BESIDE = {"profile": "She knows it all.", "most": 3, "tone": "pirate", "list": [1], "none": None}
+
+
+@for_each("field", ["input", "output", "row"])
+def test_a_note_that_names_what_is_not_shown_names_all_of_it(field):
+    row = {**TASK, "output": "Kyiv"}
+    kept = {"input": "question", "output": "answer"}.get(field)
+    row |= {field: {kept: row[field], **BESIDE}} if kept else BESIDE
+    [note] = judge_of_texts().invoke(row)["verdict"]["failures"]
+    assert {*re.findall(r"'(\w+)'", note["detail"].split("not shown: ")[1])} == {*BESIDE} - {"none"}
 
 
 @for_each("case", ROWS)

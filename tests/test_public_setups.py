@@ -460,7 +460,10 @@ ASKED_FOR = {"rubric": "It names residues 48-124 in a chart.", "expects_artifact
 
 @for_each(
     "places, unread",
-    [({}, "not shown: 'artifact_names', 'tool_calls'."), ({"output": lambda outputs: outputs}, "")],
+    [
+        ({}, "not shown: 'artifact_names', 'tool_calls', 'duration_seconds', 'root_turns'."),
+        ({"output": lambda outputs: outputs}, ""),
+    ],
 )
 def test_files_and_tools_that_a_science_agent_names_beside_its_answer_are_said(places, unread):
     result, prompt = told(

@@ -378,7 +378,7 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         is_record = _is_record(value, field) and not calls_beside(value)
         usual = ("messages",) * is_state(value) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
-        rivals = []
+        rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = messages_in(value[name]) or value[name]
@@ -386,8 +386,10 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
             # A word beside a task or a right answer is mostly about it, such as its language.
             if is_other or lines_in(part, alone=field == "output") - shown:
                 rivals.append(name)
+            elif not (is_nothing(part) or lines_in(part) & shown):
+                words.append(name)
         if rivals:
-            return f"is read from {names[0]!r}; not shown: {first_names(rivals)}"
+            return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
         if is_record and (number := len(replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
         if is_record or (not names and (len(value) != 1 or field == "reference")):
