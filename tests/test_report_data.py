@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from ast import literal_eval
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -11,10 +13,11 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from langchain_judges import create_rubric_judge, judge_many
+from langchain_judges import create_relative_judge, create_rubric_judge, datasets, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.report import compare, trust
-from langchain_judges.testing import FakeChatModel
+from langchain_judges.rows.checks import read_label
+from langchain_judges.testing import FakeChatModel, fitting_reply
 from tests.cases import for_each
 from tests.judged_rows import items_of, texts_of
 
@@ -301,3 +304,24 @@ def test_columns_that_are_advised_for_a_label_can_be_named_as_they_stand(
         columns = {advised[1]: places if "[" in advised[2] else places[0]}
     assert not caplog.messages
     assert trust(judged, rows, columns=columns).numbers
+
+
+@for_each("label", [-2, 0, "left", "1"])
+def test_values_that_are_no_sides_are_mapped_as_the_error_says(label, caplog, tmp_path):
+    caplog.clear()
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    pairs = [{"input": "q", "output_a": "x", "output_b": "y", "label": label}]
+    list(judge_many(judge, pairs, progress=False))
+    advised = literal_eval(
+        caplog.text.partition("datasets.rows(FILE, labels=")[2].partition(")")[0]
+    )
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(pairs[0]))
+    mapped = datasets.rows(tmp_path / "pairs.jsonl", labels=advised)
+    assert [row["label"] for row in judge_many(judge, mapped, progress=False)] == ["A"]
+
+
+@for_each("form", ["{}", "[[{}]]"])
+def test_verdicts_as_judges_of_arenas_spell_them_are_sides(form):
+    sides = {"A": "A", "A>B": "A", "A>>B": "A", "A=B": "tie", "B>A": "B", "B>>A": "B", "C": "tie"}
+    assert {said: read_label(form.format(said)) for said in sides} == sides
+    assert [read_label(each) for each in ("A<B", "A<<B", "B<A", "b<<a")] == ["B", "B", "A", "A"]
