@@ -373,7 +373,8 @@ def jackknife(
     count = int(groups.max()) + 1
     blocks = min(count, most)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
-    return np.asarray([statistic((order % blocks)[groups] != block) for block in range(blocks)])
+    part = (order % blocks)[groups]
+    return np.asarray([statistic(part != block) for block in range(blocks)])
 
 
 def jackknife_spread(estimates: Floats) -> float:
