@@ -136,14 +136,57 @@ def test_a_reply_that_its_provider_stopped_says_so(reason):
 
 
 @for_each("content", ["", None, []])
-def test_a_refusal_is_the_text_of_a_message_that_has_no_other(content):
-    own = {"refusal": "I cannot."}
+@for_each("own", [{"refusal": "I cannot."}, {"audio": {"data": "Uk==", "transcript": "I cannot."}}])
+def test_a_refusal_or_speech_is_the_text_of_a_message_that_has_no_other(content, own):
     message = AIMessage(content or "", additional_kwargs=own)
     spoken = {"role": "assistant", "content": content}
     for each in (message, message.model_dump(), dumpd(message), {**spoken, **own}):
         assert work_in(each) == "I cannot."
     for each in (AIMessage("Yes.", additional_kwargs=own), {**spoken, **own, "content": "Yes."}):
         assert work_in(each) == "Yes."
+
+
+ASKED_CODE = {"type": "server_tool_use", "id": "s", "name": "code", "input": {"code": "1/0"}}
+NO_CODE = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
+BROKEN_CODE = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}
+RUN_CODE: Any = {
+    "Anthropic": [
+        ASKED_CODE,
+        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": NO_CODE},
+    ],
+    "Gemini": [
+        {"executableCode": {"language": "PYTHON", "code": "1/0"}},
+        {"codeExecutionResult": BROKEN_CODE},
+    ],
+    "Gemini by LangChain": [
+        {"type": "executable_code", "executable_code": "1/0", "language": "PYTHON"},
+        {"type": "code_execution_result", "code_execution_result": "Zero", "outcome": 2},
+    ],
+    "MCP": [
+        {**ASKED_CODE, "type": "mcp_tool_use"},
+        {"type": "mcp_tool_result", "tool_use_id": "s", "content": "Zero", "isError": True},
+    ],
+}
+
+
+@for_each("provider", RUN_CODE)
+def test_an_error_of_a_tool_that_a_provider_runs_is_one(provider):
+    said = written(record([AIMessage([*RUN_CODE[provider], {"type": "text", "text": "No."}])]))
+    assert "1/0" in said
+    assert re.findall(r"\[(call|error|result)-of-code(?:_execution)?\]", said) == ["call", "error"]
+
+
+def test_a_call_that_langchain_keeps_apart_is_one():
+    own = {"function_call": {"name": "track", "arguments": '{"n": 7}'}}
+    message = AIMessage("", additional_kwargs=own)
+    for each in (message, dumpd(message), {"role": "assistant", "content": None, **own}):
+        assert written(record([each])).startswith("[call-of-track]")
+
+
+def test_code_that_a_provider_ran_without_an_error_has_a_result():
+    ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+    said = written(record([{"role": "model", "parts": [RUN_CODE["Gemini"][0], ran]}]))
+    assert re.findall(r"\[(call|error|result)-of-code_execution\]", said) == ["call", "result"]
 
 
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():

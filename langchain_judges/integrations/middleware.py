@@ -32,7 +32,6 @@ from langchain_core.messages import (
     RemoveMessage,
     SystemMessage,
 )
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -540,8 +539,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 raise InputError("`output`: the agent's last message is no answer with text")
             if (case := self._case(state, task, work)) is None:
                 return None
-            names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
-            outcome = await cases.judge_case(self.judge, case, **names)
+            outcome = await cases.judge_case(self.judge, case, run_id=judge_run, run_name=self.key)
         except JudgeError as exc:
             outcome = {"verdict": cases.error_verdict(self.judge, exc)}
         if decision(outcome["verdict"]) is None:

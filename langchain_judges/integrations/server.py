@@ -73,7 +73,7 @@ def serve(
     make: Make
     kind: type[GraphOptions]
     if name == "audit":
-        make, kind = _make_audit, AuditOptions
+        make, kind = lambda model, **own: create_allure_audit(model, _memory(), **own), AuditOptions
     elif name == "write":
         make, kind = partial(load_writer, "branch"), WRITERS["branch"]
     else:
@@ -128,10 +128,6 @@ class _Client:
             rule = "must be a text" if self._sets_preset else "can be set by the owner only"
             raise OptionError(f"`preset` {rule}, got {preset!r}")
         check_client(self._kind, values, self._names)
-
-
-def _make_audit(model: ModelLike, **options: Any) -> JudgeGraph:
-    return create_allure_audit(model, _memory(), **options)
 
 
 def _entry(

@@ -85,7 +85,7 @@ def _messages_of(value: object) -> Iterator[Message]:
     role = _ROLES.get(role, role)
     parts = fields.get("parts")
     said = _first(fields, "content", "items", default=None)
-    content = parts if isinstance(parts, list) else said or _refusal(fields) or said
+    content = parts if isinstance(parts, list) else said or _said_apart(fields) or said
     if role != "tool" and isinstance(content, Mapping) and len(content) == 1:
         content = content.get(next(iter({*content} & _ANSWERS), None), content)
     calls = [*_tool_calls(role, fields)]
@@ -104,10 +104,16 @@ def _messages_of(value: object) -> Iterator[Message]:
         yield _record_message(role, content, fields, calls)
 
 
-def _refusal(fields: Mapping[str, Any]) -> Any:
-    """Words of a model in place of a content, where it refuses."""
+def _said_apart(fields: Mapping[str, Any]) -> Any:
+    """Words of a model in place of a content, where it refuses or speaks."""
+    audio = _also(fields, "audio")
+    return _also(fields, "refusal") or (isinstance(audio, Mapping) and audio.get("transcript"))
+
+
+def _also(fields: Mapping[str, Any], name: str) -> Any:
+    """A field of a provider's message, which LangChain keeps apart."""
     own = fields.get("additional_kwargs")
-    return fields.get("refusal") or (own.get("refusal") if isinstance(own, Mapping) else None)
+    return fields.get(name) or (own.get(name) if isinstance(own, Mapping) else None)
 
 
 def _of_blocks(
@@ -160,12 +166,16 @@ _KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
 
 
 def _typed(block: Any) -> Any:
-    names = _KEYED if isinstance(block, Mapping) else ()
-    if names and (kind := _KEYED.get(str(block.get("content_type")))):  # of Semantic Kernel
-        return {**block, "type": kind}
-    if names and {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
-        return _item_of(part, str(block.get("type")))
-    own = (name for name in names if isinstance(block.get(name), Mapping))
+    if not isinstance(block, Mapping):
+        return block
+    kind = str(block.get("type"))
+    # A type of Semantic Kernel, or of LangChain's Gemini, whose blocks hold a text under it.
+    told = str(block.get("content_type") or (kind if isinstance(block.get(kind), str) else ""))
+    if told in _KEYED:
+        return {**block, "type": _KEYED[told]}
+    if {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
+        return _item_of(part, kind)
+    own = (name for name in _KEYED if isinstance(block.get(name), Mapping))
     return next(({**block[name], "type": _KEYED[name]} for name in own), block)
 
 
@@ -258,8 +268,7 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
         rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
-        names = ("arguments", "input", "action", "actions", "operation", "queries", "code")
-        args = _first(fields, *names, default=rest)
+        args = _first(fields, *KNOWN_NAMES["arguments"], default=rest)
         form = "arguments" if kind == "function_call" else "args"
         call = call_in({"name": name, form: args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -272,7 +281,7 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 
 
 # What an item has beside the arguments of its call.
-_OUTPUTS = ("output", "results", "outputs", "result")
+_OUTPUTS = ("output", "results", "outputs", "result", "code_execution_result")
 _OF_ITEM = {"type", "id", "call_id", "name", "status", "error", *_OUTPUTS}
 # Calls that are blocks of a message.
 _BLOCKS = {"tool_call", "server_tool_call"}
@@ -304,14 +313,17 @@ def _as_text(data: object) -> dict[str, str]:
 def _result_block(block: Mapping[str, Any]) -> Message:
     # Of Haystack the call stands within its result.
     block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
-    said, is_error = _first(block, "content", "response", *_OUTPUTS, default=""), False
+    said = _first(block, "content", "response", *_OUTPUTS, default="")
+    kind = str(said.get("type")) if isinstance(said, Mapping) else ""
+    is_error = kind.endswith("_tool_result_error")
     if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
-        said, is_error = said["value"], str(said["type"]).startswith("error")
+        said, is_error = said["value"], kind.startswith("error")
     asked = str(_first(block, "tool_use_id", *_IDS, default=""))
     message: Message = {"role": "tool", "content": _of_result(said), "tool_call_id": asked}
     if name := _first(block, *_CALLED, default=None):
         message["name"] = str(name)
     signs = [block.get("is_error"), block.get("error") is True, block.get("status") == "error"]
+    signs += [block.get("isError"), str(block.get("outcome")) in KNOWN_NAMES["failed"]]
     if is_error or any(signs):
         message["status"] = "error"
     return message
@@ -337,7 +349,7 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     listed = spelt(fields.get("tool_calls"))
     parts = [*map(spelt, listed if isinstance(listed, list | tuple) else ())]
     calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
-    if not calls and isinstance(legacy := spelt(fields.get("function_call")), Mapping):
+    if not calls and isinstance(legacy := spelt(_also(fields, "function_call")), Mapping):
         calls = [legacy]
     invalid = [c for c in fields.get("invalid_tool_calls") or () if isinstance(c, Mapping)]
     known = {str(call.get("id")) for call in invalid} - {"None"}

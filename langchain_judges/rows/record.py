@@ -35,7 +35,7 @@ from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens"}
 # Where they say it: in a message or a response, or in a part of one.
-_REASONS = ("finish_reason", "finishReason", "stop_reason", "done_reason")
+_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
 _DETAILS = ("response_metadata", "generation_info")
 
