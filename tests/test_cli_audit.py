@@ -37,7 +37,8 @@ def auditing(serve, tmp_path, letter_encoder):
 
     def run(keys="", *more):
         arguments = ["audit", path, "--model", "fake", "--base-url", server.url]
-        arguments += ["--memory", tmp_path / "memory", "--set", "recall=all", *more]
+        memory = [] if "--memory" in more else ["--memory", tmp_path / "memory"]
+        arguments += [*memory, "--set", "recall=all", *more]
         return CliRunner().invoke(app, [str(each) for each in arguments], input=keys)
 
     command: Any = run

@@ -282,6 +282,16 @@ def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sente
     assert "`client`" not in result.stderr  # nobody gives one here
 
 
+@for_each("name", COMMANDS)
+def test_a_flag_of_one_value_is_taken_once_by_every_command(name):
+    commands: Any = get_command(app)
+    params = commands.get_command(typer.Context(commands), name).params
+    for each in (each for each in params if each.param_type_name == "option"):
+        said = invoke(name, each.opts[0], "1", each.opts[-1], "2").stderr
+        is_single = not (each.multiple or each.is_flag)
+        assert (f"{each.opts[-1]} is there twice, and takes one value." in said) is is_single
+
+
 def test_a_flag_is_offered_only_where_it_is_near_and_a_flags_value_is_no_flag(folder):
     assert invoke("judge", "--foo").stderr.strip().endswith("There is no flag --foo")
     value = invoke("judge", "pairs.jsonl", "--model", "m", "--column", "--colum")

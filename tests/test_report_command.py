@@ -185,8 +185,8 @@ def test_labels_of_no_criterion_of_the_judge_are_refused_before_anything_is_aske
     path = tmp_path / "t.csv"
     path.write_text("input,output,label.wit\nWhy?,So.,1\n")
     server = serve()
-    flags = ("--method", "rubric", "--set", "rubric=Kind?", "-o", tmp_path / "r.html")
-    result = invoke("trust", path, *asking(server), *flags)
+    asked = ("--method", "rubric", "--set", "rubric=Kind?", *asking(server)[2:])
+    result = invoke("trust", path, *asked, "-o", tmp_path / "r.html")
     assert (result.exit_code, server.calls) == (2, [])
     assert "labels of no criterion: wit. Nothing was asked" in result.stderr
 

@@ -35,16 +35,23 @@ class Command(TyperCommand):
     """A command whose help ends with examples, and whose refusals name its flags."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; a flag of another name is refused with the name that it has here."""
+        """Read the words; a flag of another name, or one whose value is there, is refused.
+
+        The first is told the name that it has here.
+        """
         params = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
         flags: dict[str, Any] = {each: param for param in params for each in param.opts}
-        words = takewhile(lambda word: word != "--", args)
+        words, given = takewhile(lambda word: word != "--", args), list[Any]()
         for word in words:
             flag, has_value, _ = word.partition("=")
             if flag.startswith("--") and flag not in flags:
                 ctx.fail(f"There is no flag {flag}; {_flag_for(flag, flags)}".rstrip("; "))
-            if flag in flags and not (has_value or flags[flag].is_flag):
-                next(words, None)  # its value, whatever it begins with
+            if flag in flags and not flags[flag].is_flag:
+                if flags[flag] in given and not flags[flag].multiple:
+                    ctx.fail(f"{flag} is there twice, and takes one value.")
+                given.append(flags[flag])
+                if not has_value:
+                    next(words, None)  # its value, whatever it begins with
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
