@@ -1,5 +1,6 @@
 """One text by several criteria: what is asked, what is read, and what becomes of it."""
 
+import csv
 import json
 from typing import Any
 
@@ -23,6 +24,7 @@ from langchain_judges.methods.rubric.criteria import ready_names, ready_rubric
 from langchain_judges.methods.rubric.prompts import label_words
 from langchain_judges.methods.rubric.replies import parse_label, subscore
 from langchain_judges.report.terminal import summary_table
+from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import is_abstention
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced, with_logprobs
@@ -362,6 +364,29 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():
 def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
     with pytest.raises(OptionError, match=hint):
         create_rubric_judge(says(1), rubric=rubric)
+    judge = create_rubric_judge(says(1), rubric="Is it polite?")
+    with pytest.raises(InputError, match=hint):
+        judge.invoke({**ITEM, "rubric": rubric})
+
+
+@for_each(
+    ("cell", "names"),
+    [
+        ('["Tone", "Wit"]', ["Tone", "Wit"]),
+        ('[{"name": "Tone", "description": "It thanks."}, "Wit"]', ["Tone", "Wit"]),
+        ('{"Tone": "It thanks."}', ["Tone"]),
+        ("N/A", ["rubric"]),
+        ("- It thanks.\n- It is [brief].", ["rubric"]),
+    ],
+)
+def test_a_cell_of_a_table_holds_criteria_as_json(cell, names, tmp_path):
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["input", "output", "rubric"], ["q", "a", cell]])
+    judge = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="Is it polite?")
+    [row] = judge_many(judge, tmp_path / "rows.csv", progress=False)
+    assert [part["criterion"] for part in row["subscores"]] == names
+    noted = [failure["unit"] for failure in row["verdict"]["failures"]]
+    assert noted == ["rubric"] * (cell == "N/A")
 
 
 @for_each(

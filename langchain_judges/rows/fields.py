@@ -29,6 +29,7 @@ from langchain_judges.rows.messages import (
     is_spoken,
     messages_in,
     plain_data,
+    spelt,
     text_in,
 )
 from langchain_judges.rows.record import (
@@ -167,13 +168,15 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
-    found, own = lookup.context_of(row), row.get("rubric") or row.get("assertions")
+    found = lookup.context_of(row)
+    own = spelt(row.get("rubric") or row.get("assertions"))  # a cell of CSV holds them as JSON
     # Images, audio and files, whose marks are in the text.
     text, media = lookup.context_in(found), [*media_in(messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
         | ({"rubric": criteria_in(own)} if isinstance(own, list) else {})
+        | ({"rubric": own} if isinstance(own, Mapping) else {})
     )
 
 

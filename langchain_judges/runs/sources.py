@@ -40,6 +40,7 @@ RowStream = Iterator[dict[str, Any]]
 NO_TEXT = "(no text)"
 # What tables write where a value is missing or an error, and what may stand for none.
 _LOST, _DOUBTFUL = KNOWN_NAMES["lost"], KNOWN_NAMES["doubtful"]
+_UNASKED = ("source", "rubric")
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
 # pandas calls it where it flattens `labels`; or of one with several people's.
 _CRITERION = ("label.", "labels.", "human_votes.")
@@ -171,7 +172,7 @@ class TableForm:
 def _mark_placeholders(row: dict[str, Any]) -> None:
     """Leave out what tables write for a missing value or an error; note what may stand for it.
 
-    What may stand for nothing is no source.
+    What may stand for nothing is no source, and no rubric.
     """
     notes = Notes.of(row)
     for name, word in [(name, row.get(name)) for name in READ]:
@@ -180,7 +181,7 @@ def _mark_placeholders(row: dict[str, Any]) -> None:
         elif word in _DOUBTFUL:
             notes.add(name, f"is {word!r}, which may stand for nothing")
         if is_lost or word in _DOUBTFUL:
-            row |= {NOTES: notes} | ({name: None} if is_lost or name == "source" else {})
+            row |= {NOTES: notes} | ({name: None} if is_lost or name in _UNASKED else {})
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:

@@ -428,7 +428,7 @@ def checked_name(text: str) -> str:
     if re.fullmatch(r"[^\n]{1,300}\.(ya?ml|json|md|txt)", text.strip()):
         raise OptionError(
             f"`rubric` is a file's name, {text!r}, and would be judged by as a text: give the "
-            f"file by `file={text!r}`"
+            f"file by `file={text!r}`, or its text"
         )
     if places := _PLACES.findall(text):
         raise OptionError(

@@ -165,7 +165,7 @@ class LabelOptions(LookupOptions):
         """
         if own := item.get("rubric"):
             try:
-                return self.named(own)
+                return self.named(rubrics.checked_name(own) if isinstance(own, str) else own)
             except OptionError as exc:
                 raise InputError(str(exc)) from exc
         if self.own_rubric:
