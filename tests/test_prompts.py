@@ -11,7 +11,7 @@ from benchmarks import prompts
 from benchmarks.prompts import measured, prompts_of
 from langchain_judges import create_bsm_judge, create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import name_and_text
+from langchain_judges.methods.declaration import name_and_text, with_name
 from langchain_judges.methods.pairs import MATERIAL_RULE
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeChatModel
@@ -106,18 +106,22 @@ def test_a_criterion_is_sent_as_it_is_written(text, form):
 
 WHOLE = """
 At 10:30 it opens | https://x.y is linked | 10:1 ratio | C:\\Users | std::move | Tone:polite
-礼貌：是否礼貌 | Ton : est-il poli ? | Tone:  two spaces
 """
 
 
-@for_each("text", [each.strip() for each in WHOLE.replace("\n", "|").split("|") if each.strip()])
+@for_each("text", [each.strip() for each in WHOLE.strip().split("|")])
 def test_a_colon_within_a_text_ends_no_name(text):
     assert name_and_text(text) == (text, None)
 
 
-@for_each(
-    ("text", "name"),
-    [("Tone: polite", "Tone"), ("10:1 ratio: kept", "10:1 ratio"), ("語調: 丁寧か", "語調")],
-)
-def test_a_colon_and_a_space_end_a_name(text, name):
-    assert name_and_text(f" {text}\n") == (name, text.removeprefix(f"{name}: "))
+NAMED = """
+Tone: polite | 10:1 ratio: kept | 語調: 丁寧か | 礼貌：是否礼貌 | Ton : est-il poli ?
+Tone:  spaced
+"""
+
+
+@for_each("text", [each.strip() for each in NAMED.strip().replace("\n", "|").split("|")])
+def test_a_colon_and_a_space_or_a_wide_one_end_a_name_and_are_sent_as_they_stand(text):
+    name, about = name_and_text(f" {text}\n")
+    assert name in {"Tone", "10:1 ratio", "語調", "礼貌", "Ton"}
+    assert with_name(name, about or "") == text

@@ -89,22 +89,36 @@ def _check_text(text: str) -> str:
     return text
 
 
-# A name, and a description behind a colon and a space; the name is on one line.
-_NAMED = re.compile(r"(.*?)(?<!\s):(?: (?!\s)((?s:.+)))?")
+# A name on one line, and a description behind a colon and a space, or a colon that is wide.
+_NAMED = re.compile(r"(.*?)[^\S\n]*(?::(?=\s|$)|：)\s*((?s:.*))")
 
 
 def name_and_text(text: str) -> tuple[str, str | None]:
     """The name and the description in `"name: description"`; all of another text is its name.
 
-    A colon without a space behind it parts nothing: whatever is read, the two put together
-    again are the text as it was written.
+    A colon without a space behind it parts nothing. Whatever is read, `with_name` puts both
+    together again as the text was written: behind another colon the description is all of it.
 
     >>> name_and_text("Tone: polite"), name_and_text("At 10:30 it opens")
     (('Tone', 'polite'), ('At 10:30 it opens', None))
+    >>> name_and_text("Ton : est-il poli ?")
+    ('Ton', 'Ton : est-il poli ?')
     """
-    if parts := _NAMED.fullmatch(text.strip()):
-        return parts[1], parts[2] or ""
-    return text.strip(), None
+    if not (parts := _NAMED.fullmatch(text := text.strip())):
+        return text, None
+    name, description = parts.groups()
+    return name, description if f"{name}: {description}".rstrip() == text else text
+
+
+def with_name(name: str, description: str) -> str:
+    """A description behind its name, unless it begins with it.
+
+    >>> with_name("Ton", "Ton : est-il poli ?"), with_name("Tone", "polite"), with_name("Wit", "")
+    ('Ton : est-il poli ?', 'Tone: polite', 'Wit')
+    """
+    if re.match(rf"{re.escape(name)}\s*[:：]", description):
+        return description
+    return f"{name}: {description}" if description else name
 
 
 # A text with something in it.

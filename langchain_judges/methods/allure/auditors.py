@@ -23,7 +23,7 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.allure.prompts import WORDS
-from langchain_judges.methods.declaration import GraphOptions, name_and_text
+from langchain_judges.methods.declaration import GraphOptions, name_and_text, with_name
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import prompt_variables
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -223,7 +223,7 @@ def _variables(
         "label": proposal["label"],
         "proposed": proposal["proposed"],
         "why": proposal["why"],
-        "modes": "\n".join(f"- {name}: {text}" for name, text in modes.items()),
+        "modes": "\n".join(f"- {with_name(name, text)}" for name, text in modes.items()),
     }
 
 

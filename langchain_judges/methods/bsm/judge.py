@@ -15,7 +15,7 @@ from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM, WORDS
 from langchain_judges.methods.bsm.tally import Answer, BSMState, OrderResult
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods.declaration import Phase, with_name
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, naming_ab, preferred_slot
 from langchain_judges.rows.fences import fence
@@ -143,7 +143,7 @@ class BSMSteps(pairs.PairSteps):
             **self.prompt_variables(pair, order),
             **self.scale,
             "reply": WORDS["explained_first" if options.explain_first else "explained"],
-            "criterion": f"{name}: {words}{rule if asks_right else ''}",
+            "criterion": with_name(name, words) + (rule if asks_right else ""),
         }
         several = options.samples > 1
         question = self.context.question(

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.question import Account
 from langchain_judges.methods.bsm.options import BSM
+from langchain_judges.methods.declaration import with_name
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.pairs import OrderAnswer, PairState, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
@@ -71,7 +72,7 @@ def scores_shown(
             if (subscore["criterion"], subscore["order"]) == (name, order)
         )
         lines.append(
-            f"{name}: {criterion['description']}\n"
+            f"{with_name(name, criterion['description'])}\n"
             f"response 1 scored {first:g}, response 2 scored {second:g}. "
             f"{naming_slots(explanation, order)}"
         )

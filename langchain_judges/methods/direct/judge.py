@@ -14,7 +14,7 @@ from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods import pairs
 from langchain_judges.methods import replies as shared
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods.declaration import Phase, with_name
 from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import replies, tally
 from langchain_judges.methods.tasks import WorkedExample, choose_task, shown_examples, worded
@@ -162,7 +162,7 @@ class BaselineSteps(pairs.PairSteps):
     ) -> dict[str, object]:
         reply = WORDS["explained_first" if self.form.explain_first else "explained"]
         aspects = ", ".join(self.form.aspects or ())
-        lines = [f"{i}. {_described(c)}" for i, c in enumerate(plan, 1)]
+        lines = [f"{i}. {with_name(c['name'], c['description'])}" for i, c in enumerate(plan, 1)]
         return {
             **self.prompt_variables(pair, order),
             **self._task(pair),
@@ -186,11 +186,6 @@ class BaselineSteps(pairs.PairSteps):
             return {}
         task = worded(*choose_task(self.form.task, pair), self.options.wording)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
-
-
-def _described(criterion: shared.PlanLine) -> str:
-    described = criterion["description"]
-    return f"{criterion['name']}: {described}" if described else criterion["name"]
 
 
 def _reply(shot: WorkedExample, steps: bool) -> dict[str, str]:

@@ -11,7 +11,7 @@ from langchain_judges.asking.ask import ask, traced
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods.declaration import Phase, with_name
 from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE, sets_mark
 from langchain_judges.methods.drpe.role_selection import RoleSteps
@@ -104,7 +104,7 @@ class VoteSteps(RoleSteps):
     ) -> dict[str, object]:
         """The variables of the prompt that asks for votes."""
         material, (_, task) = self.prompt_variables(pair, order), self.task(pair)
-        described = [f"{role['type']}: {role['description']}" for role in voters]
+        described = [with_name(role["type"], role["description"]) for role in voters]
         # Named as in the reply: a bare number would be taken for a vote.
         lines = [f"role_{number}, {line}" for number, line in enumerate(described, 1)]
         return {

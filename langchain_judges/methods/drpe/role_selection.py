@@ -20,6 +20,7 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import key_of
+from langchain_judges.methods.declaration import with_name
 from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
@@ -175,7 +176,7 @@ class RoleSteps(PairSteps):
         """One role for each cluster; the first ones, where the embedder fails."""
         vectors, failures = await embedded(
             self.embeddings,
-            [f"{role['type']}: {role['description']}" for role in pool],
+            [with_name(role["type"], role["description"]) for role in pool],
             step="roles",
             unit="clustering",
             instead="roles were not clustered, the first ones sit",

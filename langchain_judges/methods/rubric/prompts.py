@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_judges.methods.declaration import with_name
 from langchain_judges.methods.pairs import prompts_in, words_in
 from langchain_judges.methods.rubric.criteria import Criterion
 
@@ -56,7 +57,7 @@ def criterion_words(criterion: Criterion) -> str:
     name, description = criterion.name, criterion.description
     if name.casefold() == _UNNAMED and description:
         return description
-    return f"{name}: {description}" if description else name
+    return with_name(name, description)
 
 
 def listed_criteria(criteria: Sequence[Criterion]) -> str:
@@ -64,8 +65,7 @@ def listed_criteria(criteria: Sequence[Criterion]) -> str:
     return "\n\n".join(
         WORDS["listed"].format(
             number=number,
-            name=criterion.name,
-            description=f": {criterion.description}" if criterion.description else "",
+            criterion=with_name(criterion.name, criterion.description),
             labels=label_words(criterion),
         )
         for number, criterion in enumerate(criteria, 1)
