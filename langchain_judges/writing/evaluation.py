@@ -186,19 +186,17 @@ def _measured(
         if row.get("groups") and row.get("drafts"):
             drafts += 1
             omissions = losses(concepts, row["groups"], row["drafts"], text, **counting)
-            steps = [each["lost_in"] for each in omissions]
-            lost_in.update(steps)
-            sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
-    complete = bool(texts) and drafts == len(texts)
+            lost = [each["lost_in"] for each in omissions]
+            lost_in.update(lost)
+            sources.update(["solve" if "solve" in lost else "merge"] if lost else [])
+    complete, steps = bool(texts) and drafts == len(texts), ("solve", "merge")
     return {
         "tasks": len(rows),
         "written": len(texts),
         "all_present": _ratio(shares.count(0), len(rows)),
         "missing": _ratio(sum(shares), len(texts)),
-        "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
-        "failing": {step: sources[step] / drafts for step in ("solve", "merge")}
-        if complete
-        else None,
+        "lost_in": {step: lost_in[step] for step in steps},
+        "failing": {step: sources[step] / drafts for step in steps} if complete else None,
         "quality": None if pairs is None else _quality(len(rows), verdicts),
     }
 

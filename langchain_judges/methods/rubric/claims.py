@@ -141,15 +141,12 @@ class ClaimSteps(replies.RubricSteps):
         if self._compares(item):
             rules = f"{WORDS['agrees']} {WORDS['covered']}"
             response = WORDS["response"].format(**fields)
-        names = _names(claims)
+        names = tuple(_names(claims))
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
         fields["source"] += findings(state.get("lookups") or [])
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
-        question = self.context.question(
-            "check",
-            check_shape(tuple(names), self.options.explain),
-            partial=lax_shape(tuple(names)),
-        )
+        shape = check_shape(names, self.options.explain)
+        question = self.context.question("check", shape, partial=lax_shape(names))
         instructions = instructions_block(self.options.instructions)
         return await ask(question, {**variables, "instructions": instructions}, account)
 
@@ -189,10 +186,8 @@ class ClaimSteps(replies.RubricSteps):
     def _item(self, state: ClaimState) -> Item:
         """The item with only the text that its claims are checked against."""
         item = item_of(state)
-        if self._compares(item):
-            item.pop("source", None)
-        else:
-            item.pop("expected", None)
+        other: Literal["source", "expected"] = "source" if self._compares(item) else "expected"
+        item.pop(other, None)
         return item
 
 

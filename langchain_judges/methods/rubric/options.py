@@ -394,9 +394,7 @@ class RubricOptions(LabelOptions):
 
     def calls(self) -> int:
         """The calls for one item, excluding repairs."""
-        if self.claims:
-            return self.lookup_rounds + 2
-        return self.lookup_rounds + (self._most if self.each else 1)
+        return self.lookup_rounds + (2 if self.claims else self._most if self.each else 1)
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain data that decides verdicts, besides the options: what a name or a file says."""
