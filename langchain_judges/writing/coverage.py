@@ -211,11 +211,7 @@ def _forms(concept: str) -> frozenset[str]:
 def _same_stem(language: str) -> Callable[[str, str], bool]:
     """A test whether two words have one stem."""
     stem = _stemmer(language)
-
-    def same(word: str, concept: str) -> bool:
-        return word == concept or stem(word) == stem(concept)
-
-    return same
+    return lambda word, concept: word == concept or stem(word) == stem(concept)
 
 
 @lru_cache(maxsize=8)

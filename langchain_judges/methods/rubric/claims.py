@@ -115,10 +115,8 @@ class ClaimSteps(replies.RubricSteps):
         claims: list[Claim] = []
         for side, names in _SIDES.items():
             texts = replies.distinct_lines(data.get(names.field) or ())
-            claims += [
-                Claim(claim=text, of=side, supported=None, reason="")
-                for text in texts[:MOST_CLAIMS]
-            ]
+            kept = texts[:MOST_CLAIMS]
+            claims += [Claim(claim=text, of=side, supported=None, reason="") for text in kept]
             if (surplus := len(texts) - MOST_CLAIMS) > 0:
                 detail = f"{surplus} claims beyond the first {MOST_CLAIMS} were not checked"
                 account.fail([Problem("input_cut", detail).failure("split", side)])

@@ -141,9 +141,8 @@ class LabelSteps(replies.RubricSteps):
         corrections = block(lessons)
         if corrections and self._is_whole(item):
             corrections = prompts.WORDS["whole"] + corrections
-        ask_words = prompts.WORDS["ask"][self.options.explain].format(
-            each=" by each criterion" if several else ""
-        )
+        each = " by each criterion" if several else ""
+        ask_words = prompts.WORDS["ask"][self.options.explain].format(each=each)
         note = prompts.WORDS["labelled"] if examples and not lessons else ""
         return {
             **fields,
@@ -178,11 +177,7 @@ class LabelSteps(replies.RubricSteps):
         if self._is_whole(item):
             return super().fitting(item, recalled)
         names = set(map(str, self.criteria(item)[0].names))
-        known = [
-            example
-            for example in recalled
-            if "output" in example and str(example["corrected"]) in names
-        ]
+        known = [each for each in recalled if "output" in each and str(each["corrected"]) in names]
         return self.recaller.fitting(known, item, partial(self._length, item))
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
