@@ -232,7 +232,7 @@ def test_texts_that_answer_nothing_are_judged_where_a_person_says_so(tmp_path):
     [row] = judge_many(polite(model), tmp_path / "comments.csv", columns=columns)
     assert row["verdict"]["label"] == 1
     assert "(no task)" in model.prompts[0]
-    with pytest.raises(InputError, match=r"where texts answer nothing, '\(no task\)'"):
+    with pytest.raises(InputError, match=r"where texts answer nothing, write '\(no task\)' there"):
         polite(model).invoke({"output": "Go away."})
     assert polite(model).invoke({"input": "(no task)", "output": "Go away."})["verdict"]["label"]
 

@@ -115,7 +115,7 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     """The error of a row without a field: what is empty, or how to name one of those it has."""
     empty = Notes.of(row).empty
     field = next((name for name in empty if not row.get(name)), field)
-    or_none = f"; where texts answer nothing, {NO_TASK!r}" if field == "input" else ""
+    or_none = f"; where texts answer nothing, write {NO_TASK!r} there" if field == "input" else ""
     if field in empty:
         return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
     if field == "output_a" and {"chosen", "rejected"} <= row.keys():
