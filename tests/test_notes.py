@@ -319,12 +319,18 @@ def test_a_verdict_says_which_columns_were_read_on_every_path(
     assert found == expected
 
 
-BESIDE = {"profile": "She knows it all.", "most": 3, "tone": "pirate", "list": [1], "none": None}
+BESIDE: dict[str, Any] = {
+    "profile": "She knows it all.",
+    "most": 3,
+    "tone": "pirate",
+    "list": [1],
+    "none": None,
+}
 
 
 @for_each("field", ["input", "output", "row"])
 def test_a_note_that_names_what_is_not_shown_names_all_of_it(field):
-    row = {**TASK, "output": "Kyiv"}
+    row: Any = {**TASK, "output": "Kyiv"}
     kept = {"input": "question", "output": "answer"}.get(field)
     row |= {field: {kept: row[field], **BESIDE}} if kept else BESIDE
     [note] = judge_of_texts().invoke(row)["verdict"]["failures"]
@@ -559,3 +565,20 @@ def test_each_field_of_a_row_is_shown_or_named(caplog, drawn, kind):
     for number, (name, value) in enumerate(own.items()):
         word = str(value) if isinstance(value, float | int) else f"kept{number}"
         assert word in told or repr(name) in told or is_nothing(value), (name, value)
+
+
+@for_each(
+    ("source", "is_name"),
+    [
+        *(
+            (each, True)
+            for each in ("evol_instruct", "sharegpt", ["anthropic-hh"], "mmlu-pro-math")
+        ),
+        *((each, False) for each in ("A map.", "Kyiv", "42", ["A map.", "flan"], None)),
+    ],
+)
+def test_a_source_that_may_be_a_name_is_noted_on_every_path(source, is_name):
+    row = {**TASK, "output": "Kyiv", "source": source}
+    for judged in (judge_of_texts().invoke(row), *judge_many(judge_of_texts(), [row])):
+        units = [each["unit"] for each in judged["verdict"]["failures"]]
+        assert units == ["source"] * is_name

@@ -389,8 +389,7 @@ def deadline_of(model: BaseChatModel) -> float | None:
 def _is_openai(model: BaseChatModel) -> bool:
     """Whether a model is asked at OpenAI's own address, or at Azure's."""
     address = getattr(model, "openai_api_base", None) or "https://api.openai.com"
-    host = urlsplit(str(address)).hostname or ""
-    return host.endswith((".openai.com", ".openai.azure.com"))
+    return (urlsplit(str(address)).hostname or "").endswith((".openai.com", ".openai.azure.com"))
 
 
 def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:

@@ -248,8 +248,7 @@ def key_of(*parts: object) -> str:
         part if isinstance(part, str) else json.dumps(part, sort_keys=True, default=str)
         for part in parts
     ]
-    data = "\0".join(texts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(data).hexdigest()[:32]
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class ScopeReplies:

@@ -175,8 +175,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
 def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:
     """The ids of a project's threads that were active since a time."""
     query = {"project_id": str(project), "min_start_time": since}
-    threads = _listed(client.threads.query, **query, **which)
-    return [str(thread.thread_id) for thread in threads]
+    return [str(each.thread_id) for each in _listed(client.threads.query, **query, **which)]
 
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:

@@ -202,8 +202,7 @@ def cascade_of(options: Cascade, members: tuple[ensemble.Member, ...]) -> ensemb
     places = [n for n, gate in enumerate(gates) if gate is not None or n == len(members) - 1]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated)
-    states = CascadeState, ItemCascadeState
-    return ensemble.graph_of(options, members, kind, states, steps.ask)
+    return ensemble.graph_of(options, members, kind, (CascadeState, ItemCascadeState), steps.ask)
 
 
 create_cascade = factory(Cascade, build, "create_cascade", "members")

@@ -99,6 +99,9 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     if "output_a" in row and row.get("input") == CONVERSATION:
         found.add("input", "is not known, as the conversations begin with different requests")
     source = lookup.context_of(given)
+    own = source[0] if isinstance(source, list) and len(source) == 1 else source
+    if "output_a" not in row and isinstance(own, str) and _NAME.fullmatch(own):
+        found.add("source", f"is {own!r}: it may name a data set, and is no text to check against")
     if "output_a" not in row and isinstance(source, str) and lookup.LIST.match(source):
         number = lookup.documents_in(row.get("source") or "")
         found.add("source", f"is the text of a list, which is read as documents: {number:,}")
@@ -113,6 +116,8 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     return notes
 
 
+# A name, as data sets have, where a text to check against may stand.
+_NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
 _SPELT = re.compile("|".join(KNOWN_NAMES["spelt"]))
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")

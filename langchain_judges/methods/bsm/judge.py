@@ -181,8 +181,7 @@ class BSMSteps(pairs.PairSteps):
                 for order, totals in by_order.items()
             ]
             by_order = dict(zip(by_order, await gather(weighed), strict=True))
-        verdict = tally.decide(options, cells, by_order, account)
-        return {"verdict": verdict, "by_order": by_order}
+        return {"verdict": tally.decide(options, cells, by_order, account), "by_order": by_order}
 
     async def _weighed(
         self,

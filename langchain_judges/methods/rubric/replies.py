@@ -309,8 +309,7 @@ def total_verdict(
     confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
     known = [each for each in confidences if each is not None]
     confidence = prod(known) if len(known) == len(confidences) else None
-    why = _rationale(total, subscores, broken)
-    return label_verdict(account, why, total, total, confidence)
+    return label_verdict(account, _rationale(total, subscores, broken), total, total, confidence)
 
 
 def _rationale(
