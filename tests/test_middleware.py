@@ -11,6 +11,7 @@ import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
+    AgentMiddleware,
     AgentState,
     SummarizationMiddleware,
     dynamic_prompt,
@@ -926,13 +927,34 @@ class Keeping(AgentState[Any]):
     files: NotRequired[dict[str, Any]]
 
 
+class Writing(AgentMiddleware[Any, Any, Any]):
+    """Puts a file into the state, and another text into one that is there."""
+
+    state_schema = Keeping
+
+    def before_model(self, state, runtime):
+        new = {"/notes.md": {"content": ["Paid", "in full."]}, "/log.md": "Later."}
+        return {"files": {**state.get("files", {}), **new}}
+
+
 @for_each("trajectory", [True, False])
-def test_the_files_of_an_agent_are_shown_with_its_work(trajectory):
+def test_the_files_that_an_agent_wrote_are_its_work_and_others_what_it_was_given(trajectory):
     model = FakeChatModel(replies=fitting_reply)
     judge = create_rubric_judge(model, rubric="Is it right?")
     guard = JudgeMiddleware(judge, max_revisions=0, trajectory=trajectory)
-    made: Any = create_agent(writer("Done."), middleware=[guard], state_schema=Keeping)
-    made.invoke({**ASKED, "files": {"/notes.md": {"content": ["Paid", "in full."]}}})
-    [prompt] = map(unfenced, model.prompts)
-    assert ("[file-/notes.md]\nPaid\nin full." in prompt) == trajectory, prompt
-    assert "Done." in prompt
+    made: Any = create_agent(
+        writer("Done.", "Twice."), middleware=[Writing(), guard], checkpointer=InMemorySaver()
+    )
+    thread = {"configurable": {"thread_id": "1"}}
+    given = {"/log.md": "Before.", "/in.md": "Theirs."}
+    state = made.invoke({**ASKED, "files": given}, thread)
+    made.invoke(ASKED, thread)
+    assert "files_before" not in state
+    for prompt, wrote in zip(map(unfenced, model.prompts), (True, False), strict=True):
+        request, response = prompt.split("[response]")
+        assert "[file-/in.md]\nTheirs." in request
+        assert ("[file-/log.md]\nBefore." in request) == wrote
+        assert "/in.md" not in response
+        for text in ("[file-/notes.md]\nPaid\nin full.", "[file-/log.md]\nLater."):
+            assert (text in response) == (trajectory and wrote)
+            assert (text in request) == (not wrote)

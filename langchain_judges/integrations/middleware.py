@@ -56,12 +56,13 @@ _UNJUDGED = "An answer passes unjudged (`context=` and `trajectory=` say what is
 REVISER = "judge"
 
 
-def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainText:
+def task_of(messages: Sequence[AnyMessage], system: str = "", files: Any = None) -> PlainText:
     """The agent's task, without its drafts and the judge's reasons.
 
     Args:
         messages: Those of the agent's state.
         system: The agent's instructions, which stand first if the messages lack them.
+        files: Those that were in the state before the agent began.
     """
     until = messages[: _beginning(messages)] or messages[:-1]
     rejected = drafts_in(until)
@@ -69,7 +70,7 @@ def task_of(messages: Sequence[AnyMessage], system: str | None = None) -> PlainT
     if system and not any(m.type == "system" and m.text == system for m in asked):
         asked = [SystemMessage(system), *asked]
     try:
-        return task_in(asked)
+        return task_in({"messages": asked, "files": files} if files else asked)
     except InputError:
         return NO_TASK
 
@@ -79,7 +80,7 @@ def work_of(messages: Sequence[AnyMessage], files: object = None) -> PlainText:
 
     Args:
         messages: Those of the agent's state.
-        files: Those that it keeps there, where it may have put results.
+        files: Those that it wrote there, where it may have put results.
     """
     rejected, since = drafts_in(messages), messages[_beginning(messages) :]
     done = [message for message in since if str(message.id) not in rejected]
@@ -242,12 +243,14 @@ class JudgedState(AgentState[Any]):
             a criterion on each line after a dash.
         asked: What the user asks in this run.
         system_sent: The agent's instructions, if the judge is shown them.
+        files_before: The files of a deep agent that this run began with.
     """
 
     judged: NotRequired[list[Judged]]
     rubric: NotRequired[str]
     asked: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
     system_sent: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    files_before: NotRequired[Annotated[Any, PrivateStateAttr, _latest]]
 
 
 # What came of an answer, in the words of deepagents' RubricMiddleware.
@@ -298,8 +301,9 @@ class AnswerOptions(Options):
         context: The source that the answer is checked against: a text, or a function of the
             agent's state. A judge of pairs reads it after the task.
         trajectory: Judge everything that the agent did since the user's last message: its
-            tool calls, their results and the final answer, without rejected drafts. False:
-            only the final answer.
+            tool calls, their results, the files it wrote and the final answer, without rejected
+            drafts; files of a deep agent that were there before stand in the task. False: only
+            the final answer.
         key: Name of the feedback; default as in `as_evaluator`.
         max_iterations: The most judged answers, in place of `max_revisions`.
         on_evaluation: Called with the `RubricEvaluation` of each answer.
@@ -328,8 +332,7 @@ class AnswerOptions(Options):
 
     def texts(self, state: JudgedState) -> list[str | None]:
         """The reference and the source of a run of the agent."""
-        own = (self.reference, self.context)
-        found = (each(state) if callable(each) else each for each in own)
+        found = (each(state) if callable(each) else each for each in (self.reference, self.context))
         return [None if is_nothing(each) else plain_data(each) for each in found]
 
 
@@ -403,7 +406,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         asked = takewhile(lambda m: m.type == "human", reversed(state["messages"]))
         named = [m.model_copy(update={"name": None}) for m in asked if m.name == REVISER]
-        return {"judged": [], "asked": [], **({"messages": named} if named else {})}
+        begun: Update = {"messages": named} if named else {}
+        return {**begun, "judged": [], "asked": [], "files_before": {**state}.get("files")}
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
@@ -445,11 +449,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[Judged, cases.JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
         answer, judge_run = answer_in(messages[-1]), uuid.uuid4()
-        files = {**state}.get("files")  # of deep agents
+        before, now = (dict[str, Any](state).get(n) or {} for n in ("files_before", "files"))
+        files = {name: now[name] for name in now if now[name] != before.get(name)}
         work = work_of(messages, files) if self.options.trajectory and answer else answer
         known = {message.id for message in messages}
         lost = [message for message in state.get("asked") or [] if message.id not in known]
-        task = task_of([*lost, *messages], state.get("system_sent"))
+        task = task_of([*lost, *messages], state.get("system_sent") or "", before)
         outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
@@ -518,9 +523,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         gone = set() if self.options.keep_drafts else drafts_in(messages)
         if not (stays or self.options.keep_drafts):
             gone |= {str(message.id) for message in answer_at_end(messages)}
-        removed: list[Any] = [
-            RemoveMessage(str(message.id)) for message in messages if str(message.id) in gone
-        ]
+        removed: list[Any] = [RemoveMessage(str(m.id)) for m in messages if str(m.id) in gone]
         if stays:
             return {"messages": removed} if removed else {}
         answer = best["answer"]
