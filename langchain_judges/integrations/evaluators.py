@@ -83,8 +83,9 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             `"messages.0"`), a function of the inputs, or None to search the usual keys.
         output: Where the text is in the outputs, in the same way. The tools of loaded child runs
             and a run's error are judged with it.
-        reference: Where the reference is in the reference outputs. None: the usual keys,
-            without what people know of a row, such as `label`.
+        reference: Where the reference is in the reference outputs; a list there is of right
+            answers, one of which is enough (facts that are all wanted are criteria: `rubric`).
+            None: the usual keys, without what people know of a row, such as `label`.
         context: Where the source is that the text is checked against: a key or a path
             in the inputs or the outputs, or a function of `{"inputs", "outputs"}`. None:
             the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and
