@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
+    AIMessageChunk,
     FunctionMessage,
     HumanMessage,
     RemoveMessage,
@@ -187,6 +188,55 @@ def test_code_that_a_provider_ran_without_an_error_has_a_result():
     ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
     said = written(record([{"role": "model", "parts": [RUN_CODE["Gemini"][0], ran]}]))
     assert re.findall(r"\[(call|error|result)-of-code_execution\]", said) == ["call", "result"]
+
+
+def chunk(text, id, **also):
+    return AIMessageChunk(content=text, id=id, **also)
+
+
+def piece(args, **also):
+    return [{"name": None, "args": args, "id": None, "index": 0, **also}]
+
+
+NODE = {"langgraph_node": "model"}
+
+
+@for_each("id", ["1", None])
+@for_each(
+    "form",
+    [
+        lambda message: message,
+        dumpd,
+        message_to_dict,
+        lambda message: message.model_dump(),
+        lambda message: (message, NODE),
+        lambda message: [message.model_dump(), NODE],
+    ],
+)
+def test_the_chunks_of_a_streamed_message_are_one(form, id):
+    streamed = [
+        chunk("I ", id),
+        chunk("look.", id, tool_call_chunks=piece("", name="track", id="7")),
+        chunk("", id, tool_call_chunks=piece('{"n"')),
+        chunk("", id, tool_call_chunks=piece(": 7}")),
+        ToolMessage("in Kyiv", tool_call_id="7"),
+        chunk("In ", id and "2"),
+        chunk("Ky", id and "2", response_metadata={"finish_reason": "length"}),
+        chunk("", id and "2"),
+    ]
+    whole = [AIMessage("I look.", tool_calls=[call(7, "7")]), streamed[4], AIMessage("In Ky")]
+    cut = {"role": "how it ended", "content": "The last reply was cut at its limit of tokens."}
+    assert record([*map(form, streamed)]) == [*record(whole), cut]
+
+
+def test_messages_that_are_streamed_at_once_are_told_apart_by_their_ids():
+    streamed = [chunk("Ky", "1"), chunk("Os", "2"), chunk("iv", "1"), chunk("lo", "2")]
+    assert [each["content"] for each in record(streamed)] == ["Kyiv", "Oslo"]
+
+
+def test_a_chunk_that_is_none_is_read_as_a_message():
+    said = [{"type": "AIMessageChunk", "content": 7}, {"type": "AIMessageChunk", "content": "Hi."}]
+    assert [each["content"] for each in record(said)] == ["7", "Hi."]
 
 
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():

@@ -10,15 +10,15 @@ import json
 import re
 from base64 import b64encode
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from io import BytesIO
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-from pydantic import BaseModel
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
@@ -47,13 +47,37 @@ def messages_in(value: object) -> list[Message]:
     if len(turns) == len(parts) and any(_speaks(turn["from"]) for turn in turns):
         parts = [{"role": turn["from"], "content": turn["value"], **turn} for turn in turns]
     messages: list[Message] = []
-    for part in parts:
+    for part in whole(parts):
         # JSON has no tuples: in a file ("user", "Hello") is a list.
         read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
         if not read and not _is_silent(part):
             return []
         messages += read
     return messages
+
+
+def whole(parts: Sequence[Any]) -> list[Any]:
+    """Messages where the chunks of each one that was streamed are one."""
+    streamed: dict[object, list[Any]] = {}
+    place = 0
+    for number, part in enumerate(parts, 1):
+        # LangGraph streams each beside its metadata.
+        is_pair = isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[1], Mapping)
+        said = part[0] if is_pair and "langgraph_node" in part[1] else part
+        if chunk := _chunk_in(said):
+            streamed.setdefault(chunk.id or -place, []).append(chunk)
+        else:
+            streamed[place := number] = [said]
+    return [first + rest if rest else first for first, *rest in streamed.values()]
+
+
+def _chunk_in(value: object) -> AIMessageChunk | None:
+    if isinstance(value, BaseMessage):
+        return value if isinstance(value, AIMessageChunk) else None
+    fields = message_fields(value)
+    with suppress(ValidationError):  # it is read as any other message
+        return AIMessageChunk(**fields) if fields.get("type") == "AIMessageChunk" else None
+    return None
 
 
 # Roles of a tuple such as `("user", "Hello")`, as LangChain has them.

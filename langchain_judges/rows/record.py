@@ -29,6 +29,7 @@ from langchain_judges.rows.messages import (
     messages_in,
     plain_data,
     text_in,
+    whole,
 )
 from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
 
@@ -354,7 +355,7 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
-    fields = message_fields(parts[-1])
+    fields = message_fields(whole(parts)[-1])
     details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
     said = {str(each.get(n)).lower().rpartition(".")[-1] for each in details for n in _REASONS}
     if said & {*KNOWN_NAMES["filtered"]}:

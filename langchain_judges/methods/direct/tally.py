@@ -6,23 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
+from langchain_judges import orders
 from langchain_judges.asking.question import Account, Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.pairs import OrderAnswer, coin_side, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanScore, ScoreCells, totals_of
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    by_identity,
-    naming_ab,
-    prefer,
-    preferred_slot,
-)
 from langchain_judges.verdict import POINTS, Pair, Verdict, not_judged, why_not
 
 
-def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> DirectBallot | None:
+def balloted(
+    options: Baseline, order: orders.Order, sample: int, reply: Reply
+) -> DirectBallot | None:
     """The ballot of a reply that holds a label or two scores; None of one without data."""
     if not (data := reply.data):
         return None
@@ -31,14 +26,14 @@ def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> Dire
         "sample": sample,
         "preference": None,
         "scores": None,
-        "explanation": naming_ab(data["explanation"], order, options.noun),
+        "explanation": orders.naming_ab(data["explanation"], order, options.noun),
         "probability": reply.measured.get("label"),
         "confidence": reply.measured.get("joint"),
     }
     if options.form.reads == "scores":
-        scores = by_identity(order, float(data["score_1"]), float(data["score_2"]))
-        return {**ballot, "scores": scores, "preference": prefer(scores)}
-    return {**ballot, "preference": preferred_slot(order, data["preference"])}
+        scores = orders.by_identity(order, float(data["score_1"]), float(data["score_2"]))
+        return {**ballot, "scores": scores, "preference": orders.prefer(scores)}
+    return {**ballot, "preference": orders.preferred_slot(order, data["preference"])}
 
 
 def decide(
@@ -59,7 +54,7 @@ def decide(
         if len(votes) < least:
             lost = (
                 f"{len(votes)} of {form.samples} samples are valid "
-                f"({ORDER_NAMES[order]}), at least {least} must be"
+                f"({orders.ORDER_NAMES[order]}), at least {least} must be"
             )
             why = why_not(account.failures, lost if form.samples > 1 else "")
             return not_judged(**account.booked, rationale=why)
@@ -96,14 +91,14 @@ def _answer(options: Baseline, pair: Pair, ballots: Sequence[DirectBallot]) -> O
     return OrderAnswer(label, score, {side: counts[side] for side in ("A", "B")})
 
 
-def summed(order: Order, subscores: Sequence[PlanScore], cells: ScoreCells) -> DirectBallot:
+def summed(order: orders.Order, subscores: Sequence[PlanScore], cells: ScoreCells) -> DirectBallot:
     """The ballot of an order: the sums of the criteria that every order has."""
     totals = totals_of(order, cells)
     lines = (s for s in subscores if s["order"] == order and (s["criterion"], order) in cells)
     return {
         "order": order,
         "sample": 0,
-        "preference": prefer(totals),
+        "preference": orders.prefer(totals),
         "scores": totals,
         "explanation": next(lines)["explanation"],
         "probability": None,
