@@ -198,9 +198,25 @@ def test_a_run_of_an_experiment_has_the_inputs_of_its_example_if_it_has_one(clie
     production(server, POLITE, reference_example_id=str(example.id))
     [alone] = production(server, None)
     assert experiment_rows(client, PROJECT) == [
-        {"asked": "Who?", "answer": POLITE, "id": str(example.id)},
-        {"question": "Why 0?", "id": alone},
+        {"id": str(example.id), "input": {"asked": "Who?"}, "output": {"answer": POLITE}},
+        {"id": alone, "input": {"question": "Why 0?"}, "output": None},
     ]
+
+
+def test_inputs_outputs_and_reference_of_a_run_are_apart_and_its_repetitions_numbered(
+    client, server
+):
+    data = client.create_dataset("texts")
+    asked, known = {"text": "Hallo", "context": "German"}, {"text": "Hello", "label": "good"}
+    example = client.create_example(inputs=asked, reference_outputs=known, dataset_id=data.id)
+    [project] = server.sessions.values()
+    project |= {"reference_dataset_id": str(data.id), "extra": {"metadata": {}}}
+    of = {"reference_example_id": str(example.id)}
+    production(server, POLITE, None, **of, outputs={"text": "Hi"})
+    row = {"input": asked, "output": {"text": "Hi"}, "reference": {"text": "Hello"}}
+    first, second = experiment_rows(client, PROJECT)
+    assert first == {"id": str(example.id), **row, "source": "German"}
+    assert second["id"] == f"{example.id}, repetition 2"
 
 
 @for_each(

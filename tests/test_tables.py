@@ -30,6 +30,8 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.lookup import mapped, understood, unshown
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
+from langchain_judges.runs.comparison import joined
+from langchain_judges.runs.sources import Source
 from langchain_judges.testing import reply
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import no_usage
@@ -675,7 +677,7 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
         monkeypatch.setattr(Client, "list_examples", noted)
         rows: Any = [experiment_rows(client, name) for name in (done.experiment_name, "p")]
         version = client.read_project(project_name=done.experiment_name).metadata
-    plain = [[row["asked"] + row["answer"] for row in each] for each in rows]
+    plain = [[row["input"]["asked"] + row["output"]["answer"] for row in each] for each in rows]
     assert (sorted(plain[0]), plain[1]) == (["ay", "by"], ["cz"])
     assert asked == [(version["dataset_version"], data.id)]
     assert version["dataset_version"] is not None
@@ -706,6 +708,13 @@ def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch)
         judged = judge_many(polite(), "support", client=client, columns=COLUMNS_OF_SET)
         assert len(list(judged)) == 8
     assert "8 of 8" in done.stdout
+
+
+def test_a_reference_of_files_is_shown_with_their_pairs():
+    rows = [{"question": "Why?", "output": text, "gold": "So."} for text in "ab"]
+    files = {text: Source([row], True) for text, row in zip("ab", rows, strict=True)}
+    [pair], _, _ = joined(files, {"expected": "gold"})
+    assert (pair["reference"], pair["a"], pair["b"]) == ("So.", "a", "b")
 
 
 @for_each(

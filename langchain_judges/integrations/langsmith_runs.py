@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,10 @@ from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
-from langchain_judges.rows.lookup import TextSource
+from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.rows.fields import outputs_of
+from langchain_judges.rows.lookup import TextSource, context_of
+from langchain_judges.rows.messages import holds_nothing
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 
@@ -44,29 +48,35 @@ _SAME = (
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
-    """The runs of an experiment as rows: id and inputs of their example, and outputs.
+    """The runs of an experiment as rows: `id`, `input`, `output`, `reference` and `source`.
 
     The example is read as it was when the experiment ran. A run without one, as in a project
     without a data set, has its own id and inputs, which a traced function names after its
-    parameters.
+    parameters. Repetitions of an example are numbered in time; a run that failed has no output.
+    What people know of an example is no reference.
 
     Args:
         client: LangSmith's client.
         experiment: Its name or id.
     """
-    project, inputs = _project(client, experiment), dict[Any, Any]()
+    project, examples = _project(client, experiment), dict[Any, Any]()
     if data := project.reference_dataset_id:
         version = project.metadata.get("dataset_version")
-        examples = client.list_examples(dataset_id=data, as_of=version)
-        inputs = {each.id: each.inputs for each in examples}
-    return [
-        {
-            **(inputs.get(run.reference_example_id, run.inputs) or {}),
-            **(run.outputs or {}),
-            "id": str(run.reference_example_id or run.id),
+        examples = {each.id: each for each in client.list_examples(dataset_id=data, as_of=version)}
+    rows, met = list[dict[str, object]](), Counter[Any]()
+    for run in sorted(_of_project(client, project), key=lambda each: str(each.start_time)):
+        example, id = examples.get(run.reference_example_id), run.reference_example_id or run.id
+        inputs, known = (example or run).inputs, (example and example.outputs) or {}
+        met[id] += 1
+        row = {
+            "id": f"{id}, repetition {met[id]}" if met[id] > 1 else str(id),
+            "input": inputs,
+            "output": None if holds_nothing(run.outputs) else outputs_of(run),
+            "reference": {n: own for n, own in known.items() if n not in ANNOTATIONS},
+            "source": context_of(inputs),
         }
-        for run in _of_project(client, project)
-    ]
+        rows.append({n: own for n, own in row.items() if own or n in ("input", "output")})
+    return rows
 
 
 def feedback_rows(

@@ -45,10 +45,10 @@ def joined(
         columns: Field → column, where names are unusual.
 
     Returns:
-        A row for each input of several systems, with the fields of the first system that has
-        it, and the output of each system under its name, or None. By system the number of rows
-        without a partner. And by field that a judge is shown the number of rows in which that
-        of another system is a different one.
+        A row for each input of several systems, with the fields that the first system with it
+        has, as a pair names them, and the output of each system under its name, or None. By
+        system the number of rows without a partner. And by field that a judge is shown the
+        number of rows in which that of another system is a different one.
 
     Raises:
         InputError: A row occurs twice, or no row has a partner.
@@ -61,10 +61,10 @@ def joined(
     table, differ = list[dict[str, Any]](), Counter[str]()
     for key in shared:
         first, *others = (own[key] for own in rows.values() if key in own)
-        fields = {field: value for field, value in first.items() if field != "output"}
+        fields = {"reference" if f == "expected" else f: first[f] for f in first if f != "output"}
         table.append(fields | {n: own.get(key, {}).get("output") for n, own in rows.items()})
-        shown = {*READ} & fields.keys() - {"input"}
-        differ.update(f for f in shown if any(each.get(f) != fields[f] for each in others))
+        shown = {*READ} & first.keys() - {"input", "output"}
+        differ.update(f for f in shown if any(each.get(f) != first[f] for each in others))
     alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
     return table, alone, differ
 
