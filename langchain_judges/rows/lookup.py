@@ -17,14 +17,7 @@ from annotated_types import MinLen
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.checks import (
-    ANNOTATIONS,
-    NAMES,
-    OF_OUTPUT,
-    kind_in,
-    place_in,
-    plain_name,
-)
+from langchain_judges.rows import checks
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import (
     KNOWN_NAMES,
@@ -64,7 +57,7 @@ _WORD = re.compile(
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
 
 # Fields of a row to which a column may be mapped.
-FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
+FIELDS = frozenset({*READ, *checks.ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 # Field of a row → its column, or several.
 Columns = Mapping[str, str | Sequence[str]]
 
@@ -97,7 +90,7 @@ def understood(
     if "input" not in found and {"instruction", "input"} <= {*names}:
         found["input"] = ["instruction", "input"]
     used = columns_in(found)
-    plain = {plain_name(name): name for name in names if name not in used}
+    plain = {checks.plain_name(name): name for name in names if name not in used}
     rivals = {"chosen", "rejected"} <= {*names, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = FIELDS - {"reference"}
@@ -106,7 +99,7 @@ def understood(
     for field in (*others, first, *_OPTIONAL[takes]):
         if field in found or field in names or (rivals and field.startswith("output_")):
             continue
-        known = (name for name in (field, *NAMES[field]) if name in plain)
+        known = (name for name in (field, *checks.NAMES[field]) if name in plain)
         if name := next((name for name in known if plain[name] not in taken), None):
             found[field] = plain.pop(name)
         elif field in needed and field in _NEEDED[takes]:
@@ -115,16 +108,16 @@ def understood(
 
 
 def _not_found(field: str, names: Iterable[str], takes: str, free: Sequence[str]) -> InputError:
-    own = {*map(plain_name, names)}
-    if field == "output_a" and own & {"output", *NAMES["output"]}:
+    own = {*map(checks.plain_name, names)}
+    if field == "output_a" and own & {"output", *checks.NAMES["output"]}:
         what = "these rows are single texts, and the judge compares two"
-    elif field == "output" and own & {"output_a", *NAMES["output_a"]}:
+    elif field == "output" and own & {"output_a", *checks.NAMES["output_a"]}:
         what = "these rows are pairs, and the judge takes one text"
     else:
-        usual = [field, *NAMES[field]]
-        alike = (repr(name) for name in free if did_you_mean(plain_name(name), usual))
+        usual = [field, *checks.NAMES[field]]
+        alike = (repr(name) for name in free if did_you_mean(checks.plain_name(name), usual))
         none = ", or [] (--column input=) where texts answer nothing" * (field == "input")
-        place = place_in(names, field) or next(alike, f"COLUMN{none}")
+        place = checks.place_in(names, field) or next(alike, f"COLUMN{none}")
         what = f"name it by `columns` {field}={place}"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
@@ -141,7 +134,7 @@ def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
 
 def columns_of(row: Mapping[str, Any], takes: str | None) -> Columns:
     """The columns by field of one row, by their usual names."""
-    if (takes := takes or kind_in(row)) not in _NEEDED:
+    if (takes := takes or checks.kind_in(row)) not in _NEEDED:
         return {}
     names = [str(name) for name, value in row.items() if value is not None]
     if isinstance(task := row.get("input"), str) and is_blank(task):
@@ -186,7 +179,8 @@ def mapped(
         record, columns = _state_of(record, columns, named)
     used = {*columns_in(columns)}
     if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
-        facts = columns_in({n: c for n, c in columns.items() if n.split(".")[0] in ANNOTATIONS})
+        told = {n: own for n, own in columns.items() if n.split(".")[0] in checks.ANNOTATIONS}
+        facts = columns_in(told)
         read = {p: known_at if p in facts else partial(follow, field="columns") for p in paths}
         record = {**record, **{path: read[path](record, path=path) for path in paths}}
     if missing := next((each for each in sorted(used) if each not in record), None):
@@ -252,7 +246,8 @@ def _doubts(
     used = {*columns_in(columns), *(FIELDS - {"reference"})}
     notes = Notes()
     for field in (*_NEEDED.get(takes or "", ()), *_OPTIONAL.get(takes or "", ())):
-        alike = [n for n in record if n not in used and plain_name(str(n)) in NAMES[field]]
+        rest = [name for name in record if name not in used]
+        alike = [name for name in rest if checks.plain_name(str(name)) in checks.NAMES[field]]
         read = record.get(column := str(columns.get(field, field)))
         if field in named or not alike or read is None:
             continue
@@ -288,7 +283,7 @@ def columns_in(columns: Columns) -> list[str]:
 
 # Usual keys of data, the first of which is read: those of columns, then others.
 USUAL: dict[Field, tuple[str, ...]] = {
-    "input": ("input", *NAMES["input"], "document", "text", "content"),
+    "input": ("input", *checks.NAMES["input"], "document", "text", "content"),
     **{"output": ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
     "reference": tuple(KNOWN_NAMES["references"]),
 }
@@ -564,7 +559,7 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
     own = row.get("source") if "output" in row else None
     read = {name for name in {*CONTEXTS} & {*rest} if context_in(row[name]) == own}
-    return [name for name in rest if name not in {*read, OF_OUTPUT, NOTES}]
+    return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
