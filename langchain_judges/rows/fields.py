@@ -17,21 +17,10 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import lookup
+from langchain_judges.rows import lookup, messages
 from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
-from langchain_judges.rows.messages import (
-    KNOWN_NAMES,
-    as_json,
-    call_in,
-    is_nothing,
-    is_spoken,
-    messages_in,
-    plain_data,
-    spelt,
-    text_in,
-)
 from langchain_judges.rows.record import (
     ended,
     is_run,
@@ -53,7 +42,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    given = {name: opened(plain_data(value)) for name, value in row.items() if name != NOTES}
+    given = {n: opened(messages.plain_data(own)) for n, own in row.items() if n != NOTES}
     copy = given.copy()
     done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
     work = {"output": copy.get("output"), **done}
@@ -119,7 +108,7 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
 # A name, as data sets have, where a text to check against may stand.
 _NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
-_SPELT = re.compile("|".join(KNOWN_NAMES["spelt"]))
+_SPELT = re.compile("|".join(messages.KNOWN_NAMES["spelt"]))
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
@@ -143,7 +132,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
         if text is None or not isinstance(value, Mapping | list | tuple):
             continue
-        if isinstance(value, Mapping) and text == as_json(value):
+        if isinstance(value, Mapping) and text == messages.as_json(value):
             is_null = not value.keys().isdisjoint(lookup.USUAL[field])
             why = "its usual keys are null" if is_null else "none of its keys is a usual one"
             detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
@@ -174,9 +163,10 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
     found = lookup.context_of(row)
-    own = spelt(row.get("rubric") or row.get("assertions"))  # a cell of CSV holds them as JSON
+    # A cell of CSV holds them as JSON.
+    own = messages.spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
-    text, media = lookup.context_in(found), [*media_in(messages_in(found) or found)]
+    text, media = lookup.context_in(found), [*media_in(messages.messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
@@ -253,8 +243,8 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
     if is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
-    given = value if callable(source) else opened(plain_data(value))
-    return plain_data(lookup.find(given, field, source, named=named))
+    given = value if callable(source) else opened(messages.plain_data(value))
+    return messages.plain_data(lookup.find(given, field, source, named=named))
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -379,12 +369,12 @@ def _tool_runs(run: Any) -> list[Any]:
 
 def _of_tool(tool: Any) -> list[Message]:
     """The call of a tool and its result, of the run of the tool."""
-    call = call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
+    call = messages.call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
     output = _only(tool.outputs, "output")
-    messages = messages_in(output) if tool.error is None else []
-    content = messages[-1]["content"] if messages else text_in(tool.error or output)
+    said = messages.messages_in(output) if tool.error is None else []
+    content = said[-1]["content"] if said else messages.text_in(tool.error or output)
     result: Message = {"role": "tool", "content": content, "tool_call_id": str(tool.id)}
-    if tool.error is not None or (messages and messages[-1].get("status") == "error"):
+    if tool.error is not None or (said and said[-1].get("status") == "error"):
         result["status"] = "error"
     return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
 
@@ -419,7 +409,7 @@ def expected_in(
         InputError: The reference holds no answer.
     """
     answers = _part(value, "reference", source, named=named)
-    if is_nothing(answers):
+    if messages.is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and not record_in(answers):
         return _answers_in(answers)
@@ -441,7 +431,8 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
     if source is None:
         found = map(lookup.context_of, (inputs, outputs))
         return next((each for each in found if each is not None), None)
-    part = plain_data(lookup.find_in({"inputs": inputs, "outputs": outputs}, "context", source))
+    values = {"inputs": inputs, "outputs": outputs}
+    part = messages.plain_data(lookup.find_in(values, "context", source))
     if lookup.context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
@@ -451,14 +442,14 @@ def _text(value: object, field: Field) -> str:
     """Render a value as text; structures become JSON."""
     if isinstance(value, str):
         text = value
-    elif is_nothing(value):
-        raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
+    elif messages.is_nothing(value):
+        raise InputError(f"`{field}`: expected a text or messages, got {messages.as_json(value)}")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
-        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
+        text = plain(messages.messages_in({"role": "system", "content": [*value]})[0]["content"])
     else:
-        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
+        if isinstance(value, list | tuple) and any(map(messages.is_spoken, value)):
             check_text([*value], field)  # one of them is no message
-        text = as_json(value)
+        text = messages.as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
     return text
