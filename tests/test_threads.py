@@ -160,7 +160,7 @@ def test_a_run_of_a_kept_thread_is_compared_by_its_answer_alone():
     state = messages(*BEFORE, user("Bye"), reply("See you."))
     run = a_run(1, state, inputs=messages(user("Bye")))
     other = {"inputs": messages(user("Bye")), "outputs": messages(reply("Ciao."))}
-    as_evaluator(create_relative_judge(model))(run, other)
+    as_evaluator(create_relative_judge(model, orders="none"))(run, other)
     first = unfenced(model.prompts[0])
     assert "[turn-1-assistant]\nHi.\n" in first.split("[response-1]")[0]
     assert "[response-1]\nSee you.\n\n[response-2]\nCiao.\n" in first
