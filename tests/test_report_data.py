@@ -209,6 +209,12 @@ def test_of_labels_in_other_numbers_the_order_alone_is_measured(judge, people, i
     assert ("not measured" in words) != is_one
 
 
+def test_a_judge_of_another_scale_than_the_labels_is_compared_with_none():
+    runs = {n: items_of(s * 20, judge={"labels": s}) for n, s in (("a", [0, 1]), ("b", [1, 2]))}
+    found = compare(runs, texts_of([0, 1] * 20))
+    assert "a and b are not compared: one is of another scale." in found.sentence
+
+
 def test_a_single_vote_off_the_judges_scale_is_one_too():
     rows = items_of([0, 1] * 10, judge={"labels": [0, 1]})
     data = texts_of([None] * 20, human_votes=[1, 1, 2])

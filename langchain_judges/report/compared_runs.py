@@ -65,6 +65,8 @@ class Contest(Findings):
         """Sentence: which judge is right more often, by how much, and if that is settled."""
         if not self.n:
             return f"{self.first} and {self.second} have no row in common."
+        if math.isnan(self.difference):
+            return f"{self.first} and {self.second} are not compared: one is of another scale."
         number = Number("", "", self.difference, "points")
         lead = with_range(number).lstrip("+")
         if self.settled:
