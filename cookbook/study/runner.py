@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import message_to_dict, messages_from_dict
+from langchain_core.messages import AIMessage, message_to_dict, messages_from_dict
 from langchain_core.outputs import ChatGeneration, Generation
 from rich.console import Console
 from rich.table import Table as Screen
@@ -261,6 +261,17 @@ def failed(results: Rows) -> int:
     return sum(v.get("preference", v.get("label")) is None for v in verdicts)
 
 
+class PricedReply(AIMessage):
+    """A reply whose copy costs what it cost when it came.
+
+    LangChain makes the copy of what a cache holds, and sets its cost to zero.
+    """
+
+    def model_copy(self, **_: Any) -> AIMessage:  # type: ignore[override]
+        """The reply as it came."""
+        return AIMessage(**self.model_dump())
+
+
 class Replies(BaseCache):
     """A model's replies, shared by all arms of a study and by all runs of it.
 
@@ -291,7 +302,8 @@ class Replies(BaseCache):
         messages = self._messages.get(_request(prompt, llm_string))
         if messages is None:
             return None
-        return [ChatGeneration(message=message) for message in messages_from_dict(messages)]
+        replies = messages_from_dict(messages)
+        return [ChatGeneration(message=PricedReply(**each.model_dump())) for each in replies]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Write a reply down."""
