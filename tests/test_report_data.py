@@ -197,6 +197,7 @@ def test_labels_off_the_judges_scale_measure_the_order_alone(judge, people):
 SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]
 
 
+@pytest.mark.whole
 @for_each(("judge", "people", "is_known"), product(SCALES, SCALES, [True, False]))
 def test_of_labels_in_other_numbers_the_order_alone_is_measured(judge, people, is_known):
     if not is_known and [0, 1] not in (judge, people):
@@ -290,6 +291,7 @@ HELD: dict[str, Any] = {
 }
 
 
+@pytest.mark.whole
 @for_each(
     ("field", "held", "judge"),
     product(["label", "human_votes", "label.help", "human_votes.help"], HELD, [GOOD, BOTH]),

@@ -235,7 +235,7 @@ def test_a_run_judges_the_rows_that_have_what_a_prompt_names(kind):
     for name in names:
         model = FakeChatModel(replies=fitting_reply)
         judge = create(model, prompts=f"{{outputs}} {{{name}}}")
-        whole = {**row, "reference" if name == "reference_outputs" else name: "warm"}
+        whole = {**row, "reference" if name == "reference_outputs" else name: "It was warm."}
         results = list(judge_many(judge, [whole, row, whole]))
         failures = [[each["reason"] for each in r["verdict"]["failures"]] for r in results]
         assert failures == [[], ["lacking"], []], name
