@@ -35,6 +35,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.integrations.langsmith_runs import thread_of
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.fences import fence, sealed
@@ -42,7 +43,6 @@ from langchain_judges.rows.fields import plain_row, work_in
 from langchain_judges.rows.lookup import context_in, named_row
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
-from langchain_judges.rows.threads import thread_of
 from langchain_judges.testing import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each

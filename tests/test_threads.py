@@ -12,9 +12,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from langchain_judges import as_evaluator, create_relative_judge
+from langchain_judges.integrations.langsmith_runs import thread_of
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import readable
-from langchain_judges.rows.threads import thread_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, of_method

@@ -22,7 +22,7 @@ from math import isnan
 from pathlib import Path
 from statistics import fmean, stdev
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from langchain_core.caches import BaseCache
@@ -267,9 +267,9 @@ class PricedReply(AIMessage):
     LangChain makes the copy of what a cache holds, and sets its cost to zero.
     """
 
-    def model_copy(self, **_: Any) -> AIMessage:  # type: ignore[override]
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The reply as it came."""
-        return AIMessage(**self.model_dump())
+        return super().model_copy(deep=deep)
 
 
 class Replies(BaseCache):

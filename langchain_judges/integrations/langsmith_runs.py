@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from langsmith import Client
@@ -20,9 +21,11 @@ from langsmith.schemas import Feedback, Run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
 from langchain_judges.rows.checks import ANNOTATIONS
-from langchain_judges.rows.fields import outputs_of
+from langchain_judges.rows.fields import outputs_of, record_of_run, task_in
 from langchain_judges.rows.lookup import TextSource, context_of
 from langchain_judges.rows.messages import holds_nothing
+from langchain_judges.rows.record import as_messages, places_in, says_same
+from langchain_judges.rows.texts import OUTCOMES, Message
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 
@@ -45,6 +48,32 @@ _SAME = (
     *("name", "start_time", "end_time", "error", "inputs", "outputs"),
     *("dotted_order", "reference_example_id"),
 )
+
+
+def thread_of(runs: Sequence[Any]) -> list[Message]:
+    """The conversation that the runs of one LangSmith thread are, in time.
+
+    Where an application or its graph keeps the history, inputs or outputs begin with what was
+    said before: it is not repeated. What was said again is.
+    """
+    record: list[Message] = []
+    for run in sorted(runs, key=lambda each: str(each.start_time)):
+        talk = [each for each in record if each["role"] not in OUTCOMES]
+        asked = [] if holds_nothing(run.inputs) else as_messages(task_in(run.inputs))
+        asked = asked[_number_told(asked[:-1], talk) :]
+        done = record_of_run(run)
+        places = places_in(done, asked)
+        if talk and any(each["role"] == "user" for each in done):
+            told = _number_told(done[: places[-1]] if places else done, talk)
+            done = done[next((n for n in places if n >= told), told) :]
+        record += done if places else [*asked, *done]
+    return record
+
+
+def _number_told(messages: Sequence[Message], talk: Sequence[Message]) -> int:
+    """Number of the first messages that stand in a talk, in its order."""
+    rest = iter(talk)
+    return len([*takewhile(lambda each: any(says_same(each, one) for one in rest), messages)])
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:

@@ -29,7 +29,6 @@ from langchain_judges.options import Share, check_value
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.rows.texts import CONVERSATION
-from langchain_judges.rows.threads import thread_of
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_state import Judge
@@ -251,7 +250,7 @@ class _Look:
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case) == 1:
             return self.reader.of_run(case[0])
-        row = evaluated.item_for(self.judge, CONVERSATION, thread_of(case))
+        row = evaluated.item_for(self.judge, CONVERSATION, lists.thread_of(case))
         return {**row, "id": str(case[-1].id)}
 
     def _post(self, run: Run, outcome: evaluated.JudgmentResult) -> None:

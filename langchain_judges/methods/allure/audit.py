@@ -351,7 +351,8 @@ class Loop:
         items = [item_of(item) for item in reached]
         version = self.memory.version
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        return {"test_verdicts": by_id(items, await gather(judged, self.options.max_concurrency))}
+        verdicts = await gather(judged, self.options.max_concurrency)
+        return {"test_verdicts": by_id(items, verdicts)}
 
     async def conclude(self, state: states.AuditState) -> Update:
         """Sentence about the audit's gain."""

@@ -223,7 +223,8 @@ class Criterion(Options):
 
     def holds(self, label: Label) -> bool:
         """Whether a text with this label meets the criterion."""
-        return self.position(label) >= (0.5 if self.least is None else self.position(self.least))
+        least = 0.5 if self.least is None else self.position(self.least)
+        return self.position(label) >= least
 
     def with_labels(self, labels: LabelsLike | None, best: Label | None) -> Criterion:
         """The criterion with these labels, unless it has its own or there are none.

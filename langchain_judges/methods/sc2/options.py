@@ -64,8 +64,7 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
         ) from exc
     if not isinstance(data, Mapping) or not _phrases(data.get("aspects")):
         raise OptionError(f"{path} holds no learned aspects: no list of texts under `aspects`")
-    learned: Any = data
-    return learned  # type: ignore[no-any-return]
+    return cast("AspectSet", data)
 
 
 def _phrases(value: object) -> list[str]:
