@@ -130,6 +130,16 @@ def test_nothing_is_decided_between_more_than_two_systems():
     ]
 
 
+@for_each("systems", [["x", "x"], ["x", None], ["x"], "x", ["", "x"]])
+def test_names_that_do_not_tell_two_systems_apart_name_no_winner(systems):
+    rows = [{**row, "systems": systems} for row in GOOD]
+    run = judge_many(prefers("best"), rows)
+    table = run.to_pandas()
+    assert {*table["preference"]} == {"A", "B"}
+    assert "score_of" not in table
+    assert run.decision()[0].split()[0] in ("A", "B")
+
+
 def test_a_label_beside_a_preferred_text_is_told_to_be_left_out():
     row = {**GOOD[0], "label": "B", "human_votes": ["B", "B"]}
     [result] = judge_many(prefers("best"), [row])

@@ -14,7 +14,7 @@ from typing import Any
 from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.orders import naming_sides
-from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.checks import kind_of_result, names_of_sides
 from langchain_judges.rows.messages import as_json
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.summary import CriterionCounts
@@ -41,7 +41,7 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
         lost = [str(each.get("concept")) for each in result.get("missing") or []]
         cells = {"text": result.get("text"), "missing": ", ".join(lost)}
     else:
-        names = dict(zip("AB", systems or result.get("systems") or (), strict=False))
+        names = names_of_sides(result, systems)
         answer = "label" if kind == "item" else "preference"
         cells = {
             answer: outcome.get(answer),

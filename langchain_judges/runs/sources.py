@@ -164,8 +164,10 @@ class TableForm:
                 row[NOTES] = notes
                 notes.add(field, f"is not read, as `chosen` is the label: {own!r}")
         own, key = row.get("systems"), row.get("id", str(number))
-        systems = {"systems": own} if isinstance(own, list | tuple) else {}
-        pair = by_coin(self.seed, key, better, worse, **systems)
+        systems = own if isinstance(own, list | tuple) else ("chosen", "rejected")
+        pair = by_coin(self.seed, key, better, worse, systems)
+        if isinstance(own, str) and own:  # the check of annotations says what is wrong
+            pair["systems"] = own
         return {**row, **pair, "id": row.get("id", str(number + 1))}
 
 

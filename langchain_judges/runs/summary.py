@@ -12,7 +12,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_judges.escaping import InertConsole, escaped
-from langchain_judges.rows.checks import SIDES, kind_of_result
+from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
 from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, failures_in, is_abstention
 
@@ -75,7 +75,7 @@ class CriterionCounts:
         elif len(parts) < 2:
             own = "label" if "label" in outcome else "preference"
             answer = decision(outcome)
-            named = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
+            named = names_of_sides(result, systems)
             label = named.get(str(answer), answer) if own == "preference" else answer
             self._count(own, label, outcome.get("score"), outcome)
             self._counts[own].best |= {str(part["best"]) for part in parts if "best" in part}
@@ -251,7 +251,7 @@ class Summary:
         elif is_judged:
             answer = decision(verdict)
             self.preferences[str(answer)] += 1
-            by_side = dict(zip("AB", map(str, row.get("systems") or ()), strict=False))
+            by_side = names_of_sides(row, None)
             self.names.update(by_side.values())
             if winner := by_side.get(str(answer)):
                 self.wins[winner] += 1

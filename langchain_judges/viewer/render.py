@@ -26,7 +26,7 @@ from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import sides
 from langchain_judges.report.overview import templates_of
-from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.rows.checks import kind_of_row, names_of_sides
 from langchain_judges.rows.media import held_in, kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
 from langchain_judges.viewer.items import Cells, Collection
@@ -157,8 +157,7 @@ def order_of(row: Cells, *, blind: bool) -> str:
 
 def _named(row: Cells, order: str, between: str) -> list[str]:
     """The texts of a pair in an order, each with the system that wrote it."""
-    systems = row.get("systems")
-    names = dict(zip("AB", systems, strict=False)) if isinstance(systems, Sequence) else {}
+    names = names_of_sides(row, None)
     return [f"{side}{between}{names[side]}" if side in names else side for side in order]
 
 
