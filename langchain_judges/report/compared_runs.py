@@ -15,17 +15,8 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.result import Findings
-from langchain_judges.report.answers import (
-    TITLES,
-    Number,
-    Use,
-    UseAnswer,
-    labels_text,
-    labels_to_settle,
-    range_text,
-    value_text,
-    with_range,
-)
+from langchain_judges.report import answers
+from langchain_judges.report.answers import Number, Use, UseAnswer
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.files import json_in
 
@@ -68,15 +59,16 @@ class Contest(Findings):
         if math.isnan(self.difference):
             return f"{self.first} and {self.second} are not compared: one is of another scale."
         number = Number("", "", self.difference, "points")
-        lead = with_range(number).lstrip("+")
+        lead = answers.with_range(number).lstrip("+")
         if self.settled:
             return f"{self.first} is right more often than {self.second} by {lead}."
         more = ""
         if self.difference.interval:
-            more = f" {labels_text(labels_to_settle(self.difference, (0.0, math.inf)))}"
+            needed = answers.labels_to_settle(self.difference, (0.0, math.inf))
+            more = f" {answers.labels_text(needed)}"
         ahead = f"so far {self.first} leads by {lead}"
         if not self.difference:
-            ahead = f"right equally often ({range_text(number)})"
+            ahead = f"right equally often ({answers.range_text(number)})"
         return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
 
 
@@ -138,14 +130,14 @@ class Drift(Findings):
     def sentence(self) -> str:
         """Change of each use, and the judge's accuracy now and then."""
         since = f"Since {self.since}" if self.since else "Since the baseline"
-        uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
-        answers = "; ".join(uses) or "the same answer for every use"
+        uses = [f"{answers.TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
+        changes = "; ".join(uses) or "the same answer for every use"
         change = Number("", "", self.change, "points")
-        other = f"another answer on {value_text(Number('', '', self.changed), 0)}"
+        other = f"another answer on {answers.value_text(Number('', '', self.changed), 0)}"
         word = "worse" if self.worse else "not shown to be worse"
         return (
-            f"{since}: {answers}. Right on the same {self.change.n:,} rows "
-            f"{with_range(change)}, {other}: {word}."
+            f"{since}: {changes}. Right on the same {self.change.n:,} rows "
+            f"{answers.with_range(change)}, {other}: {word}."
         )
 
     @property
@@ -160,14 +152,14 @@ class Drift(Findings):
 
 def row_answers(sample: Sample) -> list[dict[str, Any]]:
     """Each row's answer, how right it is, and what its texts are called in any run."""
-    names, answers = Counter[str](), list[dict[str, Any]]()
+    names, rows = Counter[str](), list[dict[str, Any]]()
     for row, right in zip(sample.rows, sample.rights, strict=True):
         content = row.row.get("content") or {}
         name = ".".join(content[field] for field in sorted(content)) or str(row.place)
         names[name] += 1
         own = name if names[name] == 1 else f"{name}#{names[name]}"
-        answers.append({"row": own, "answer": row.answer, "right": right})
-    return answers
+        rows.append({"row": own, "answer": row.answer, "right": right})
+    return rows
 
 
 def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, Any]) -> Drift:

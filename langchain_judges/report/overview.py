@@ -11,20 +11,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean, escaped
-from langchain_judges.report.answers import (
-    MOST_TO_LABEL,
-    POLICY,
-    WORDS,
-    Number,
-    TrustPolicy,
-    Use,
-    UseAnswer,
-    percent,
-    percent_text,
-    range_text,
-    value_text,
-    with_range,
-)
+from langchain_judges.report import answers
+from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer
 from langchain_judges.report.compared_runs import Contest, Drift
 from langchain_judges.report.measurements import headline_key, measure, slot_text
 from langchain_judges.report.sample import Sample
@@ -71,7 +59,7 @@ class Measured:
         drift: What changed since an earlier report.
     """
 
-    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = POLICY) -> None:
+    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = answers.POLICY) -> None:
         """Measure a sample of judged rows."""
         self.sample, self.name, self.policy = sample, name, policy
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
@@ -91,8 +79,8 @@ class Measured:
         words: dict[str, list[str]] = {}
         for use in self.uses.values():
             words.setdefault(use.word, []).append(use.title.lower())
-        answers = (word for word in ("yes", "no", "not yet") if word in words)
-        parts = [f"{word.capitalize()}: {', '.join(words[word])}." for word in answers]
+        given = (word for word in ("yes", "no", "not yet") if word in words)
+        parts = [f"{word.capitalize()}: {', '.join(words[word])}." for word in given]
         return " ".join(parts) or "Not measured."
 
     @property
@@ -109,10 +97,11 @@ class Measured:
     @property
     def legend(self) -> str:
         """The key to the table."""
+        times = answers.percent(self.sample.confidence)
         return (
-            "In parentheses: where the true figure may lie, "
-            f"{percent(self.sample.confidence)} times in 100. Yes or no: all of that range is "
-            f"on one side of the limit; not yet: the limit is inside it.{self.sample.in_groups}"
+            f"In parentheses: where the true figure may lie, {times} times in 100. Yes or no: all "
+            "of that range is on one side of the limit; not yet: the limit is inside it."
+            f"{self.sample.in_groups}"
         )
 
 
@@ -125,7 +114,7 @@ class UseLine(NamedTuple):
     rows: str
 
 
-_TITLES: dict[str, dict[str, str]] = WORDS["overview"]
+_TITLES: dict[str, dict[str, str]] = answers.WORDS["overview"]
 
 
 def overview(report: Measured) -> list[UseLine]:
@@ -156,8 +145,8 @@ def _table_lines(titles: Mapping[str, str], report: Measured) -> list[UseLine]:
     return [_table_line(titles[key], number) for key, number in found.items()]
 
 
-_LACKS: dict[str, str] = WORDS["lacks"]
-_COUNTED: dict[str, str] = WORDS["counted"]
+_LACKS: dict[str, str] = answers.WORDS["lacks"]
+_COUNTED: dict[str, str] = answers.WORDS["counted"]
 
 
 def _table_line(title: str, number: Number) -> UseLine:
@@ -175,7 +164,9 @@ def _table_line(title: str, number: Number) -> UseLine:
         as_wrong = reason not in _LACKS and number.key.endswith(".wrong")
         ending = "counted as wrong" if as_wrong else "left out"
         rows += f"; {counted(out, 'row')} {why}, {ending}"
-    return UseLine(title, "", percent_text(result) if counts else with_range(number), rows)
+    return UseLine(
+        title, "", answers.percent_text(result) if counts else answers.with_range(number), rows
+    )
 
 
 def table_text(report: Measured) -> str:
@@ -249,7 +240,7 @@ def next_step(report: Measured) -> NextStep:
     if "no" in by_word or "yes" not in by_word:
         return _mend_mistakes(report)
     unsure = " and ".join(by_word.get("not yet", ()))
-    rest = f"; even {MOST_TO_LABEL:,} more labels may not settle {unsure}" if unsure else ""
+    rest = f"; even {answers.MOST_TO_LABEL:,} more labels may not settle {unsure}" if unsure else ""
     return NextStep(
         f"Stop here: it is good enough for {' and '.join(by_word['yes'])}{rest}. Measure again "
         "when its model or prompt changes.",
@@ -279,8 +270,9 @@ def _lost_rows(report: Measured) -> NextStep | None:
     reasons = [n for key, n in report.numbers.items() if key.startswith("failures.reason.")]
     most = max(reasons, key=lambda number: number.result)
     why = f", most by `{most.key.rpartition('.')[2]}`"
+    part = f"{answers.percent_text(lost)} of rows"
     return NextStep(
-        f"Fix what is not judged, {percent_text(lost)} of rows{why}; then judge them again.",
+        f"Fix what is not judged, {part}{why}; then judge them again.",
         _trust(report, *_model(report)),
     )
 
@@ -293,8 +285,8 @@ def _label_counts(report: Measured, number: int) -> NextStep:
     number = number or 50
     judged = ["--verdicts", verdicts] if verdicts else []
     source = shlex.join([rows, *columns, *judged]) if free else "NEW-ROWS.jsonl"
-    answers = ", with the judge's answers" if own else ""
-    which = f"{counted(number, 'new row')} like these{answers}"
+    beside = ", with the judge's answers" if own else ""
+    which = f"{counted(number, 'new row')} like these{beside}"
     if free:
         which = f"first {counted(doubtful, 'row')} without a label whose two orders disagree"
         which = which if doubtful else "of those without a label"
@@ -388,7 +380,7 @@ def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
     text = f"Try {what}{own}; this one is not good enough: {why}."
     if slot := slot_text(report.numbers):
         # A flipped pair is a tie, and where people prefer a text that is wrong.
-        until = f"until at most {percent_text(report.policy.max_wrong)} of pairs flip"
+        until = f"until at most {answers.percent_text(report.policy.max_wrong)} of pairs flip"
         text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, {until}."
     return NextStep(text, command, names)
 
@@ -444,10 +436,10 @@ def _templates() -> Environment:
     environment.filters.update(
         md=escaped,
         rate=rate_text,
-        value=value_text,
-        ranged=with_range,
-        range=range_text,
-        percent=percent,
+        value=answers.value_text,
+        ranged=answers.with_range,
+        range=answers.range_text,
+        percent=answers.percent,
         plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
@@ -473,5 +465,5 @@ def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
         }
         for report in reports
     ]
-    level = percent(reports[0].sample.confidence)
+    level = answers.percent(reports[0].sample.confidence)
     return from_template("report.html", views=views, contests=contests, level=level)

@@ -18,14 +18,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.report.answers import (
-    POLICY,
-    Number,
-    TrustPolicy,
-    percent,
-    percent_text,
-    with_range,
-)
+from langchain_judges.report import answers
+from langchain_judges.report.answers import Number, TrustPolicy
 from langchain_judges.report.compared_runs import Contest, contests, drift, row_answers
 from langchain_judges.report.evidence import costliest
 from langchain_judges.report.joined_rows import JudgedRow, join, judge_in, judges_of, rows_in
@@ -78,10 +72,10 @@ class WrittenReport(ABC):
         from langchain_judges.runs.sheets import rounded_cell
 
         reports, contests = self.shown()
-        answers = [(each.name, use.sentence) for each in reports for use in each.uses.values()]
-        answers += [("comparison", each.sentence) for each in contests]
+        said = [(each.name, use.sentence) for each in reports for use in each.uses.values()]
+        said += [("comparison", each.sentence) for each in contests]
         numbers, book = self._numbers(), Book()
-        book.add("answers", ("judge", "answer"), lambda: answers)
+        book.add("answers", ("judge", "answer"), lambda: said)
         cells = [
             [
                 Percent(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
@@ -126,7 +120,7 @@ class TrustReport(Measured, WrittenReport):
         dollars: What they cost in dollars; None: the run was given no prices, or lacked one.
     """
 
-    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = POLICY) -> None:
+    def __init__(self, sample: Sample, name: str, policy: TrustPolicy = answers.POLICY) -> None:
         """Measure a sample of judged rows."""
         super().__init__(sample, name, policy)
         self.data_name, self.absent = "", 0
@@ -280,17 +274,17 @@ def gates(
         rated = headline.unit == "number"
         plain = "rank correlation" if rated else "agreement"
         title = headline.title if report.sample.by_criteria else plain
-        bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
+        bar = f"at least {min_agreement if rated else f'{answers.percent(min_agreement)} %'}"
         # NaN, an unknown number, passes no limit.
         found.append((title, headline, bar, headline.result >= min_agreement))
     if max_wrong is not None:
-        wrong, bar = report.wrong, f"at most {percent_text(max_wrong)}"
+        wrong, bar = report.wrong, f"at most {answers.percent_text(max_wrong)}"
         found.append(("wrong verdicts", wrong, bar, wrong.result <= max_wrong))
     if report.drift is not None:
         change = Number("drift", "", report.drift.change, "points")
         title = f"change since {report.drift.since or 'the baseline'} (n = {change.result.n:,})"
         found.append((title, change, "not clearly worse", not report.drift.worse))
-    return [BarCheck(what, with_range(number), bar, ok) for what, number, bar, ok in found]
+    return [BarCheck(what, answers.with_range(number), bar, ok) for what, number, bar, ok in found]
 
 
 def trust(  # noqa: PLR0913 - options
@@ -300,7 +294,7 @@ def trust(  # noqa: PLR0913 - options
     columns: Columns | None = None,
     name: str | None = None,
     data_name: str = "",
-    policy: TrustPolicy = POLICY,
+    policy: TrustPolicy = answers.POLICY,
     baseline: Mapping[str, Any] | None = None,
     confidence: float = 0.95,
     unread: int = 0,

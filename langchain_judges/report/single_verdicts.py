@@ -10,14 +10,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report import answers
-from langchain_judges.report.answers import (
-    LEAST_OF_A_LABEL,
-    MOST_TO_LABEL,
-    POLICY,
-    Number,
-    UseAnswer,
-    Word,
-)
+from langchain_judges.report.answers import Number, UseAnswer, Word
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label
@@ -118,10 +111,10 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         return UseAnswer("single", "not measured", "all labels are the same", limit=limit)
     basis = sample.basis([bool(own) for own in sample.choices])
     rare, rows = sample.rare_label, sum(map(bool, sample.choices))
-    if counts[rare] < LEAST_OF_A_LABEL:
-        least = f"{math.floor(counts[rare])}; {LEAST_OF_A_LABEL} are needed"
+    if counts[rare] < answers.LEAST_OF_A_LABEL:
+        least = f"{math.floor(counts[rare])}; {answers.LEAST_OF_A_LABEL} are needed"
         reason = f"too few labels of the class `{rare}`: {least}{divided_text(sample)}"
-        more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) * rows / counts[rare])
+        more = math.ceil((answers.LEAST_OF_A_LABEL - counts[rare]) * rows / counts[rare])
         missing = f"About {more:,} more labels are needed before anything can be said"
         own: Any = {"limit": limit, "labels": more, "missing": missing, "basis": basis}
         return UseAnswer("single", "not yet", reason, **own)
@@ -210,7 +203,7 @@ def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> i
         for part in parts
     ]
     most = max(needed, default=math.inf)
-    return answers.rounded_up(most) if most <= MOST_TO_LABEL else None
+    return answers.rounded_up(most) if most <= answers.MOST_TO_LABEL else None
 
 
 def _surest(sample: Sample) -> str:
@@ -224,7 +217,11 @@ def _surest(sample: Sample) -> str:
         sample.verdicts, sample.labels, sample.confidences, shares, **settings
     )
     for share, right in curve:
-        if right.interval and right.interval.low >= 1 - POLICY.max_wrong / 2 and share < 0.95:
+        if (
+            right.interval
+            and right.interval.low >= 1 - answers.POLICY.max_wrong / 2
+            and share < 0.95
+        ):
             span = answers.range_text(Number("", "", right), 0)
             surest = f"The {answers.percent_text(share)} it is surest of"
             return f". {surest} are right {answers.percent_text(right)} ({span})"

@@ -16,26 +16,8 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair, settled
-from langchain_judges.report.answers import (
-    LEAST_OF_A_LABEL,
-    NO_BREAK,
-    TITLES,
-    Number,
-    TrustPolicy,
-    Use,
-    UseAnswer,
-    Word,
-    by_number,
-    decided,
-    difference_text,
-    percent,
-    percent_text,
-    plus,
-    rounded,
-    two_texts,
-    value_text,
-    with_range,
-)
+from langchain_judges.report import answers
+from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer, Word
 from langchain_judges.report.joined_rows import judge_in
 from langchain_judges.report.measurements import baselines, people_alike, slot_text
 from langchain_judges.report.sample import Sample
@@ -55,15 +37,17 @@ def answers_of(
     """
     if sample.by_criteria:
         parts = {name: sample.by_criterion(name) for name in sample.criteria}
-        answers = {
+        by_criterion = {
             name: answers_of(part, {n.key: n for n in baselines(part) + people_alike(part)}, policy)
             for name, part in parts.items()
         }
-        return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
+        return {
+            use: _together({n: a[use] for n, a in by_criterion.items()}) for use in answers.TITLES
+        }
     if why := _nothing(sample):
-        return {use: UseAnswer(use, "not measured", why) for use in TITLES}
+        return {use: UseAnswer(use, "not measured", why) for use in answers.TITLES}
     if sample.apart:
-        none = {use: UseAnswer(use, "not measured", sample.apart) for use in TITLES}
+        none = {use: UseAnswer(use, "not measured", sample.apart) for use in answers.TITLES}
         return {**none, "ordering": _ordering(sample, policy)}
     return {
         "averages": _averages(sample, numbers, policy.margin),
@@ -81,16 +65,16 @@ def _nothing(sample: Sample) -> str:
     return "" if labelled else "no judged row has a label"
 
 
-def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
+def _together(found: Mapping[str, UseAnswer]) -> UseAnswer:
     """One answer for all criteria: the worst of theirs, with the number of each."""
     by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "not measured": [], "yes": []}
-    for name, answer in answers.items():
-        value = "" if answer.number is None else f" ({with_range(answer.number)})"
+    for name, answer in found.items():
+        value = "" if answer.number is None else f" ({answers.with_range(answer.number)})"
         by_word[answer.word].append(f"{name}{value}")
     worst = next(word for word, names in by_word.items() if names)
-    name, first = next(each for each in answers.items() if each[1].word == worst)
+    name, first = next(each for each in found.items() if each[1].word == worst)
     if first.number is None:
-        alike = len({answer.reason for answer in answers.values()}) == 1
+        alike = len({answer.reason for answer in found.values()}) == 1
         return first if alike else replace(first, reason=f"by {name}, {first.reason}")
     parts = (f"{word} for {', '.join(own)}" for word, own in by_word.items() if own)
     reason = "; ".join(parts).removeprefix(f"{worst} ")  # the answer says that word
@@ -111,7 +95,7 @@ def _follows(sample: Sample) -> tuple[Word, str]:
         (always,) = said
         modes = [row.modes for row in sample.rows]
         others = sum(1 - own.count(always) / len(own) for own in modes if own)
-        if others >= LEAST_OF_A_LABEL:
+        if others >= answers.LEAST_OF_A_LABEL:
             return "no", f"it always says {always}, whatever {sample.whom} say"
         found = f"it has said nothing but {always} so far, and {sample.whom} something else on"
         few = counted(math.floor(others), "row") if others >= 1 else "hardly a row"
@@ -124,9 +108,9 @@ def _follows(sample: Sample) -> tuple[Word, str]:
         known = metrics.correlate(judge, sample.ratings, "spearman", **settings)
     else:
         title, known = "Cohen's κ", metrics.cohen_kappa(judge, sample.labels, **settings)
-    found = f"{title} {with_range(Number('follows', title, known, 'number'))}"
-    perfect = sample.rated and known > 1 - 1e-9 and known.n >= LEAST_OF_A_LABEL
-    if perfect or (word := decided(known, AHEAD)) == "yes":
+    found = f"{title} {answers.with_range(Number('follows', title, known, 'number'))}"
+    perfect = sample.rated and known > 1 - 1e-9 and known.n >= answers.LEAST_OF_A_LABEL
+    if perfect or (word := answers.decided(known, AHEAD)) == "yes":
         return "yes", found
     return word, f"it is not shown to go with {sample.whom} beyond chance ({found})"
 
@@ -166,19 +150,20 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
     parts = _gap_by_part(sample, gap, unit)
     apart, near = (
-        [part for part in parts if decided(part.result, limit) == word] for word in ("no", "yes")
+        [part for part in parts if answers.decided(part.result, limit) == word]
+        for word in ("no", "yes")
     )
-    word: Word = "no" if apart else decided(whole.result, limit)
+    word: Word = "no" if apart else answers.decided(whole.result, limit)
     used = [judge[i] is not None and people[i] is not None for i in places]
     reason = _means(sample, whole, used, margin)
-    brief, own = difference_text(whole, sample.whom), tuple(parts)
+    brief, own = answers.difference_text(whole, sample.whom), tuple(parts)
     if apart:
-        names = [f"{part.title} ({plus(part)}{value_text(part)})" for part in apart]
+        names = [f"{part.title} ({answers.plus(part)}{answers.value_text(part)})" for part in apart]
         off = f"clearly too far off for {_first_of(names)}"
         reason += f". Part by part: {off}; clearly near enough for {len(near)} of {len(parts)}"
-        brief = brief if decided(whole.result, limit) == "no" else off
+        brief = brief if answers.decided(whole.result, limit) == "no" else off
     basis = sample.basis(used)
-    answer = by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
+    answer = answers.by_number("averages", whole, limit, reason, basis, brief, word=word, parts=own)
     return _if_it_follows(answer, sample, numbers)
 
 
@@ -189,22 +174,22 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         [float(value) for value, there in zip(side, used, strict=True) if there]
         for side in (judge, people)
     )
-    mine, right = two_texts(fmean(ours), fmean(theirs), gap.unit)
-    allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
+    mine, right = answers.two_texts(fmean(ours), fmean(theirs), gap.unit)
+    allowed = f"{answers.rounded(100 * margin, 1).removesuffix('.0')}{answers.NO_BREAK}points"
     if scale != 1:
-        allowed = rounded(margin * scale, 2)
+        allowed = answers.rounded(margin * scale, 2)
     ends = "" if scale == 1 else "; ratings go from {:g} to {:g}".format(*sample.ends)
     mix = "rows mixed like these"
     if len({*theirs}) > 1:
         slope = linear_regression(theirs, ours).slope
-        step = 10 if scale == 1 else rounded(scale / 10, 1)
-        unit = f"{NO_BREAK}points" if scale == 1 else ""
-        moved = rounded(slope * float(step), 0 if scale == 1 else 2)
+        step = 10 if scale == 1 else answers.rounded(scale / 10, 1)
+        unit = f"{answers.NO_BREAK}points" if scale == 1 else ""
+        moved = answers.rounded(slope * float(step), 0 if scale == 1 else 2)
         mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} "
         mix += "higher"
     return (
         f"{what} is {mine} by the judge and {right} by {sample.whom}, "
-        f"{difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This "
+        f"{answers.difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This "
         f"is for {mix}"
     )
 
@@ -250,17 +235,19 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""
     people = numbers["agreement.people_rows"].result
-    ours, theirs = two_texts(people + gap.result, people, "share")
-    found = difference_text(gap)
+    ours, theirs = answers.two_texts(people + gap.result, people, "share")
+    found = answers.difference_text(gap)
     same = "gives the same rating as a person" if sample.rated else "agrees with people"
     with_one = "as" if sample.rated else "with"
     reason = (
         f"it {same} {ours} of the time{alone}, one person {with_one} another {theirs}: "
-        f"{found}; {percent(below)} below are allowed"
+        f"{found}; {answers.percent(below)} below are allowed"
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
-    brief = difference_text(gap, "another person")
-    return _if_it_follows(by_number("person", gap, limit, reason, basis, brief), sample, numbers)
+    brief = answers.difference_text(gap, "another person")
+    return _if_it_follows(
+        answers.by_number("person", gap, limit, reason, basis, brief), sample, numbers
+    )
 
 
 # ---- ordering systems
@@ -281,14 +268,14 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
     limit = (least, math.inf)
     if math.isnan(result):
         return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
-    found = with_range(number)
+    found, asked = answers.with_range(number), answers.percent_text(least)
     reason = (
         f"of two texts that {sample.whom} rate apart it has the same one ahead {found} of the "
-        f"time; a coin would {percent_text(0.5)}, {percent_text(least)} are asked for"
+        f"time; a coin would {answers.percent_text(0.5)}, {asked} are asked for"
     )
     both = zip(sample.answers, sample.ratings, strict=True)
     basis = sample.basis([None not in pair for pair in both])
-    return by_number("ordering", number, limit, reason, basis, found)
+    return answers.by_number("ordering", number, limit, reason, basis, found)
 
 
 def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
@@ -309,7 +296,7 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
         f"{own[True]} clearly in the same order, {own[False]} swapped, {own[None]} not clear"
     )
     reason = (
-        f"{found}; {percent_text(policy.settled)} are asked for. Of all "
+        f"{found}; {answers.percent_text(policy.settled)} are asked for. Of all "
         f"{counted(len(order.pairs), 'pair')} {of_all[True]} in the same order, "
         f"{of_all[False]} swapped, {of_all[None]} not clear"
     )
