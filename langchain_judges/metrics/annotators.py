@@ -18,15 +18,7 @@ from typing_extensions import Unpack
 from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.contingency import classes_of
-from langchain_judges.metrics.inputs import (
-    Cases,
-    Floats,
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    Judgments,
-    Votes,
-)
+from langchain_judges.metrics.inputs import Floats, GroupKeys, IntervalOptions, Judgments, Votes
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
@@ -125,7 +117,7 @@ def people_beyond_chance(
         nothing = Result.undefined(why, n=len(indices), n_failed=failed)
         return ChanceCorrected(nothing, nothing, nothing)
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
-    clusters = Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
+    clusters = inputs.Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
     values = _beyond_chance(counts, classes, level)
     most = max(10, min(100, 100_000 // len(counts)))
     without = intervals.jackknife(
@@ -304,7 +296,7 @@ class AltTest(Findings):
 
 def alt_test(
     judge: Judgments,
-    annotations: Mapping[Name, Sequence[Judgment]],
+    annotations: Mapping[Name, Sequence[inputs.Judgment]],
     epsilon: float = 0.2,
     *,
     level: float = 0.05,

@@ -17,16 +17,7 @@ from typing_extensions import Unpack
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import inputs
 from langchain_judges.metrics.detection import auc
-from langchain_judges.metrics.inputs import (
-    NO_CONFIDENCE,
-    NO_LABEL,
-    Confidences,
-    Floats,
-    IntervalOptions,
-    Ints,
-    Judgments,
-    RightLabels,
-)
+from langchain_judges.metrics.inputs import Confidences, IntervalOptions, Judgments, RightLabels
 from langchain_judges.metrics.intervals import MOST_LABELS, check_shares, mean, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import decision
@@ -164,7 +155,7 @@ def _with_confidence(
     inputs.same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
     values = [inputs.value_of(judgment) for judgment in judgments]
     cases = inputs.cases_of(
-        [inputs.bare(truths, NO_LABEL), values, inputs.bare(chances, NO_CONFIDENCE)]
+        [inputs.bare(truths, inputs.NO_LABEL), values, inputs.bare(chances, inputs.NO_CONFIDENCE)]
     )
     right = [float(answer == label) for label, answer, _ in zip(*cases.columns, strict=True)]
     sure = inputs.as_floats(cases.columns[2])
@@ -174,7 +165,7 @@ def _with_confidence(
     return sorted(items, key=lambda item: item[0]), cases.failed
 
 
-def _ece_by_chance(chances: Floats, ends: Sequence[int]) -> float:
+def _ece_by_chance(chances: inputs.Floats, ends: Sequence[int]) -> float:
     """The 95th percentile of `ece` where each answer is right as often as its confidence."""
     hits = np.random.default_rng(0).random((400, len(chances))) < chances
     gaps = np.add.reduceat(hits - chances, ends[:-1], axis=1)
@@ -238,7 +229,7 @@ def _right(part: Sequence[_Item], options: IntervalOptions) -> Result:
 LEAST_ITEMS = 30
 
 
-def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
+def _upper_bounds(errors: inputs.Ints, sizes: inputs.Ints, delta: float) -> inputs.Floats:
     """The largest error rates compatible with this many errors, by Clopper and Pearson."""
     bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
     return np.where(errors < sizes, bounds, 1.0)
@@ -333,7 +324,9 @@ STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 WHOLE = 0.5
 
 
-def _furthest(levels: Floats, errors: Ints, alpha: float, delta: float) -> tuple[int, float | None]:
+def _furthest(
+    levels: inputs.Floats, errors: inputs.Ints, alpha: float, delta: float
+) -> tuple[int, float | None]:
     """Most items that may be taken, and the bound of their disagreement."""
     last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
     ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= LEAST_ITEMS)) + 1
@@ -367,9 +360,9 @@ def _usable(
     for answer, chance, label in zip(answers, chances, truths, strict=True):
         value, reason = inputs.value_of(answer)
         if inputs.is_missing(label):
-            failed[NO_LABEL] += 1
+            failed[inputs.NO_LABEL] += 1
         elif value is None or inputs.is_missing(chance):
-            failed[reason if value is None else NO_CONFIDENCE] += 1
+            failed[reason if value is None else inputs.NO_CONFIDENCE] += 1
             rows.append((None, bool(value == label)))
         else:
             rows.append((float(chance), bool(value == label)))

@@ -17,19 +17,9 @@ import numpy as np
 from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import intervals
+from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.agreement import labelled
-from langchain_judges.metrics.inputs import (
-    Cases,
-    DrawnOptions,
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgments,
-    RightLabels,
-    match,
-    one_of,
-)
+from langchain_judges.metrics.inputs import Cases, Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
@@ -172,7 +162,7 @@ def cohen_kappa(
     second: RightLabels,
     *,
     weights: Literal["linear", "quadratic"] | None = None,
-    **options: Unpack[DrawnOptions],
+    **options: Unpack[inputs.DrawnOptions],
 ) -> Result:
     """Cohen's κ of two raters: agreement beyond what their habits give by chance.
 
@@ -196,8 +186,8 @@ def cohen_kappa(
     Source: Cohen 1960, 1968; the interval as in `table_result`, with weights at least
     that of `jackknife_interval`.
     """
-    one_of("weights", weights, (None, "linear", "quadratic"))
-    cases = match(first, second)
+    inputs.one_of("weights", weights, (None, "linear", "quadratic"))
+    cases = inputs.match(first, second)
     classes = classes_of(label for column in cases.columns for label in column)
     if len(classes) < 2:
         why = "both raters always give the same label" if cases.n else "no items"
@@ -282,7 +272,7 @@ def confusion(
     values: list[Any] = [each for pair in pairs for each in pair if each is not None]
     order = list(classes) if classes is not None else classes_of(values)
     for value in set(values):
-        one_of("classes", value, order)
+        inputs.one_of("classes", value, order)
     counts = Counter(pairs)
     return Confusion(
         classes=order,

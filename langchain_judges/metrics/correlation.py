@@ -12,14 +12,7 @@ import scipy
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import inputs, intervals
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgment,
-    Judgments,
-    RightLabels,
-)
+from langchain_judges.metrics.inputs import Floats, Ints, Judgment, Judgments, RightLabels
 from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.verdict import Label
 
@@ -33,7 +26,7 @@ def correlate(
     kind: Correlation = "pearson",
     *,
     level: Level = "global",
-    groups: GroupKeys = None,
+    groups: inputs.GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """The correlation of the judge's scores with people's at one of three levels.

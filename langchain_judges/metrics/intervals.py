@@ -11,16 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgments,
-    RightLabels,
-    complete,
-    fewest,
-    match,
-)
+from langchain_judges.metrics import inputs
+from langchain_judges.metrics.inputs import Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.result import Interval, Result
 
 # With fewer groups (or items, where there are no groups), their spread says too little.
@@ -125,7 +117,7 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
 
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
-    cases = complete(hits)
+    cases = inputs.complete(hits)
     (scores,) = cases.floats()
     if not cases.n:
         return cases.undefined("no items")
@@ -244,7 +236,7 @@ def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.9
 
     Source: Miller 2024, arXiv 2411.00640.
     """
-    cases = complete(values)
+    cases = inputs.complete(values)
     if not cases.n:
         return cases.undefined("no items")
     (floats,), clusters = cases.floats(), cases.clusters(groups)
@@ -329,7 +321,7 @@ def paired_difference(
     Source: Miller 2024, arXiv 2411.00640, section 4; items added as by Agresti & Min 2005
     (Biometrics 61) and Bonett & Price 2012 (J. Educ. Behav. Stat. 37), who add one and two.
     """
-    cases = match(first, second, "score")
+    cases = inputs.match(first, second, "score")
     if not cases.n:
         return Difference.undefined("no items in common", n_failed=cases.failed, p=math.nan)
     (a, b), clusters = cases.floats(), cases.clusters(groups)
@@ -436,7 +428,7 @@ def ppi_mean(
     [0, 1] where all numbers are; that of the authors' package, ppi-python, is normal.
     """
     check_shares(confidence=confidence)
-    labelled, rest = match(judged, labels, "score"), complete(judged_unlabelled)
+    labelled, rest = inputs.match(judged, labels, "score"), inputs.complete(judged_unlabelled)
     failed = labelled.failed + rest.failed
     result = partial(PredictionPowered, n=labelled.n, n_failed=failed, n_unlabelled=rest.n)
     if labelled.n < 2 or rest.n < 2:
@@ -519,7 +511,7 @@ def labels_needed(
     def enough(n: int) -> bool:
         return _power(lead, disagreement, n, level, seed) >= power
 
-    number = fewest(enough, 8, MOST_LABELS)
+    number = inputs.fewest(enough, 8, MOST_LABELS)
     if number is None:
         raise OptionError(f"a lead of {lead!r} takes more than {MOST_LABELS:,} labels")
     return number

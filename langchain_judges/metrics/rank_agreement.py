@@ -10,17 +10,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from langchain_judges.metrics import intervals
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgments,
-    RightLabels,
-    as_list,
-    match,
-    same_length,
-)
+from langchain_judges.metrics import inputs, intervals
+from langchain_judges.metrics.inputs import Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.result import Findings, Interval, Result
 
 
@@ -47,7 +38,7 @@ def concordance(
     interval as of `auc`. Ratings of more than 500 levels are cut into 500 ranges.
     """
     intervals.check_shares(confidence=confidence)
-    cases = match(judge, human, "score")
+    cases = inputs.match(judge, human, "score")
     if cases.n < 2:
         return cases.undefined("fewer than two texts")
     said, truth = (_levels(column) for column in cases.floats())
@@ -165,9 +156,9 @@ def system_order(
     Source: differences of ratio means with clustered errors as in Cochran 1977, section 6.
     """
     intervals.check_shares(confidence=confidence)
-    names, ours, theirs = as_list(systems), as_list(judge), as_list(people)
-    keys: list[Hashable] = list(range(len(names))) if groups is None else as_list(groups)
-    same_length(systems=names, judge=ours, people=theirs, groups=keys)
+    names, ours, theirs = inputs.as_list(systems), inputs.as_list(judge), inputs.as_list(people)
+    keys: list[Hashable] = list(range(len(names))) if groups is None else inputs.as_list(groups)
+    inputs.same_length(systems=names, judge=ours, people=theirs, groups=keys)
     rows = [
         row
         for row in zip(names, ours, theirs, keys, strict=True)
