@@ -19,18 +19,10 @@ from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
+from langchain_judges.writing import steps
 from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.prompts import DIRECT_PROMPTS, PROMPTS, WORDS
-from langchain_judges.writing.steps import (
-    DraftReply,
-    GivenPart,
-    Topic,
-    Writer,
-    WriterOptions,
-    WriteState,
-    groups_shape,
-    pick_shape,
-)
+from langchain_judges.writing.steps import DraftReply, Topic, Writer, WriterOptions, WriteState
 
 Groups = list[list[str]]
 
@@ -167,7 +159,9 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
         material = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
-        reply = await self.ask("split", groups_shape(groups, len(concepts)), material, account)
+        reply = await self.ask(
+            "split", steps.groups_shape(groups, len(concepts)), material, account
+        )
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
@@ -200,7 +194,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         return self.outcome(state, text, _groups(state), state["drafts"])
 
     async def _merged(self, state: WriteState, account: Account) -> str | None:
-        parts: list[GivenPart] = [
+        parts: list[steps.GivenPart] = [
             {"concepts": group, "text": text}
             for group, text in zip(_groups(state), state["drafts"], strict=True)
             if text
@@ -330,7 +324,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             return candidates[lacking.index(min(lacking))]
         reply = await self.ask(
             "choose",
-            pick_shape(len(candidates)),
+            steps.pick_shape(len(candidates)),
             self.prompt_variables(state, [{"concepts": [], "text": text} for text in candidates]),
             account,
         )

@@ -19,17 +19,8 @@ from langchain_judges.asking.effects import Effect, Update, emit, gather
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure import held_out
-from langchain_judges.methods.allure.state import (
-    AdmissionTrial,
-    AuditDecision,
-    AuditedExample,
-    AuditOptions,
-    AuditProposal,
-    AuditState,
-    VerdictsById,
-    Waiting,
-    WhyWaiting,
-)
+from langchain_judges.methods.allure import state as states
+from langchain_judges.methods.allure.state import AuditedExample, AuditState, VerdictsById, Waiting
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import readable, with_source
@@ -126,7 +117,7 @@ class Admission:
     audited: Audited
     everywhere: bool
     labels: tuple[Label, ...]
-    options: AuditOptions
+    options: states.AuditOptions
 
     def queued(self, examples: Sequence[AuditedExample], state: AuditState) -> Update:
         """Queue what was accepted, and what waits and may be admitted by a changed memory."""
@@ -226,7 +217,7 @@ class Admission:
         chance = held_out.chance_of_rise(shown, left_out)
         return better > 0 and (not worse or chance <= self.options.risk)
 
-    def _result(self, trial: Trial, state: AuditState) -> AdmissionTrial:
+    def _result(self, trial: Trial, state: AuditState) -> states.AdmissionTrial:
         dev, old = state["dev"], state["dev_verdicts"]
         before = held_out.labelled_cases(dev, old, self.labels)
         after = held_out.labelled_cases(dev, {**old, **trial.verdicts}, self.labels)
@@ -245,7 +236,7 @@ class Admission:
         }
 
     def _waiting(
-        self, state: AuditState, examples: Sequence[AuditedExample], why: WhyWaiting
+        self, state: AuditState, examples: Sequence[AuditedExample], why: states.WhyWaiting
     ) -> Update:
         """Let examples wait."""
         version = self.memory.version
@@ -258,7 +249,7 @@ class Admission:
         self,
         trial: Trial,
         ids: Sequence[str],
-        why: WhyWaiting,
+        why: states.WhyWaiting,
         queue: Sequence[list[AuditedExample]],
         state: AuditState,
     ) -> Update:
@@ -294,7 +285,7 @@ def by_id(items: Sequence[Item], verdicts: Sequence[LabelVerdict]) -> VerdictsBy
 
 
 def example_of(
-    proposal: AuditProposal, decision: AuditDecision, meanings: Mapping[str, str]
+    proposal: states.AuditProposal, decision: states.AuditDecision, meanings: Mapping[str, str]
 ) -> AuditedExample:
     """The example that a decision makes of a proposal, as a memory keeps it.
 
@@ -329,8 +320,11 @@ def right_beside(mistakes: int, share: float) -> int:
 
 
 def drawn_beside(
-    mistakes: Sequence[AuditProposal], candidates: Sequence[AuditProposal], share: float, seed: int
-) -> list[AuditProposal]:
+    mistakes: Sequence[states.AuditProposal],
+    candidates: Sequence[states.AuditProposal],
+    share: float,
+    seed: int,
+) -> list[states.AuditProposal]:
     """Undoubted labels to audit in addition to doubted ones.
 
     Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
@@ -339,7 +333,7 @@ def drawn_beside(
     kinds = {(each["item"].get("family"), each["label"]) for each in mistakes}
     families = {family for family, _ in kinds}
 
-    def rank(candidate: AuditProposal) -> tuple[bool, bool, bytes]:
+    def rank(candidate: states.AuditProposal) -> tuple[bool, bool, bytes]:
         family = candidate["item"].get("family")
         lot = hashlib.sha256(f"{seed}|{candidate['id']}".encode()).digest()
         return (family, candidate["label"]) not in kinds, family not in families, lot
@@ -348,7 +342,7 @@ def drawn_beside(
 
 
 def learnt_from(
-    decisions: Mapping[str, AuditDecision], share: float
+    decisions: Mapping[str, states.AuditDecision], share: float
 ) -> tuple[list[str], list[str]]:
     """The ids of audited mistakes, and of right cases that are learnt with them.
 

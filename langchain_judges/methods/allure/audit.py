@@ -21,7 +21,7 @@ from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure import auditors, label_checks
+from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.admission import (
     Admission,
@@ -31,13 +31,6 @@ from langchain_judges.methods.allure.admission import (
     example_of,
     learnt_from,
     touched,
-)
-from langchain_judges.methods.allure.held_out import (
-    gain_of,
-    held_out,
-    identified,
-    labelled_cases,
-    worth_of,
 )
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
@@ -262,11 +255,11 @@ class Loop:
 
     async def prepare(self, state: states.AuditState) -> Update:
         """Name the items and hold out those of dev and test."""
-        items = identified(state["items"], "item")
+        items = held_out.identified(state["items"], "item")
         self.checks.require(items, self.labels)
         if self.options.auditor == "labels":
             label_checks.require_labels(items, self.labels)
-        pool, dev, test = held_out(items, self.labels, self.options)
+        pool, dev, test = held_out.held_out(items, self.labels, self.options)
         return {
             **_SCHEMA.blank,
             **{"pool": pool, "dev": dev, "test": test, "round": 1},
@@ -361,11 +354,11 @@ class Loop:
         last = {**last, "usage": add_usage([last["usage"], *usages])}
         verdicts = {**state["test_before"], **state["test_verdicts"]}
         before, after = (
-            labelled_cases(state["test"], each, self.labels)
+            held_out.labelled_cases(state["test"], each, self.labels)
             for each in (state["test_before"], verdicts)
         )
         return {
-            "gain": gain_of(before, after),
+            "gain": held_out.gain_of(before, after),
             "history": [*state["history"][:-1], last],
             "test_verdicts": verdicts,
         }
@@ -374,7 +367,8 @@ class Loop:
         self, items: Sequence[Item], verdicts: states.VerdictsById
     ) -> states.JudgeWorth | None:
         """The worth of the judge on items with their true label; None without one."""
-        return worth_of(labelled_cases(items, verdicts, self.labels)) if items else None
+        cases = held_out.labelled_cases(items, verdicts, self.labels)
+        return held_out.worth_of(cases) if cases else None
 
     def summary(self, state: states.AuditState) -> states.Round:
         """The result of the round that ends."""

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
+from langchain_judges import verdict
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import shape_of
@@ -21,14 +22,7 @@ from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.verdict import (
-    ConfidenceSource,
-    Item,
-    Label,
-    LabelVerdict,
-    not_labelled,
-    why_not,
-)
+from langchain_judges.verdict import ConfidenceSource, Item, Label, LabelVerdict
 
 
 class CriterionScore(TypedDict):
@@ -271,7 +265,7 @@ def one_verdict(part: CriterionScore, account: Account) -> LabelVerdict:
     """The verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
-        return not_labelled(**account.booked, rationale=why)
+        return verdict.not_labelled(**account.booked, rationale=why)
     why = part["reason"] or f"Label {part['label']}, without a reason."
     return label_verdict(account, why, part["label"], part["score"], part["confidence"])
 
@@ -302,7 +296,9 @@ def total_verdict(
         lost = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
         if open_:
             lost = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return not_labelled(**account.booked, rationale=why_not(account.failures, lost))
+        return verdict.not_labelled(
+            **account.booked, rationale=verdict.why_not(account.failures, lost)
+        )
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
