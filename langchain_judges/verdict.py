@@ -331,6 +331,20 @@ def why_not(failures: Sequence[Failure], lost: str = "") -> str:
     return f"Not judged: {reasons or 'unknown reason'}."
 
 
+def positions_of(labels: Sequence[Label]) -> dict[Label, float]:
+    """The position of each label from the worst, 0, to the best, 1.
+
+    Numbers keep their place on the scale; words are evenly spaced.
+
+    >>> positions_of([1, 2, 5]), positions_of(["bad", "fair", "good"])
+    ({1: 0.0, 2: 0.25, 5: 1.0}, {'bad': 0.0, 'fair': 0.5, 'good': 1.0})
+    """
+    is_graded = not any(isinstance(label, str) for label in labels)
+    places = list(map(float, labels if is_graded else range(len(labels))))
+    whole = abs(places[-1] - places[0]) if places else 1
+    return {label: abs(n - places[0]) / whole for label, n in zip(labels, places, strict=True)}
+
+
 def score_of(verdict: Mapping[str, Any]) -> float | int | None:
     """A verdict's score in [0, 1]; None if the row was not judged."""
     if decision(verdict) is None:

@@ -1,18 +1,24 @@
 """A jury: what it makes of its members' verdicts, and what it says of their failures."""
 
+import itertools
 import json
 import random
+from statistics import fmean
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.retry import RunnableRetry
 from typer.testing import CliRunner
 
-from langchain_judges import create_relative_judge, load_judge
+from langchain_judges import create_relative_judge, create_rubric_judge, load_judge
+from langchain_judges.asking.question import Account
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods import create_cascade, create_jury
+from langchain_judges.methods.jury import Ballots, verdict_of
 from langchain_judges.runs import budget
+from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -163,6 +169,65 @@ def test_single_texts_are_labelled_by_the_majority():
     verdict = jury.invoke(ITEM)["verdict"]
     assert (verdict["label"], verdict["score"]) == (1, pytest.approx(1.0))
     assert judge_label(create_jury([labels(), labels()], combine="mean")) == 1
+
+
+# Scales from the worst label to the best; of several criteria there is a total.
+SCALES: tuple[list[Any], ...] = (
+    [0, 1],
+    [1, 0],
+    [1, 2, 3, 4, 5],
+    [0, 1, 2],
+    ["bad", "good"],
+    ["good", "bad"],
+    [],
+)
+
+
+def on_scale(name, scale):
+    if scale:
+        options = {"rubric": "Is it kind?", "labels": sorted(scale), "best": scale[-1]}
+    else:
+        options = {"rubric": ["kind", "short"]}
+    return create_rubric_judge(FakeChatModel(replies=fitting_reply), name=name, **options)
+
+
+@for_each("create", [create_jury, create_cascade])
+@for_each(("one", "other"), itertools.combinations(SCALES, 2))
+def test_members_that_label_on_several_scales_are_refused(create, one, other):
+    for pair in ([one, other], [other, one]):
+        with pytest.raises(OptionError, match="all members must have the same `labels`"):
+            create([on_scale(f"j{n}", scale) for n, scale in enumerate(pair)])
+    jury = create_jury([on_scale("a", one), on_scale("b", one)])
+    assert create([jury, on_scale("c", one)])
+    with pytest.raises(OptionError, match="all members must have the same `labels`"):
+        create([jury, on_scale("c", other)])
+
+
+@for_each(
+    ("scale", "said", "expected"),
+    [
+        ([1, 0], (0, 0), {"majority": (0, 1), "mean": (0, 1), "median": (0, 1)}),
+        ([5, 4, 3, 2, 1], (2, 2, 3), {"majority": (2, 2 / 3), "mean": (2, 2 / 3)}),
+        (["toxic", "clean"], ("toxic", "toxic", "clean"), {"majority": ("toxic", 1 / 3)}),
+        ([0, 1], (7, 7), {"majority": (7, None), "mean": (7, None)}),
+    ],
+)
+def test_the_score_of_a_jury_is_where_its_members_labels_stand(scale, said, expected):
+    members = [labeller(f"j{n}", own, scale) for n, own in enumerate(said)]
+    for combine, (label, score) in expected.items():
+        assert decided(members, combine=combine)[:2] == [label, score and pytest.approx(score)]
+
+
+@for_each(
+    ("combine", "totals", "label"),
+    [("mean", (0.25, 0.5), 0.375), ("median", (0.25, 0.5, 0.75), 0.5), ("majority", (0.5,), 0.5)],
+)
+def test_a_jury_of_totals_gives_a_total(combine, totals, label):
+    said = [{"member": str(n), "label": own, "score": own} for n, own in enumerate(totals)]
+    opinions: Any = [{**each, "rationale": ""} for each in said]
+    ballots = Ballots(opinions, {each["member"]: 1.0 for each in said}, combine, min_valid=1)
+    verdict = verdict_of(ballots, "item", (), Account())
+    assert (verdict["label"], verdict["score"]) == (label, pytest.approx(fmean(totals)))
 
 
 def judge_label(jury):

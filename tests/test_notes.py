@@ -139,6 +139,10 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
 }  # fmt: skip
 # Rows of columns, which are keys of a row, and of no field.
 COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
+    "assertions": (
+        {**TASK, "output": "Kyiv", "assertions": [{"key": "polite", "comment": "It thanks."}]},
+        [("rubric", "is read from 'assertions', in place of a judge's own")],
+    ),
     "two answers": (
         {"question": "Where?", "answer": "Kyiv", "response": "Oslo"},
         [("output", "is read from 'response'; not shown: 'answer'")],

@@ -42,9 +42,25 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     """The kind of row that members judge: pairs, or single texts.
 
     Raises:
-        OptionError: They do not judge the same kind of row.
+        OptionError: They do not judge the same kind of row, or label texts on several scales.
     """
-    return describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
+    kind = describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
+    if kind == "item" and len({scale_of(each) for each in members}) > 1:
+        scales = ((each.name, [*scale_of(each)] or "a total") for each in members)
+        told = "; ".join(f"{name}: {scale}" for name, scale in scales)
+        raise OptionError(
+            "all members must have the same `labels`, from the worst to the best, or all give a "
+            f"total of several criteria; got {told}"
+        )
+    return kind
+
+
+def scale_of(member: Member) -> tuple[verdicts.Label, ...]:
+    """The labels of a judge of single texts, from the worst; empty: a total from 0 to 1."""
+    judge, *_ = describe.leaves_of(member.judge)  # those of a judge of judges share one scale
+    stated = (describe.metadata_of(judge).get("options") or {}).get("labels")
+    own = describe.option_of(judge, "human_labels")
+    return tuple(stated or (0, 1)) if own is None else own
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:

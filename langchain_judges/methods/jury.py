@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import fsum
 from statistics import median_low
 from textwrap import shorten
@@ -19,7 +18,6 @@ from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble
 from langchain_judges.methods.declaration import check_quorum
-from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.pairs import PairState
@@ -166,19 +164,20 @@ class Ballots:
 
 
 def verdict_of(
-    ballots: Ballots, kind: Kind, grades: Sequence[float], account: Account
+    ballots: Ballots, kind: Kind, scale: Sequence[verdict.Label], account: Account
 ) -> dict[str, Any]:
     """The verdict on a row.
 
     Args:
         ballots: What the members said.
         kind: Whether they judge pairs or single texts.
-        grades: The labels from the lowest, if they are numbers; a mean takes the nearest.
+        scale: The labels of single texts from the worst, of which a mean takes the nearest;
+            empty: totals from 0 to 1.
         account: Of the row.
     """
     if ballots.lost:
         return ensemble.unjudged(kind, account, verdict.why_not(account.failures, ballots.lost))
-    answer, score = _preferred(ballots) if kind == "pair" else _jury_label(ballots, grades)
+    answer, score = _preferred(ballots) if kind == "pair" else _jury_label(ballots, scale)
     if answer is None:
         account.fail([ballots.undecided])
         return ensemble.unjudged(kind, account, f"Not judged: {ballots.undecided['detail']}.")
@@ -212,24 +211,24 @@ def _pair_score(opinion: Opinion) -> float:
 
 
 def _jury_label(
-    ballots: Ballots, grades: Sequence[float]
+    ballots: Ballots, scale: Sequence[verdict.Label]
 ) -> tuple[verdict.Label | None, float | None]:
     """The label of one text, and its score."""
-    by_mean = ballots.combine == "mean"
-    score = ballots.mean(partial(_item_score, grades, by_mean)) if grades else None
-    if by_mean and score is not None:
-        mean = grades[0] + score * (grades[-1] - grades[0])
-        return min(grades, key=lambda grade: abs(grade - mean)), score
-    if ballots.combine == "median":
-        return median_low([verdict.decision(each) for each in ballots.valid]), score
-    return ballots.majority(), score
+    labels = [verdict.decision(each) for each in ballots.valid]
+    places = verdict.positions_of(scale) or {label: label for label in labels}
+    is_known = all(label in places for label in labels)  # a runnable may say anything
+    if ballots.combine == "mean" and is_known:
+        score = ballots.mean(lambda each: _score_of(each, places))
+        nearest = min(places, key=lambda label: abs(places[label] - score))
+        return nearest if scale else score, score
+    said = median_low(labels) if ballots.combine == "median" else ballots.majority()
+    return said, ballots.mean(lambda each: places[verdict.decision(each)]) if is_known else None
 
 
-def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> float:
-    """Position of a member's label from 0, the lowest, to 1; or its score."""
-    if by_mean and opinion["score"] is not None:
-        return opinion["score"]
-    return (float(verdict.decision(opinion)) - grades[0]) / (grades[-1] - grades[0])
+def _score_of(opinion: Opinion, places: Mapping[verdict.Label, float]) -> float:
+    """The score of a member, or where its label stands."""
+    score = opinion["score"]
+    return places[verdict.decision(opinion)] if score is None else score
 
 
 class JuryState(PairState, total=False):
@@ -257,15 +256,6 @@ def _weights(weights: MemberWeights | None, members: Sequence[ensemble.Member]) 
     return dict(zip(names, weights, strict=True))
 
 
-def _grades(members: Sequence[ensemble.Member]) -> tuple[float, ...]:
-    """The labels of judges of single texts; none where a label is a text."""
-    labels: set[verdict.Label] = set()
-    for member in members:
-        labels.update((metadata_of(member.judge).get("options") or {}).get("labels") or (0, 1))
-    numbers = [label for label in labels if isinstance(label, int | float)]
-    return tuple(sorted(numbers)) if len(numbers) == len(labels) else ()
-
-
 @dataclass(frozen=True)
 class JurySteps:
     """The steps of the graph."""
@@ -274,7 +264,7 @@ class JurySteps:
     members: tuple[ensemble.Member, ...]
     kind: Kind
     weights: Mapping[str, float]
-    grades: tuple[float, ...]
+    scale: tuple[verdict.Label, ...]
 
     async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
         """Ask all members at the same time, and combine their answers in one verdict."""
@@ -282,7 +272,7 @@ class JurySteps:
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         least = self.options.min_valid or len(self.members) // 2 + 1
         ballots = Ballots(opinions, self.weights, self.options.combine, least)
-        decided = verdict_of(ballots, self.kind, self.grades, account)
+        decided = verdict_of(ballots, self.kind, self.scale, account)
         return {"members": opinions, "verdict": decided}
 
     async def _asked(
@@ -298,12 +288,14 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     jurors, options = ensemble.read_members(options, members), options.without_shared()
     options.check_size(len(jurors))
     kind, weights = ensemble.kind_of_members(jurors), _weights(options.weights, jurors)
-    steps = JurySteps(options, jurors, kind, weights, _grades(jurors))
+    scale = ensemble.scale_of(jurors[0]) if kind == "item" else ()
+    is_graded = kind == "item" and not any(isinstance(label, str) for label in scale)
     by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
-    if options.combine in by_number and not (kind == "item" and steps.grades):
+    if options.combine in by_number and not is_graded:
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
+    steps = JurySteps(options, jurors, kind, weights, scale)
     return ensemble.graph_of(options, jurors, kind, (JuryState, ItemJuryState), steps.ask)
 
 

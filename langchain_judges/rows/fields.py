@@ -87,6 +87,8 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     found = notes_on(read, shown)
     if "output_a" in row and row.get("input") == CONVERSATION:
         found.add("input", "is not known, as the conversations begin with different requests")
+    if row.get("rubric") and not given.get("rubric"):
+        found.add("rubric", "is read from 'assertions', in place of a judge's own")
     source = lookup.context_of(given)
     own = source[0] if isinstance(source, list) and len(source) == 1 else source
     if "output_a" not in row and isinstance(own, str) and _NAME.fullmatch(own):

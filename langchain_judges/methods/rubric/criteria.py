@@ -21,7 +21,7 @@ from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import is_blank
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Label, positions_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -216,10 +216,7 @@ class Criterion(Options):
         """
         if label not in self.names:
             raise OptionError(f"{self.name!r} has no label {label!r}; it has {self.names!r}")
-        if not self.is_graded:
-            return self.names.index(label) / (len(self.names) - 1)
-        low, high = float(self.names[0]), float(self.names[-1])
-        return abs(float(label) - low) / abs(high - low)
+        return positions_of(self.names)[label]
 
     def holds(self, label: Label) -> bool:
         """Whether a text with this label meets the criterion."""
