@@ -291,12 +291,7 @@ def run_rows(
     `collect` gets every row as it comes.
     """
     from langchain_judges.asking.effects import StopSignal
-    from langchain_judges.report.terminal import (
-        criteria_table,
-        summary_table,
-        text_panel,
-        verdict_panel,
-    )
+    from langchain_judges.report import terminal
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import conclusion
 
@@ -316,15 +311,15 @@ def run_rows(
         try:
             async for row in run:
                 if show:
-                    panel = text_panel if row["kind"] == "task" else verdict_panel
+                    panel = terminal.text_panel if row["kind"] == "task" else terminal.verdict_panel
                     console.print(panel(row))
                 if collect:
                     collect(row)
         finally:
             if run.summary.rows:
-                console.print(summary_table(run.summary))
+                console.print(terminal.summary_table(run.summary))
                 if run.summary.criteria.several:
-                    console.print(criteria_table(run.summary))
+                    console.print(terminal.criteria_table(run.summary))
                 for sentence in conclusion(run.summary):
                     console.print(sentence, soft_wrap=True)
 

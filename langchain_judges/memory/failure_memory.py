@@ -31,13 +31,8 @@ from langchain_core.vectorstores import VectorStore
 from langchain_judges.asking.effects import Effect, FirstCalls, run, without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import (
-    Example,
-    NewExample,
-    check_examples,
-    read_examples,
-    write_lines,
-)
+from langchain_judges.memory import example as example_files
+from langchain_judges.memory.example import Example, NewExample
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.memory.selection import ExampleSearch, RecallQuery, aside
@@ -296,7 +291,7 @@ class FailureMemory(BaseExampleSelector):
 
     async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember examples, as `remember` does."""
-        ids, _ = await self._stored.add(check_examples(examples))
+        ids, _ = await self._stored.add(example_files.check_examples(examples))
         return ids
 
     def forget(
@@ -377,7 +372,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: An example is invalid.
         """
-        checked = check_examples(examples)
+        checked = example_files.check_examples(examples)
         view: MemoryView = beside_loop(lambda: run(self._stored.with_trial(checked)))
         token = view.activate()
         try:
@@ -404,7 +399,7 @@ class FailureMemory(BaseExampleSelector):
             InputError: The file cannot be written.
         """
         records = self._read().records.values()
-        write_lines(Path(path), [{**each.fields, "at": each.at} for each in records])
+        example_files.write_lines(Path(path), [{**each.fields, "at": each.at} for each in records])
         return len(records)
 
     def import_(self, path: str | os.PathLike[str]) -> int:
@@ -414,7 +409,7 @@ class FailureMemory(BaseExampleSelector):
             InputError: The file cannot be read, or a line is not an example; nothing is
                 remembered then.
         """
-        _, count = run(self._stored.add(read_examples(Path(path))))
+        _, count = run(self._stored.add(example_files.read_examples(Path(path))))
         return count
 
     def _read(self) -> MemorySnapshot:

@@ -17,13 +17,8 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from langchain_judges.errors import OutputError
-from langchain_judges.memory.example import (
-    EXAMPLE_FIELDS,
-    Example,
-    ExampleFields,
-    NewExample,
-    texts_of,
-)
+from langchain_judges.memory import example as example_files
+from langchain_judges.memory.example import Example, ExampleFields, NewExample
 from langchain_judges.rows.checks import kind_of_example
 from langchain_judges.rows.texts import group_by_task
 
@@ -101,7 +96,7 @@ class Record:
     @property
     def text(self) -> str:
         """Text that is embedded."""
-        return texts_of(self.fields).joined() or " "
+        return example_files.texts_of(self.fields).joined() or " "
 
 
 _STORED = tuple(each.name for each in dataclass_fields(Record) if each.init)
@@ -254,7 +249,7 @@ def _is_duplicate(example: ExampleFields, at: str | None, versions: Sequence[Rec
 
 def _lesson(example: Mapping[str, object]) -> list[object]:
     """The fields of an example other than its provenance."""
-    return [example[name] for name in EXAMPLE_FIELDS if name not in _PROVENANCE]
+    return [example[name] for name in example_files.EXAMPLE_FIELDS if name not in _PROVENANCE]
 
 
 def content_of(example: Mapping[str, object]) -> str:

@@ -23,18 +23,11 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.rows import texts
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.files import packaged
-from langchain_judges.rows.texts import (
-    compared,
-    readable,
-    shown,
-    shown_task,
-    transcript,
-    user_turns,
-)
 
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
 # orders share what stands before the first text that differs.
@@ -148,11 +141,11 @@ class PairSteps(RowSteps[PairState]):
 
     def seen(self, pair: verdicts.Pair, side: str) -> object:
         """One side as a model sees it, to check whether both sides are identical."""
-        return compared(pair[side])  # type: ignore[literal-required]
+        return texts.compared(pair[side])  # type: ignore[literal-required]
 
     def text(self, pair: verdicts.Pair, side: str) -> str:
         """One side as a prompt shows it."""
-        return shown(pair[side])  # type: ignore[literal-required]
+        return texts.shown(pair[side])  # type: ignore[literal-required]
 
     def begin(self, state: PairState, account: Account) -> Update:
         """Check the pair, and that its models take what it holds.
@@ -180,11 +173,11 @@ class PairSteps(RowSteps[PairState]):
 
     def focus_on(self, pair: verdicts.Pair) -> str:
         """Say which turn is judged, where the request has several."""
-        return WORDS["focus"] if user_turns(pair["input"]) > 1 else ""
+        return WORDS["focus"] if texts.user_turns(pair["input"]) > 1 else ""
 
     def request(self, pair: verdicts.Pair) -> dict[str, object]:
         """The variables of a prompt that shows the request alone."""
-        text = shown_task(pair["input"])
+        text = texts.shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
 
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
@@ -206,7 +199,7 @@ class PairSteps(RowSteps[PairState]):
             order: Of both texts; or the one that is shown alone, in slot 1.
         """
         examples = pair.get("shown") or ()
-        request, reference = shown_task(pair["input"]), pair.get("reference") or ""
+        request, reference = texts.shown_task(pair["input"]), pair.get("reference") or ""
         first, *others = (self.text(pair, f"output_{side.lower()}") for side in order)
         second, held = (others[0], "both") if others else ("", "it")
         lessons = block(examples, order=cast("Order", order), noun=self.noun) if others else ""
@@ -293,8 +286,8 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
 
 def coin_of(pair: verdicts.Pair, seed: int, *more: object) -> random.Random:
     """A coin of a judge's seed and a pair, whichever text is A."""
-    texts = sorted(readable(pair[side]) for side in ("output_a", "output_b"))
-    return seeded(seed, texts, transcript(pair["input"]), *more)
+    sides = sorted(texts.readable(pair[side]) for side in ("output_a", "output_b"))
+    return seeded(seed, sides, texts.transcript(pair["input"]), *more)
 
 
 def seeded(*parts: object) -> random.Random:
@@ -304,7 +297,7 @@ def seeded(*parts: object) -> random.Random:
 
 def coin_side(pair: verdicts.Pair, seed: int) -> Literal["A", "B"]:
     """A side by a coin that follows the texts: swapped texts give the same text."""
-    a, b = readable(pair["output_a"]), readable(pair["output_b"])
+    a, b = texts.readable(pair["output_a"]), texts.readable(pair["output_b"])
     return "A" if coin_of(pair, seed).choice(sorted([a, b])) == a else "B"
 
 

@@ -21,17 +21,9 @@ from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure import auditors, held_out, label_checks
+from langchain_judges.methods.allure import admission, auditors, held_out, label_checks
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.admission import (
-    Admission,
-    Audited,
-    by_id,
-    drawn_beside,
-    example_of,
-    learnt_from,
-    touched,
-)
+from langchain_judges.methods.allure.admission import Admission, Audited
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
@@ -276,7 +268,7 @@ class Loop:
         }
         items = [item_of(i) for part in parts.values() for i in part if i["id"] in stale]
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        new = by_id(items, await gather(judged, self.options.max_concurrency))
+        new = admission.by_id(items, await gather(judged, self.options.max_concurrency))
         old = cast("Mapping[str, Any]", state)
         return {
             key: {i["id"]: new.get(i["id"]) or old[key][i["id"]] for i in part}
@@ -297,7 +289,7 @@ class Loop:
     async def propose(self, state: states.AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.checks.name)
-        drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
+        drawn = admission.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
@@ -305,11 +297,11 @@ class Loop:
         """Have every proposal decided; queue what was accepted."""
         proposals = state["proposals"]
         decisions, usages = await self.audit_by(proposals)
-        by_id = {decision["id"]: decision for decision in decisions}
+        decided = {decision["id"]: decision for decision in decisions}
         emit_each("decision", "audit", decisions)
-        mistakes, right = learnt_from(by_id, self.options.right_share)
+        mistakes, right = admission.learnt_from(decided, self.options.right_share)
         examples = [
-            example_of(proposal, by_id[proposal["id"]], self.modes)
+            admission.example_of(proposal, decided[proposal["id"]], self.modes)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]
@@ -327,7 +319,7 @@ class Loop:
         history = [*state["history"], result]
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
-        stale = touched(state["pool"], families, self.admission.everywhere)
+        stale = admission.touched(state["pool"], families, self.admission.everywhere)
         return {
             "history": history,
             "stopped": self.stopped(history),
@@ -340,12 +332,12 @@ class Loop:
         new = set(state["examples"])
         examples = self.memory.examples()
         families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
-        reached = touched(state["test"], families, self.admission.everywhere)
+        reached = admission.touched(state["test"], families, self.admission.everywhere)
         items = [item_of(item) for item in reached]
         version = self.memory.version
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
         verdicts = await gather(judged, self.options.max_concurrency)
-        return {"test_verdicts": by_id(items, verdicts)}
+        return {"test_verdicts": admission.by_id(items, verdicts)}
 
     async def conclude(self, state: states.AuditState) -> Update:
         """Sentence about the audit's gain."""
