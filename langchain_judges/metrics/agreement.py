@@ -62,9 +62,8 @@ def labelled(
         [v for own in side for v in inputs.as_votes(cast("Any", own))]
         for side in zip(*pairs, strict=True)
     ]
-    inputs.check_labels(*sides)
     if sides:
-        inputs.check_shared(*sides)
+        inputs.check_labels(*sides)
     groups = inputs.take(clusters, [index for index, _ in items])
     return pairs, failed, {**options, "groups": groups}
 

@@ -190,26 +190,20 @@ def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
     return (None if is_missing(value) else value), reason
 
 
-def check_labels(*columns: Iterable[object]) -> None:
-    """Check that labels are all texts, or none is: `"1"` never agrees with 1.
+def check_labels(first: Sequence[object], second: Sequence[object]) -> None:
+    """Check that the labels of two sides are of one kind, and that words are of one coding.
+
+    `"1"` never agrees with 1. Of few items it may be chance that no word is shared, unless the
+    case of letters alone differs.
 
     Raises:
-        InputError: Some are texts and some are not.
+        InputError: Some are texts and some are not; or each side has two words or more on ten
+            items or more, and none is shared.
     """
-    known = (v for each in columns for v in each if isinstance(v, str | int | float))
+    known = (v for each in (first, second) for v in each if isinstance(v, str | int | float))
     kinds = {isinstance(label, str) for label in known}
     if len(kinds) > 1:
         raise InputError("some labels are texts and others numbers: make all of them one kind")
-
-
-def check_shared(first: Sequence[object], second: Sequence[object]) -> None:
-    """Check that labels that are words are not in two codings, of which none is shared.
-
-    Of few items that may be chance, unless the case of letters alone differs.
-
-    Raises:
-        InputError: Each side has two words or more on ten items or more, and none is shared.
-    """
     sides = [{label for label in own if isinstance(label, str)} for own in (first, second)]
     if min(map(len, sides)) < 2 or not sides[0].isdisjoint(sides[1]):
         return
@@ -227,11 +221,9 @@ def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float
     return values
 
 
-def values_of(
-    items: Judgments, field: str | None = None
-) -> tuple[list[Label | None], Counter[str]]:
+def values_of(items: Judgments) -> tuple[list[Label | None], Counter[str]]:
     """Answer of each judgment, None where there is none, and the reasons of those."""
-    readings = [value_of(item, field) for item in as_list(items)]
+    readings = [value_of(item) for item in as_list(items)]
     failed = Counter(reason for value, reason in readings if value is None)
     return [value for value, _ in readings], failed
 
@@ -334,7 +326,6 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
     cases = cases_of([bare(truths, NO_LABEL), [value_of(item, field) for item in answers]])
     if field is None:
         check_labels(*cases.columns)
-        check_shared(*cases.columns)
     return replace(cases, columns=cases.columns[::-1])
 
 
