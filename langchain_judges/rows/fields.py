@@ -18,18 +18,10 @@ from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows import lookup, messages
+from langchain_judges.rows import record as records
 from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
-from langchain_judges.rows.record import (
-    ended,
-    is_run,
-    opened,
-    record_in,
-    says_same,
-    with_talk,
-    without_task,
-)
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -42,16 +34,16 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    given = {n: opened(messages.plain_data(own)) for n, own in row.items() if n != NOTES}
+    given = {n: records.opened(messages.plain_data(own)) for n, own in row.items() if n != NOTES}
     copy = given.copy()
     done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
     work = {"output": copy.get("output"), **done}
     # A column of that name may hold a number of calls, or what is no call.
-    if done and "output_a" not in copy and record_in(work):
+    if done and "output_a" not in copy and records.record_in(work):
         copy = {name: value for name, value in copy.items() if name not in done}
         copy["output"] = work
     if {"run_type", "output"} <= copy.keys():  # of LangSmith
-        run = opened({**copy, "inputs": None, "outputs": copy["output"]})
+        run = records.opened({**copy, "inputs": None, "outputs": copy["output"]})
         copy |= {"output": outputs_of(run), "child_runs": None, "error": None}
     # The output of an example may be a pair; better and worse texts become one.
     names = _SIDES if {*_SIDES} & copy.keys() else _PREFERRED
@@ -127,7 +119,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
     notes = Notes.of(shown)
     for unit, (value, text) in read.items():
         field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
-        value = value.outputs if is_run(value := opened(value)) else value
+        value = value.outputs if records.is_run(value := records.opened(value)) else value
         if isinstance(text, str) and _SPELT.match(text):
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
         elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
@@ -155,10 +147,10 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
     """
     first, *others = (asked_in(side) for side in sides)
     if others == [CONVERSATION] and first == CONVERSATION:
-        records = (record_in(_part(side, "output", None), is_work=True) for side in sides)
-        a, b = ([each for each in record if each["role"] == "user"] for record in records)
-        same = a if len(a) == len(b) and all(map(says_same, a, b)) else a[:1]
-        return same if all(map(says_same, same, b)) else first
+        talks = (records.record_in(_part(side, "output", None), is_work=True) for side in sides)
+        a, b = ([each for each in record if each["role"] == "user"] for record in talks)
+        same = a if len(a) == len(b) and all(map(records.says_same, a, b)) else a[:1]
+        return same if all(map(records.says_same, same, b)) else first
     return first if all(other == first for other in others) else None
 
 
@@ -200,10 +192,10 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
     if isinstance(value, str):  # nearly all of them
         return value
-    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or is_run(value)
+    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or records.is_run(value)
     is_list = isinstance(value, list | tuple) and any(part is not None for part in value)
     with suppress(InputError):
-        return read(value) if is_data or is_list or record_in(value) else value
+        return read(value) if is_data or is_list or records.record_in(value) else value
     return value
 
 
@@ -217,11 +209,11 @@ def _work_of_row(value: object, task: object) -> PlainText:
 def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, Any]:
     """Task and work of a row whose work begins with the conversation before the request."""
     works = {name: row[name] for name in sides if isinstance(row[name], list)}
-    records = {n: own for n, own in works.items() if all(map(_is_message, own))}
-    task = with_talk(row.get("input"), [*records.values()])
+    talks = {n: own for n, own in works.items() if all(map(_is_message, own))}
+    task = records.with_talk(row.get("input"), [*talks.values()])
     if task is row.get("input"):
         return {}
-    return {"input": task} | {n: _work_of(records[n], "output", task) for n in records}
+    return {"input": task} | {n: _work_of(talks[n], "output", task) for n in talks}
 
 
 def _is_message(value: object) -> bool:
@@ -237,15 +229,17 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
     """Each of several right answers, which data may name; other data are one answer."""
     named = partial(lookup.find, field="reference", source=None, named=True)
     parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
-    if any(isinstance(each, Mapping | list | tuple) and not record_in(each) for each in parts):
+    if any(
+        isinstance(each, Mapping | list | tuple) and not records.record_in(each) for each in parts
+    ):
         return _text(values, "reference")
     return [_reference_of(each) for each in parts]
 
 
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
-    if is_run(value):
+    if records.is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
-    given = value if callable(source) else opened(messages.plain_data(value))
+    given = value if callable(source) else records.opened(messages.plain_data(value))
     return messages.plain_data(lookup.find(given, field, source, named=named))
 
 
@@ -256,7 +250,7 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
         InputError: The inputs hold no task.
     """
     part = _part(value, "input", source)
-    return _spoken(record_in(part), "input") or _text(part, "input")
+    return _spoken(records.record_in(part), "input") or _text(part, "input")
 
 
 def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
@@ -265,9 +259,9 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
     """
     try:
-        if is_run(outputs) and outputs.inputs:
+        if records.is_run(outputs) and outputs.inputs:
             return task_in(outputs.inputs)
-        record = record_in(_part(outputs, "output", source), is_work=True)
+        record = records.record_in(_part(outputs, "output", source), is_work=True)
     except InputError:
         return None
     asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
@@ -308,10 +302,10 @@ def work_in(
 
 def _work_of(part: object, field: Field, task: object = None) -> PlainText:
     """The text or the record that a part of an application's outputs is."""
-    record = _spoken(record_in(part, is_work=True), field)
+    record = _spoken(records.record_in(part, is_work=True), field)
     if not record:
         return _text(part, field)
-    record = without_task(record, task)
+    record = records.without_task(record, task)
     only, *others = record
     is_text = not others and readable(record) == (text := plain(only["content"]))
     return text if is_text and not content_in(only["content"]) else record
@@ -327,7 +321,7 @@ def outputs_of(run: Any, source: TextSource = None) -> object:
     They are unchanged if the run did not fail, and they already hold calls of tools, or no
     loaded child run used a tool. Otherwise they hold the text at a source as messages.
     """
-    tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
+    tools = [] if any(map(_acts, records.record_in(run.outputs))) else _tool_runs(run)
     tools.sort(key=lambda tool: str(tool.dotted_order or tool.start_time))
     if not (tools or run.error) or not run.outputs:
         return run.outputs
@@ -342,7 +336,7 @@ def outputs_of(run: Any, source: TextSource = None) -> object:
 
 
 def _failure(run: Any) -> list[Message]:
-    return [ended(f"It failed: {why_failed(run)}")] if run.error else []
+    return [records.ended(f"It failed: {why_failed(run)}")] if run.error else []
 
 
 def why_failed(run: Any) -> str:
@@ -356,7 +350,7 @@ def record_of_run(run: Any) -> list[Message]:
     outputs = outputs_of(run)
     if not outputs:
         return _failure(run)
-    return record_in(outputs, is_work=True) or _said(work_in(outputs))
+    return records.record_in(outputs, is_work=True) or _said(work_in(outputs))
 
 
 def _said(work: PlainText) -> list[Message]:
@@ -413,7 +407,7 @@ def expected_in(
     answers = _part(value, "reference", source, named=named)
     if messages.is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
-    if isinstance(answers, list | tuple) and not record_in(answers):
+    if isinstance(answers, list | tuple) and not records.record_in(answers):
         return _answers_in(answers)
     return _reference_of(answers)
 

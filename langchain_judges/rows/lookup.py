@@ -18,26 +18,9 @@ from annotated_types import MinLen
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows import checks
+from langchain_judges.rows import messages as chat
+from langchain_judges.rows import record as records
 from langchain_judges.rows.media import content_in, kind_of_block, mark_of
-from langchain_judges.rows.messages import (
-    KNOWN_NAMES,
-    as_json,
-    is_nothing,
-    messages_in,
-    plain_data,
-    text_in,
-)
-from langchain_judges.rows.record import (
-    ANSWER_KEYS,
-    OF_STATE,
-    calls_beside,
-    is_state,
-    opened,
-    record_in,
-    replies_in,
-    state_values,
-    trajectory_of,
-)
 from langchain_judges.rows.texts import NO_TASK, READ, is_blank, plain
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -48,7 +31,7 @@ TextSource = Annotated[str | Callable[[Any], object] | None, Rule("a key, a path
 Field = Literal["input", "output", "reference", "context", "rubric"]
 
 # The names under which people have what a text is checked against.
-CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
+CONTEXTS: tuple[str, ...] = tuple(chat.KNOWN_NAMES["contexts"])
 # The beginning of a word, or two characters of a script that puts no spaces between words.
 _WORD = re.compile(
     r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
@@ -217,11 +200,11 @@ def _state_of(
 
     They are the task where they end with a request, and another column holds the answer.
     """
-    said = messages_in(plain_data(record.get("messages")))
+    said = chat.messages_in(chat.plain_data(record.get("messages")))
     is_task = said and said[-1]["role"] in ("user", "system")
     if not said or (is_task and columns.get("input") == "messages"):
         return record, columns
-    own = [name for name in record if name in OF_STATE and name not in columns_in(named)]
+    own = [name for name in record if name in records.OF_STATE and name not in columns_in(named)]
     rest = {name: value for name, value in record.items() if name not in own}
     left = {field: column for field, column in columns.items() if column not in own}
     return {**rest, "output": {name: record[name] for name in own}}, left
@@ -229,13 +212,16 @@ def _state_of(
 
 def _joined(cells: Sequence[object]) -> object:
     """The task of several columns: each is read by itself, and an empty one is left out."""
-    parts = [plain_data(cell) for cell in cells if not is_nothing(cell)]
+    parts = [chat.plain_data(cell) for cell in cells if not chat.is_nothing(cell)]
     for place, part in enumerate(parts):
         with suppress(InputError):  # it is shown as data then
             parts[place] = find(part, "input", None, named=True)
-    if not any(map(record_in, parts)):
-        return "\n".join(map(text_in, parts)) if len(parts) > 1 else next(iter(parts), None)
-    said = (record_in(part) or [{"role": "user", "content": text_in(part)}] for part in parts)
+    if not any(map(records.record_in, parts)):
+        return "\n".join(map(chat.text_in, parts)) if len(parts) > 1 else next(iter(parts), None)
+    said = (
+        records.record_in(part) or [{"role": "user", "content": chat.text_in(part)}]
+        for part in parts
+    )
     return [message for each in said for message in each]
 
 
@@ -254,8 +240,8 @@ def _doubts(
         # A list may be of texts that are shown from other columns, as a preferred one.
         shown = lines_in([record[name] for name in used & record.keys()])
         others = (n for n in alike if type(v := record[n]) is not list or lines_in(v) - shown)
-        differ = (n for n in others if as_json(record[n]) != as_json(read))
-        if rivals := [n for n in differ if not is_nothing(record[n])]:
+        differ = (n for n in others if chat.as_json(record[n]) != chat.as_json(read))
+        if rivals := [n for n in differ if not chat.is_nothing(record[n])]:
             notes.add(field, f"is read from {column!r}; not shown: {first_names(rivals)}")
     return notes
 
@@ -284,8 +270,8 @@ def columns_in(columns: Columns) -> list[str]:
 # Usual keys of data, the first of which is read: those of columns, then others.
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": ("input", *checks.NAMES["input"], "document", "text", "content"),
-    **{"output": ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
-    "reference": tuple(KNOWN_NAMES["references"]),
+    **{"output": records.ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
+    "reference": tuple(chat.KNOWN_NAMES["references"]),
 }
 
 
@@ -317,14 +303,14 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     """
     if callable(source):
         try:
-            return source(state_values(value))
+            return source(records.state_values(value))
         except (KeyError, IndexError, TypeError, AttributeError) as exc:
-            problem, keys = f"{type(exc).__name__}: {exc}", keys_in(state_values(value))
+            problem, keys = f"{type(exc).__name__}: {exc}", keys_in(records.state_values(value))
             message = f"`{field}`: the function failed ({problem}) on {keys}"
             raise InputError(message) from exc
     if source is not None:
-        return follow(state_values(value), field, source)
-    while isinstance(value := opened(value), Mapping) and not _is_record(value, field):
+        return follow(records.state_values(value), field, source)
+    while isinstance(value := records.opened(value), Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
         is_null = not names and _is_null(value, field, named=named)
         is_whole = not is_null and (named or _is_one(value, field))
@@ -349,7 +335,7 @@ def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
     """
     if field not in ("input", "output") or not {*USUAL[field]} & value.keys():
         return False
-    return not named or all(map(is_nothing, value.values()))
+    return not named or all(map(chat.is_nothing, value.values()))
 
 
 def find_in(values: Mapping[str, object], field: Field, place: TextSource) -> object:
@@ -369,23 +355,23 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     the only key is told too, whose name may say that it is no answer.
     """
     shown = lines_in(case)
-    while isinstance(value := state_values(opened(value)), Mapping):
-        is_record = _is_record(value, field) and not calls_beside(value)
-        usual = ("messages",) * is_state(value) if is_record else USUAL[field]
+    while isinstance(value := records.state_values(records.opened(value)), Mapping):
+        is_record = _is_record(value, field) and not records.calls_beside(value)
+        usual = ("messages",) * records.is_state(value) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
-            part = messages_in(value[name]) or value[name]
-            is_other = name in names and as_json(part) != as_json(value[names[0]])
+            part = chat.messages_in(value[name]) or value[name]
+            is_other = name in names and chat.as_json(part) != chat.as_json(value[names[0]])
             # A word beside a task or a right answer is mostly about it, such as its language.
             if is_other or lines_in(part, alone=field == "output") - shown:
                 rivals.append(name)
-            elif not (is_nothing(part) or lines_in(part) & shown):
+            elif not (chat.is_nothing(part) or lines_in(part) & shown):
                 words.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
-        if is_record and (number := len(replies_in(value))) > 1:
+        if is_record and (number := len(records.replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
         if is_record or (not names and (len(value) != 1 or field == "reference")):
             return f"is read from {keys_in(value)}" if len(value) == 1 and not is_record else ""
@@ -395,7 +381,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
 
 
 # What a record has of a state, what another field is read from, and what has nothing to show.
-_SHOWN_ELSEWHERE = {*CONTEXTS, *KNOWN_NAMES["state"], *KNOWN_NAMES["origin"]} - {"messages"}
+_OF_RUN = {*chat.KNOWN_NAMES["state"], *chat.KNOWN_NAMES["origin"]}
+_SHOWN_ELSEWHERE = {*CONTEXTS, *_OF_RUN} - {"messages"}
 
 
 def lines_in(value: object, *, alone: bool = True) -> set[str]:
@@ -405,7 +392,7 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
         value: Data, or a text.
         alone: Whether such a text counts that is no more than a name, a number or a date.
     """
-    if isinstance(value := plain_data(value), list | tuple):
+    if isinstance(value := chat.plain_data(value), list | tuple):
         parts = [*value]
     elif isinstance(value, Mapping):
         # A text may be read from a message without its role, which ShareGPT calls `from`.
@@ -419,7 +406,7 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
 
 def _is_one(value: Mapping[str, object], field: Field) -> bool:
     """Whether data that nobody named can be read as one whole, without a guess."""
-    has_records = any(record_in(part) for part in value.values())
+    has_records = any(records.record_in(part) for part in value.values())
     has_documents = field == "output" and context_of(value) is not None
     return field != "rubric" and bool(value) and not (has_records or has_documents)
 
@@ -435,19 +422,25 @@ def _is_data(value: object, field: Field) -> bool:
         value = next(iter(value.values()))
     if isinstance(value, Mapping) and any(value.get(n) is not None for n in USUAL[field]):
         return False
-    return not isinstance(value, str) and not record_in(value)
+    return not isinstance(value, str) and not records.record_in(value)
 
 
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
-    is_work = value.get("intermediate_steps") or calls_beside(value) or trajectory_of(value)
+    is_work = (
+        value.get("intermediate_steps")
+        or records.calls_beside(value)
+        or records.trajectory_of(value)
+    )
     if is_work and field in ("output", "reference"):
         return True
-    if is_state(value):
-        is_record = field == "output" and bool(messages_in(value.get("messages")))
+    if records.is_state(value):
+        is_record = field == "output" and bool(chat.messages_in(value.get("messages")))
         return is_record or not own or own[0] == "messages"
-    return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
+    return bool(
+        chat.messages_in(value) or content_in(value) or (not own and records.record_in(value))
+    )
 
 
 def follow(value: object, field: str, path: str) -> object:
@@ -556,7 +549,7 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     of pairs takes no `rubric` of a row.
     """
     known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
-    rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
+    rest = [name for name, value in row.items() if name not in known and not chat.is_nothing(value)]
     own = row.get("source") if "output" in row else None
     read = {name for name in {*CONTEXTS} & {*rest} if context_in(row[name]) == own}
     return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
@@ -564,13 +557,13 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     """Yield the documents in a value, each with its title."""
-    if is_nothing(value := opened(plain_data(value))):
+    if chat.is_nothing(value := records.opened(chat.plain_data(value))):
         return
     if isinstance(value, str):
         yield title, value
     elif kind_of_block(value):
         yield title, mark_of(cast("Mapping[str, object]", value))
-    elif messages := messages_in(value):
+    elif messages := chat.messages_in(value):
         texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
         yield from ((name, text) for name, text in texts if text)
     elif isinstance(value, list | tuple):
@@ -580,7 +573,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
         yield from _documents(text, _title(value))
     else:
-        yield title, as_json(value)
+        yield title, chat.as_json(value)
 
 
 def _text_of_document(value: Mapping[str, object]) -> object:

@@ -18,33 +18,22 @@ from typing import Any, TypeGuard
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
+from langchain_judges.rows import messages as chat
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import (
-    KNOWN_NAMES,
-    as_json,
-    dump_of,
-    is_call,
-    is_nothing,
-    message_fields,
-    messages_in,
-    plain_data,
-    text_in,
-    whole,
-)
 from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens"}
 # Where they say it: in a message or a response, or in a part of one.
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
+_REPLIES: Mapping[str, Sequence[str]] = chat.KNOWN_NAMES["replies"]
 _DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
-ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
+ANSWER_KEYS = ("output", *chat.KNOWN_NAMES["answers"], "result", "content")
 # Those of a reply that a node wrote beside the messages of a state, and what else one has.
-_BESIDE: list[str] = KNOWN_NAMES["beside"]
-OF_STATE = {*KNOWN_NAMES["state"], *_BESIDE}
+_BESIDE: list[str] = chat.KNOWN_NAMES["beside"]
+OF_STATE = {*chat.KNOWN_NAMES["state"], *_BESIDE}
 # What is known of a call that stands beside an answer, and where its result is.
 _RESULTS = ("result", "output", "response", "observation")
 _OF_CALL = {"name", "args", "arguments", "input", "function", "id", "type", *_RESULTS}
@@ -54,7 +43,7 @@ def is_state(value: object) -> bool:
     """Whether a value is an agent's state or a LangGraph thread's."""
     state = _state(value)
     return state is not None and (
-        "structured_response" in state or bool(messages_in(state.get("messages")))
+        "structured_response" in state or bool(chat.messages_in(state.get("messages")))
     )
 
 
@@ -68,10 +57,10 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
         is_work: Whether it is what is judged: of a state that ends with a request, the record
             says that nobody replied.
     """
-    if messages := messages_in(value):
+    if messages := chat.messages_in(value):
         return [*messages, *_ending(messages, value)]
-    if isinstance(value, list) and any(map(is_call, value)):
-        return messages_in({"role": "assistant", "content": value})  # without its message
+    if isinstance(value, list) and any(map(chat.is_call, value)):
+        return chat.messages_in({"role": "assistant", "content": value})  # without its message
     if content := content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
@@ -130,7 +119,7 @@ def record_row(value: Any) -> object:
     value = value._asdict() if hasattr(value, "_asdict") else value
     if getattr(value, "ndim", 1) > 1:
         return value  # a table is no row
-    return opened(plain_data(dict(value) if hasattr(value, "keys") else value))
+    return opened(chat.plain_data(dict(value) if hasattr(value, "keys") else value))
 
 
 def opened(value: object) -> object:
@@ -140,7 +129,7 @@ def opened(value: object) -> object:
     with its `id` and `value`.
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
-        value = dump_of(value)
+        value = chat.dump_of(value)
     fields = value if isinstance(value, Mapping) else {}
     if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
@@ -150,7 +139,7 @@ def opened(value: object) -> object:
         return fields["update"] if fields["resume"] is None else fields["resume"]
     if fields.keys() != {"value", "interrupts"}:
         return value
-    state, waiting = opened(fields["value"]), plain_data(fields["interrupts"])
+    state, waiting = opened(fields["value"]), chat.plain_data(fields["interrupts"])
     parts = waiting if isinstance(waiting, list | tuple) else [waiting]
     if not all(isinstance(each, Mapping) and {"value", "id"} <= each.keys() for each in parts):
         return value
@@ -205,13 +194,13 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
 
 
 def _part_of_turn(role: str, part: object) -> list[Message]:
-    said = messages_in(part.get("messages")) if isinstance(part, Mapping) else []
-    return said or ([{"role": role, "content": as_json(part)}] if part else [])
+    said = chat.messages_in(part.get("messages")) if isinstance(part, Mapping) else []
+    return said or ([{"role": role, "content": chat.as_json(part)}] if part else [])
 
 
 def _of_executor(value: Mapping[str, Any]) -> list[Message]:
     """Work of an AgentExecutor: each action with its observation, then its answer."""
-    record = messages_in(value.get("chat_history"))
+    record = chat.messages_in(value.get("chat_history"))
     if isinstance(value.get("input"), str):
         record.append({"role": "user", "content": value["input"]})
     calls = []
@@ -225,7 +214,7 @@ def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
     """The action and the observation of a step, an object, a pair or JSON."""
     pair = (step.get("action"), step.get("observation")) if isinstance(step, Mapping) else step
     action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
-    return message_fields(action) if isinstance(action, Mapping) else vars(action), seen
+    return chat.message_fields(action) if isinstance(action, Mapping) else vars(action), seen
 
 
 def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -234,14 +223,14 @@ def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     [] where something of a call is not known, or the answer is a record itself.
     """
     calls, seen = value.get("tool_calls"), {*value} & {"role", "messages"}
-    if not isinstance(calls, list) or seen or messages_in(value) or record_in(_answer(value)):
+    if not isinstance(calls, list) or seen or chat.messages_in(value) or record_in(_answer(value)):
         return []
     named = (isinstance(call, Mapping) and {"name", "function"} & {*call} for call in calls)
     return calls if all(named) and {*chain(*calls)} <= _OF_CALL else []
 
 
 def _answer(value: Mapping[str, Any], names: Sequence[str] = ANSWER_KEYS) -> object:
-    return next((value[name] for name in names if not is_nothing(value.get(name))), None)
+    return next((value[name] for name in names if not chat.is_nothing(value.get(name))), None)
 
 
 def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Message]:
@@ -249,11 +238,11 @@ def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Messag
     for number, call in enumerate(calls, 1):
         asked = str(call.get("id") or number)
         said = {"role": "assistant", "content": str(call.get("log", ""))}
-        record += messages_in([{**said, "tool_calls": [{**call, "id": asked}]}])
-        for text in (text_in(call[name]) for name in _RESULTS if name in call):
+        record += chat.messages_in([{**said, "tool_calls": [{**call, "id": asked}]}])
+        for text in (chat.text_in(call[name]) for name in _RESULTS if name in call):
             record.append({"role": "tool", "content": text, "tool_call_id": asked})
     if answer:
-        record.append({"role": "assistant", "content": text_in(answer)})
+        record.append({"role": "assistant", "content": chat.text_in(answer)})
     return record
 
 
@@ -264,25 +253,27 @@ def _of_files(files: object) -> list[Message]:
         content = file.get("content") if isinstance(file, Mapping) else file
         if isinstance(content, list) and all(isinstance(line, str) for line in content):
             content = "\n".join(content)
-        record.append({"role": "file", "name": str(path), "content": text_in(content)})
+        record.append({"role": "file", "name": str(path), "content": chat.text_in(content)})
     return record
 
 
 def _of_state(state: Mapping[str, Any], *, is_work: bool) -> list[Message]:
-    messages = messages_in(state.get("messages"))
+    messages = chat.messages_in(state.get("messages"))
     response = state.get("structured_response")
     beside = _reply_beside(state, messages) if is_work and response is None else []
     record = [*messages, *beside, *_tools_available(state.get("tools"))]
     if response is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
-        record.append({"role": "structured response", "content": as_json(response)})
+        record.append({"role": "structured response", "content": chat.as_json(response)})
     record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
-        known = map(plain_data, waiting)
+        known = map(chat.plain_data, waiting)
         values = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
-        record.append(ended(f"It was interrupted and waits: {'; '.join(map(text_in, values))}"))
+        record.append(
+            ended(f"It was interrupted and waits: {'; '.join(map(chat.text_in, values))}")
+        )
     record += map(ended, state.get("__stops__", ()))
     return [*record, *_ending(messages, state.get("messages"))]
 
@@ -313,7 +304,7 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
     for place in range(len(messages) - 1, -1, -1):
         calls = messages[place].get("tool_calls") or []
         if len(calls) == 1 and (
-            calls[0]["name"] == name or as_json(calls[0]["args"]) == as_json(response)
+            calls[0]["name"] == name or chat.as_json(calls[0]["args"]) == chat.as_json(response)
         ):
             said = messages[place]
             text: Message = {"role": said["role"], "content": said["content"]}
@@ -323,7 +314,7 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
         with suppress(ValueError):
             last = json.loads(plain(messages[-1]["content"]))
-            return messages[:-1] if as_json(last) == as_json(response) else messages
+            return messages[:-1] if chat.as_json(last) == chat.as_json(response) else messages
     return messages
 
 
@@ -355,10 +346,10 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
-    fields = message_fields(whole(parts)[-1])
+    fields = chat.message_fields(chat.whole(parts)[-1])
     details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
     said = {str(each.get(n)).lower().rpartition(".")[-1] for each in details for n in _REASONS}
-    if said & {*KNOWN_NAMES["filtered"]}:
+    if said & {*chat.KNOWN_NAMES["filtered"]}:
         return [ended("The last reply was stopped by its provider or refused.")]
     return [ended("The last reply was cut at its limit of tokens.")] if said & _LIMITS else []
 
@@ -377,13 +368,13 @@ def _of_response(value: object) -> list[Message]:
     """The messages in a response of a chat model: its first reply."""
     value = value if isinstance(value, Mapping) else {}
     for reply in replies_in(value)[:1]:
-        said = messages_in(reply.get("message") or reply.get("content"))
+        said = chat.messages_in(reply.get("message") or reply.get("content"))
         if not said and isinstance(text := reply.get("text"), str):
             said = [{"role": "assistant", "content": text}]
         if said:
             return [*said, *_ending(said, reply)]
     if value.get("object") == "response" and isinstance(items := value.get("output"), list):
-        return [m for item in items for m in messages_in(item)]
+        return [m for item in items for m in chat.messages_in(item)]
     return []
 
 
@@ -411,7 +402,7 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
 
 def as_messages(task: Any) -> list[Message]:
     """A task as messages, of the user where it is a text."""
-    return messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
+    return chat.messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
 
 
 def places_in(record: Sequence[Message], asked: Sequence[Message]) -> list[int]:
