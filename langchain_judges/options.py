@@ -11,32 +11,15 @@ import functools
 import inspect
 import re
 import types
+import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Concatenate,
-    Literal,
-    ParamSpec,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
 
 import annotated_types as bounds
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
+import pydantic
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -107,7 +90,7 @@ class Group:
     kind: type[Options]
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
+        self, source: Any, handler: pydantic.GetCoreSchemaHandler
     ) -> CoreSchema:
         """Make the group of a mapping before it is checked."""
 
@@ -137,18 +120,18 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
     for mark in metadata:
         if isinstance(mark, Rule):
             return mark.text
-    if get_origin(annotation) is Annotated:
-        inner, *marks = get_args(annotation)
+    if typing.get_origin(annotation) is Annotated:
+        inner, *marks = typing.get_args(annotation)
         return wording(inner, [*metadata, *marks])
-    if get_origin(annotation) is Literal:
-        allowed = [repr(value) for value in get_args(annotation)]
+    if typing.get_origin(annotation) is Literal:
+        allowed = [repr(value) for value in typing.get_args(annotation)]
         return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
-    if get_origin(annotation) in (Union, types.UnionType):
-        return " or ".join(wording(part, metadata) for part in get_args(annotation))
-    word = _TYPE_WORDS.get(get_origin(annotation) or annotation)
-    if get_origin(annotation) in _LISTS:
-        parts = get_args(annotation)
-        is_fixed = get_origin(annotation) is tuple and Ellipsis not in parts
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(wording(part, metadata) for part in typing.get_args(annotation))
+    word = _TYPE_WORDS.get(typing.get_origin(annotation) or annotation)
+    if typing.get_origin(annotation) in _LISTS:
+        parts = typing.get_args(annotation)
+        is_fixed = typing.get_origin(annotation) is tuple and Ellipsis not in parts
         return "a list" + (f" of {len(parts)}" if is_fixed else _limit_words(metadata))
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"
@@ -168,14 +151,14 @@ def _limit_words(metadata: Sequence[object]) -> str:
 
 def type_text(annotation: object) -> str:
     """A type in the short form of source code, without the marks of its parts."""
-    if get_origin(annotation) is Annotated:
-        return type_text(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType):
-        return " | ".join(dict.fromkeys(map(type_text, get_args(annotation))))
-    if get_origin(annotation) is Literal:
-        return f"Literal[{', '.join(map(repr, get_args(annotation)))}]"
-    name: str = getattr(get_origin(annotation) or annotation, "__name__", str(annotation))
-    parts = [type_text(part) for part in get_args(annotation) if part is not Ellipsis]
+    if typing.get_origin(annotation) is Annotated:
+        return type_text(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return " | ".join(dict.fromkeys(map(type_text, typing.get_args(annotation))))
+    if typing.get_origin(annotation) is Literal:
+        return f"Literal[{', '.join(map(repr, typing.get_args(annotation)))}]"
+    name: str = getattr(typing.get_origin(annotation) or annotation, "__name__", str(annotation))
+    parts = [type_text(part) for part in typing.get_args(annotation) if part is not Ellipsis]
     return {"NoneType": "None"}.get(name, name) + (f"[{', '.join(parts)}]" if parts else "")
 
 
@@ -231,7 +214,7 @@ class Options(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+        cls, schema: CoreSchema, handler: pydantic.GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """The JSON schema, with what each option means."""
         own = handler.resolve_ref_schema(whole := handler(schema))
@@ -356,7 +339,7 @@ def _with_tuples(annotation: object, value: object) -> object:
     """A value with a tuple wherever its type has one, and JSON has a list."""
     if not isinstance(value, list):
         return value
-    kind, parts = get_origin(annotation), get_args(annotation)
+    kind, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if kind in _WRAPPERS:
         return next((r for each in parts if (r := _with_tuples(each, value)) != value), value)
     if kind not in _LISTS:

@@ -12,16 +12,8 @@ from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, MinLen
-from langchain.agents.middleware import (
-    AgentMiddleware,
-    AgentState,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-    TracePolicy,
-    hook_config,
-    omit_payload,
-)
+from langchain.agents import middleware as agents
+from langchain.agents.middleware import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import (
@@ -234,7 +226,7 @@ Reference = Annotated[
 Callback = Annotated[Callable[[Any], object] | None, Rule("a function of an evaluation")]
 
 
-class JudgedState(AgentState[Any]):
+class JudgedState(agents.AgentState[Any]):
     """The agent's state with its judged answers.
 
     Attributes:
@@ -336,7 +328,7 @@ class AnswerOptions(Options):
         return [None if is_nothing(each) else plain_data(each) for each in found]
 
 
-class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
+class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     """Judges an agent's answer, and requests a revision if the score is too low.
 
     A judge of pairs takes the answer as A and the reference as B; without a reference B is
@@ -356,7 +348,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     state_schema = JudgedState
     # The messages stand in the runs of the agent already.
-    trace_policy = TracePolicy(process_inputs=omit_payload)
+    trace_policy = agents.TracePolicy(process_inputs=agents.omit_payload)
 
     @with_options(AnswerOptions)
     def __init__(self, judge: Judge, options: AnswerOptions) -> None:
@@ -409,12 +401,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         begun: Update = {"messages": named} if named else {}
         return {**begun, "judged": [], "asked": [], "files_before": {**state}.get("files")}
 
-    @hook_config(can_jump_to=["model"])
+    @agents.hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, synchronously."""
         return run(self._after(state))
 
-    @hook_config(can_jump_to=["model"])
+    @agents.hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, asynchronously."""
         return await self._after(state)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Generic,
-    NotRequired,
-    TypeVar,
-    cast,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypeVar, cast
 
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
@@ -99,7 +90,7 @@ def _bare_graph(schema: StateSchema) -> MethodGraph:
     return StateGraph(schema.state, input_schema=schema.source, output_schema=output)
 
 
-_hints_of = cache(get_type_hints)
+_hints_of = cache(typing.get_type_hints)
 
 
 @cache
@@ -115,7 +106,7 @@ def _blank_state(state: type, source: type) -> Mapping[str, Any]:
 
 
 def _blank(hint: Any) -> object:
-    kind = get_origin(hint) or hint
+    kind = typing.get_origin(hint) or hint
     return kind() if kind in (list, dict) else None
 
 

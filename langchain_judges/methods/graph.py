@@ -22,13 +22,7 @@ from typing import Any, NamedTuple, NotRequired, Self, TypeAlias, get_origin, ge
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import (
-    ensure_config,
-    get_callback_manager_for_config,
-    merge_configs,
-    patch_config,
-    var_child_runnable_config,
-)
+from langchain_core.runnables import config as configs
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph, StateGraph
@@ -165,10 +159,10 @@ async def run_traced(
 ) -> Update:
     """Do some work; a trace, if there is one, shows it as a run of that name."""
     told = None
-    if (manager := get_callback_manager_for_config(config)).handlers:
+    if (manager := configs.get_callback_manager_for_config(config)).handlers:
         told = manager.on_chain_start(None, given, name=name, run_id=config.get("run_id"))
-        config = patch_config(config, callbacks=told.get_child())
-    inherited = var_child_runnable_config.set(config)
+        config = configs.patch_config(config, callbacks=told.get_child())
+    inherited = configs.var_child_runnable_config.set(config)
     try:
         update = await work(config)
     except BaseException as exc:
@@ -176,7 +170,7 @@ async def run_traced(
             told.on_chain_error(exc)
         raise
     finally:
-        var_child_runnable_config.reset(inherited)
+        configs.var_child_runnable_config.reset(inherited)
     if told:
         told.on_chain_end(update)
     return update
@@ -425,8 +419,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         listeners = (self.checkpointer, self.store, self.cache, self.interrupt_before_nodes)
         if len(phases) < len(nodes) or any((*listeners, self.interrupt_after_nodes)):
             return None
-        merged = ensure_config(merge_configs(self.config, config))
-        handlers = get_callback_manager_for_config(merged).handlers
+        merged = configs.ensure_config(configs.merge_configs(self.config, config))
+        handlers = configs.get_callback_manager_for_config(merged).handlers
         return phases if all(type(each) is LangChainTracer for each in handlers) else None
 
     async def in_phases(
@@ -439,7 +433,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             config: What `invoke` takes.
             phases: The graph's own.
         """
-        config = ensure_config(merge_configs(self.config, self._bounded(config)))
+        config = configs.ensure_config(configs.merge_configs(self.config, self._bounded(config)))
         row: Any = self._read(source, is_read=True)
         keys = self.builder.schemas[self.builder.input_schema]
 
@@ -519,7 +513,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The whole configuration of a run whose replies are kept; else None."""
         if not (self.log and self.log.saver):
             return None
-        config = merge_configs(self.config, config)
+        config = configs.merge_configs(self.config, config)
         self.log.begin(config)
         return config
 
