@@ -80,6 +80,28 @@ def test_a_book_has_the_rows_with_label_score_and_reason_by_criterion(judged):
     assert (first["reply"], first["note"]) == (ROWS[0]["reply"], "007")
 
 
+OF_A_VERDICT = {"score": 0.7, "confidence": None, "reason": "r", "failures": None, "calls": 3}
+
+
+@for_each(
+    ("names", "first"),
+    [((name, "Tone"), f"criterion.{name}") for name in ("label", "cost", *OF_A_VERDICT)]
+    + [(("Tone.score", "Tone"), "criterion.Tone.score"), (("Place", "Tone"), "Place")],
+)
+def test_no_criterion_takes_a_column_of_the_verdict_or_of_another(names, first):
+    parts = [
+        {"criterion": name, "label": n, "score": n / 10, "reason": f"of {name}"}
+        for n, name in enumerate(names, 2)
+    ]
+    verdict = {**OF_A_VERDICT, "label": 0.7, "rationale": "r", "usage": {"calls": 3}}
+    result: Any = {"verdict": {**verdict, "failures": []}, "subscores": parts}
+    cells = judged_cells(result)
+    assert {name: cells[name] for name in OF_A_VERDICT} == OF_A_VERDICT
+    for name, part in zip((first, "Tone"), parts, strict=True):
+        found = [cells[name], cells[f"{name}.score"], cells[f"{name}.reason"]]
+        assert found == [part["label"], part["score"], part["reason"]]
+
+
 def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
     sheets = book(judged)
     lines = {line[:2]: line[2:] for line in sheets["summary"]}

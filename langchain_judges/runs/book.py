@@ -10,7 +10,7 @@ from typing import Any
 from langchain_judges.errors import needs
 from langchain_judges.escaping import clean, inert_cell
 from langchain_judges.runs.run_row import ResultRow, outcome_of
-from langchain_judges.runs.sheets import TableFile
+from langchain_judges.runs.sheets import TableFile, criterion_columns
 from langchain_judges.runs.summary import HEAD
 
 # Characters of a cell that Excel holds, and what stands at the end of a text that has more.
@@ -182,7 +182,8 @@ class XlsxFile(TableFile):
         def rows() -> Iterator[list[object]]:
             return (self._cells(row, names) for row in self._rows())
 
-        coloured = {f"judge.{name}" for name in self._labels or ("label", "preference")}
+        labels = criterion_columns(self._labels).values() or ("label", "preference")
+        coloured = {f"judge.{name}" for name in labels}
         places = [place for place, key in enumerate(names) if key in coloured]
         self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -25,6 +25,7 @@ _ROWS_AT_ONCE = 1_000
 _OWN, _JUDGE = "own.", "judge."
 # Columns of the judge that hold numbers, even where all are missing.
 _NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
+_OF_ITEMS = ("label", "score", "confidence", "reason", "failures", "calls", "cost")
 _SPREADSHEETS = {".csv", ".tsv", ".xlsx"}
 
 
@@ -68,12 +69,24 @@ def _failure_line(failure: Mapping[str, Any]) -> str:
 
 def _by_criterion(result: ResultRow) -> dict[str, object]:
     parts = [each for each in result.get("subscores") or [] if "criterion" in each]
+    columns = criterion_columns([each["criterion"] for each in parts])
     cells: dict[str, object] = {}
     for part in parts if len(parts) > 1 else []:
-        cells[part["criterion"]] = part.get("label")
-        cells[f"{part['criterion']}.score"] = part.get("score")
-        cells[f"{part['criterion']}.reason"] = part.get("reason") or None
+        name = columns[part["criterion"]]
+        cells[name] = part.get("label")
+        cells[f"{name}.score"] = part.get("score")
+        cells[f"{name}.reason"] = part.get("reason") or None
     return cells
+
+
+def criterion_columns(criteria: Collection[str]) -> dict[str, str]:
+    """The column of each criterion: its name, or `criterion.NAME` where another has that.
+
+    >>> criterion_columns(["Tone", "confidence"])
+    {'Tone': 'Tone', 'confidence': 'criterion.confidence'}
+    """
+    taken = {*_OF_ITEMS, *(f"{name}.{own}" for name in criteria for own in ("score", "reason"))}
+    return {name: f"criterion.{name}" if name in taken else name for name in criteria}
 
 
 def named_cells(own: Iterable[str], judged: Mapping[str, object]) -> dict[str, object]:
