@@ -8,16 +8,15 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
-from typing_extensions import TypedDict
 
 from langchain_judges.asking import reply_text
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.orders import Order, Slot
-from langchain_judges.verdict import ConfidenceSource, Preference, Role, Vote
+from langchain_judges.verdict import Role, Vote
 
 
-class RoleBallot(TypedDict):
+class RoleBallot(Vote):
     """One role's vote in one order and sample, before they are summed.
 
     Attributes:
@@ -25,14 +24,8 @@ class RoleBallot(TypedDict):
     """
 
     position: int
-    role: str
     order: Order
     sample: int
-    preference: Preference
-    reason: str
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    tokens: int | None
 
 
 class DRPEState(PairState, total=False):

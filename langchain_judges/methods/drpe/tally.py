@@ -94,7 +94,8 @@ def role_votes(
 
 def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: bool) -> Vote:
     role_ballots = [ballot for ballot in ballots if ballot["position"] == position]
-    lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in role_ballots)
+    sides = [ballot["preference"] for ballot in role_ballots]
+    lead = sides.count("A") - sides.count("B")
     preference: Preference | None = "A" if lead > 0 else "B" if lead else None
     agreeing = [ballot for ballot in role_ballots if preference in {ballot["preference"], None}]
     sampled = sampled and preference is not None
