@@ -23,13 +23,9 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import AskingOptions
 from langchain_judges.methods.pairs import prompts_in
+from langchain_judges.methods.sc2 import replies
 from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
-from langchain_judges.methods.sc2.replies import (
-    Extracted,
-    by_frequency,
-    distinct_phrases,
-    merged_shape,
-)
+from langchain_judges.methods.sc2.replies import Extracted
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows.checks import check_pair, check_text
@@ -187,24 +183,24 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
     if options.path is not None:
         # What cannot be kept must not be paid for.
         check_savable(options.path)
-    replies, phrases, failures = await _named(extract, corpus, options)
+    answers, phrases, failures = await _named(extract, corpus, options)
     consolidate = replace(
         extract,
         step="consolidate",
         prompt=prompts["consolidate"],
-        reply_schema=merged_shape(options.n),
+        reply_schema=replies.merged_shape(options.n),
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
     named = [*(merged.data or {}).values(), *phrases]
     learned: AspectSet = {
-        "aspects": distinct_phrases(named, options.n),
+        "aspects": replies.distinct_phrases(named, options.n),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
         "corpus": key_of(corpus)[:16],
         "texts": len(corpus),
         "failures": [*failures, *merged.failures, *_too_few(merged, options.n)],
-        "usage": add_usage([reply.usage for reply in (*replies, merged)]),
+        "usage": add_usage([reply.usage for reply in (*answers, merged)]),
     }
     if options.path is not None:
         write_text(options.path, json.dumps(learned, indent=2, ensure_ascii=False) + "\n")
@@ -216,20 +212,20 @@ async def _named(
 ) -> tuple[list[Reply], list[str], list[Failure]]:
     """The replies on each text, the aspects they name by frequency, and what failed."""
     asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
-    replies = await gather(asks, options.max_concurrency)
-    failures = [failure for reply in replies for failure in reply.failures]
+    answers = await gather(asks, options.max_concurrency)
+    failures = [failure for reply in answers for failure in reply.failures]
     failures += [
         Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
-        for number, reply in enumerate(replies, 1)
-        if reply.data and not distinct_phrases(reply.data["aspects"])
+        for number, reply in enumerate(answers, 1)
+        if reply.data and not replies.distinct_phrases(reply.data["aspects"])
     ]
-    phrases = by_frequency([reply.data["aspects"] for reply in replies if reply.data])
+    phrases = replies.by_frequency([reply.data["aspects"] for reply in answers if reply.data])
     if len(phrases) < options.n:
         raise OptionError(
             f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
             + (f"; the first failure: {failures[0]['detail']}" if failures else "")
         )
-    return replies, phrases, failures
+    return answers, phrases, failures
 
 
 async def _read(question: Question, number: int, part: Passage, options: LearnOptions) -> Reply:
@@ -251,7 +247,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
     """The failure of merging to fewer aspects; the most frequent fill the gap."""
-    found = len(distinct_phrases((merged.data or {}).values()))
+    found = len(replies.distinct_phrases((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"
