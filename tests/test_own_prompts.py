@@ -123,6 +123,49 @@ def test_both_orders_are_shown_to_a_prompt_whatever_the_columns_are_called(names
     assert shown.count(True) == shown.count(False) == 2
 
 
+IN_A_PAIR: dict[str, Any] = {
+    "text": lambda first, second: f"B) {{{first}}} A) {{{second}}} Answer A or B.",
+    "messages": lambda first, second: ChatPromptTemplate(
+        [("system", f"{{{first}}}"), ("human", f"{{{second}}}")]
+    ),
+    "mustache": lambda first, second: ChatPromptTemplate(
+        [("human", f"{{{{{first}}}}} or {{{{{second}}}}}")], template_format="mustache"
+    ),
+    "step": lambda first, second: {
+        "judge": {"system": "Compare.", "prompt": f"{{{first}}} {{{second}}}"}
+    },
+}
+
+
+@for_each("form", IN_A_PAIR)
+def test_what_an_own_prompt_of_a_pair_shows_first_is_what_a_reply_calls_1(form):
+    def reply(prompt):
+        slot = "1" if prompt.index("Apple.") < prompt.index("Pear.") else "2"
+        return {"explanation": "-", "preference": slot}
+
+    row = {"input": "?", "output_a": "Apple.", "output_b": "Pear."}
+    names = ("output_a", "output_b"), ("response_1", "response_2"), ("outputs", "output_b")
+    for first, second in names:
+        model = FakeChatModel(replies=reply)
+        judge = create_relative_judge(model, prompts=IN_A_PAIR[form](first, second))
+        verdict = judge.invoke(row)["verdict"]
+        assert (verdict["preference"], verdict["flipped"]) == ("A", False)
+        is_ours = form != "text" and first == "response_1"
+        assert is_ours or "Response 1 is the text shown first" in model.prompts[0]
+        with pytest.raises(OptionError, match=f"shows {{{second}}} first.* show {{{first}}} first"):
+            create_relative_judge(model, prompts=IN_A_PAIR[form](second, first))
+
+
+@for_each("name", ["inputs", "outputs", "output_a", "response_1", "reference_outputs", "source"])
+def test_a_variable_that_would_stand_in_a_prompt_as_a_text_is_refused(name):
+    for left in (f"{{{{{name}}}}}", f"{{{{ {name} }}}}"):
+        with pytest.raises(OptionError, match=f"sends {{{name}}} as it stands"):
+            create_relative_judge(FakeChatModel(replies=[]), prompts=f"For {{tone}}: {left}")
+    mustache: Any = ChatPromptTemplate([("human", f"{{{name}}}")], template_format="mustache")
+    with pytest.raises(OptionError, match=f"sends {{{name}}} as it stands"):
+        create_relative_judge(FakeChatModel(replies=[]), prompts=mustache)
+
+
 @for_each("name", ["ask", "criteria", "fence"])
 def test_no_column_replaces_what_a_method_says_under_its_name(name):
     model = FakeChatModel(replies=fitting_reply)

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from langchain_core.messages import BaseMessage, SystemMessage, convert_to_openai_messages
+from langchain_core.messages import (
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    convert_to_openai_messages,
+)
 from langchain_core.prompts import (
     BasePromptTemplate,
     ChatPromptTemplate,
@@ -31,6 +36,8 @@ _NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _FIELDS: Mapping[str, str] = _NAMES["fields"]
 OUR_NAMES: Mapping[str, Sequence[str]] = _NAMES["variables"]
 Prompts = Mapping[str, ChatPromptTemplate]
+# Says which text a reply calls 1: both orders are asked, so that letters of a caller's are no help.
+_SLOTS = "Response 1 is the text shown first, response 2 the text shown second."
 # Variables that have no fence yet.
 _BARE = {"task", "request", "response", "response_1", "response_2"}
 # Stands for the prompt that judges, where a caller's one prompt names no step.
@@ -93,9 +100,10 @@ class FencedPrompt(ChatPromptTemplate):
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
-            several = len(parts) > 1
             shown = [
-                in_fence(each if several else name, str(text)) if each in _BARE else str(text)
+                in_fence(each if each[-1:].isdigit() else name, str(text))
+                if each in _BARE
+                else str(text)
                 for each, text in parts.items()
             ]
             if parts:
@@ -259,6 +267,7 @@ def prompt_set(
             prompt = _as_fenced(prompt, known)
         elif extra:
             raise _unknown(step, known, extra)
+        _check_places(step, prompt, known)
         _check_shown(step, {*prompt.input_variables}, known | written, filled)
         prompts[step] = prompt
     return prompts, key_of({step: _texts(prompt) for step, prompt in prompts.items()})[:12]
@@ -281,6 +290,36 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
             shown = " or ".join(f"{{{each}}}" for each in (dropped[0], *others))
             or_not = f", or `{option}` be left out" if option in filled else ""
             raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
+
+
+def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> None:
+    """Check that no variable stands as a text, and that what a reply calls 1 is shown first.
+
+    Raises:
+        OptionError: One does, or what is called 2 is.
+    """
+    text, own = prompt.pretty_repr(), {*prompt.input_variables}
+    for name in sorted({*known, *OUR_NAMES, *_FIELDS.values()} - own - {*prompt.partial_variables}):
+        if re.search(rf"(?<!\w){{\s*{name}\s*}}", text):
+            raise OptionError(
+                f"the prompt {step!r} sends {{{name}}} as it stands, and not what it names: a "
+                f"text shows that by {{{name}}}, and a template of the format 'mustache' by "
+                f"{{{{{name}}}}}"
+            )
+    for one in sorted(name for name in known if name.endswith("_1") and "fence" not in name):
+        (at_1, first), (at_2, second) = (_first_place(text, own, one[:-1] + n) for n in "12")
+        if -1 < at_2 < at_1:
+            raise OptionError(
+                f"the prompt {step!r} shows {{{second}}} first, which a reply would call 1: show "
+                f"{{{first}}} first"
+            )
+
+
+def _first_place(text: str, names: Collection[str], variable: str) -> tuple[int, str]:
+    """Where a text shows a variable first, and by which of the names; -1 where it does not."""
+    shown = (name for name in names if variable in OUR_NAMES.get(name, (name,)))
+    places = [(text.find(f"{{{name}}}"), name) for name in shown]
+    return min((each for each in places if each[0] >= 0), default=(-1, ""))
 
 
 def check_fields(prompts: Prompts, originals: Prompts, row: Mapping[str, Any]) -> None:
@@ -338,6 +377,8 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.insert(0, SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
+    if {"response_1", "response_2"} <= known and _SLOTS not in prompt.pretty_repr():
+        messages.append(HumanMessage(_SLOTS))
     fenced = FencedPrompt.from_messages(messages)
     filled = prompt.partial_variables
     left = [name for name in fenced.input_variables if name not in filled]
