@@ -405,12 +405,14 @@ def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
     known = SIDES if is_pair else _TOTAL if of_each else tuple(labels)
     by_name = {f"label.{name}": own for name, own in (row.get("labels") or {}).items()}
-    given = {name: row.get(name) for name in ("group", "category", "label", "human_votes")}
-    for field, held in (given | by_name).items():
+    names = ("group", "category", "label", "human_votes")
+    given = {name: row[name] for name in names if row.get(name) is not None}
+    for field, own in (given | by_name).items():
         is_alone = field in ("group", "category", "label")
-        for label in [held] if is_alone else votes_in(held):
-            rule = f"a text or a number, named by `columns` {_columns_of(field, held, of_each)}"
-            _check_is(label, str | int | float | None, f"`{field}`", rule)
+        for label in [own] if is_alone else votes_in(own):
+            if not isinstance(label, str | int | float | None):
+                rule = f"a text or a number, named by `columns` {_columns_of(field, own, of_each)}"
+                _check_is(label, str, f"`{field}`", rule)
             of_all = known if field in ("label", "human_votes") else ()
             _check_label(field, label, of_all or tuple(of_each.get(field.partition(".")[2], ())))
 

@@ -128,8 +128,7 @@ def columns_of(row: Mapping[str, Any], takes: str | None) -> Columns:
 def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
     """A row whose fields of some names stand among its `variables` too."""
     own = {name: row[name] for name in names if row.get(name) is not None}
-    known = row.get("variables")
-    known = known if isinstance(known, Mapping) else {}
+    known = known if isinstance(known := row.get("variables"), Mapping) else {}
     return {**row, "variables": {**known, **own}} if own else row
 
 
@@ -496,8 +495,7 @@ def context_in(value: object) -> str | None:
     '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
     """
     if isinstance(value, str):
-        documents = listed_in(value)
-        if documents is None:
+        if (documents := listed_in(value)) is None:
             return value if value.strip() else None
         value = documents
     parts = [(title, _LIKE_A_HEAD.sub("> ", text)) for title, text in _documents(value)]
@@ -533,8 +531,8 @@ def documents_in(context: str) -> int:
 
 def context_of(fields: object) -> object:
     """Value under one of the usual names, if there is one."""
-    named = fields if isinstance(fields, Mapping) else {}
-    return next(filter(context_in, map(named.get, CONTEXTS)), None)
+    held = map(fields.get, CONTEXTS) if isinstance(fields, Mapping) else ()
+    return next((each for each in held if each is not None and context_in(each)), None)
 
 
 # Columns that a judge is shown, or that are known to be for people alone.
