@@ -12,13 +12,24 @@ import httpx
 import openai
 import pytest
 from langchain_core import exceptions as langchain_errors
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.exceptions import ModelRateLimitError, OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphInterrupt, GraphRecursionError
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
 
-from langchain_judges import as_evaluator, create_rubric_judge, judge_many
+from langchain_judges import (
+    as_evaluator,
+    best_of,
+    create_drpe_judge,
+    create_rubric_judge,
+    judge_many,
+)
 from langchain_judges.asking import failures
 from langchain_judges.asking.failures import ends_the_run, is_bug, place_of
 from langchain_judges.errors import InputError, ModelAccessError, RepeatedFailureError, RunStopped
@@ -26,6 +37,7 @@ from langchain_judges.methods import create_jury
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import labels
+from tests.test_drpe import respond
 from tests.test_runs import collect
 
 ROWS = [{"input": "q", "output": f"good {n}", "id": str(n)} for n in range(15)]
@@ -192,3 +204,48 @@ def test_a_place_is_the_last_one_that_is_no_frameworks():
     with pytest.raises(KeyError) as caught:
         RunnableLambda(stumbling).invoke({"id": "3"})
     assert place_of(caught.value).startswith("stumbling, test_internal_errors.py:")
+
+
+class Embedder(DeterministicFakeEmbedding):
+    """An embedder of the caller's own."""
+
+    does: Callable[[], Any]
+
+    def embed_documents(self, texts):
+        return self.does()
+
+
+def of_own_code(place, own):
+    """A judge, or a sampler, one part of which is code of the caller's own."""
+    if place == "model":
+        return create_rubric_judge(Home(does=own), rubric="Is it good?")
+    if place == "tool":
+        calls = json.dumps({"calls": [{"tool": "own", "arguments": "{}"}]})
+        tool = StructuredTool.from_function(own, name="own", description="Own.")
+        return create_rubric_judge(FakeChatModel(replies=[calls] * 9), rubric="So?", tools=[tool])
+    if place == "member":
+        return create_jury([labels(), judge(lambda _: own())])
+    if place == "embedder":
+        return create_drpe_judge(
+            FakeChatModel(replies=respond), embeddings=Embedder(size=8, does=own)
+        )
+    return best_of(2, labels(), lambda _: own())
+
+
+@for_each("place", ["model", "tool", "member", "embedder", "writer"])
+def test_an_interrupt_in_code_of_the_callers_own_reaches_the_caller(place):
+    part = of_own_code(place, lambda: interrupt("May I?"))
+    row = {"input": "q", **({"output_a": "a", "output_b": "b"} if place == "embedder" else ROWS[0])}
+    graph = StateGraph(cast("Any", dict))
+    graph.add_node("judge", lambda state: {"verdict": part.invoke(state)})
+    graph.add_edge(START, "judge")
+    stopped = graph.compile(InMemorySaver()).invoke(row, {"configurable": {"thread_id": "1"}})
+    assert [each.value for each in stopped["__interrupt__"]] == ["May I?"]
+
+
+def test_a_fault_in_the_code_of_a_writer_is_its_own():
+    drafts = iter([{}, {"text": "good"}])
+    best = best_of(2, labels(), lambda _: next(drafts)["text"]).invoke("q")
+    assert [(each["unit"], each["reason"]) for each in best["failures"]] == [
+        ("sample 1", "internal_error")
+    ]

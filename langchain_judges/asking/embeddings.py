@@ -24,7 +24,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.asking.failures import diagnosis, in_a_line, status_of
+from langchain_judges.asking.failures import PASSING, diagnosis, in_a_line, status_of
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.progress import busy
@@ -85,7 +85,8 @@ async def embedded(
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
-        if isinstance(exc, JudgeError | ImportError) or status_of(exc) in {401, 403, 404}:
+        passing = (JudgeError, ImportError, *PASSING)
+        if isinstance(exc, passing) or status_of(exc) in {401, 403, 404}:
             raise
         detail = f"{instead}: {in_a_line(exc)}"
         return None, [Problem(diagnosis(exc).reason, detail).failure(step, unit)]

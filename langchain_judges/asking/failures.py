@@ -317,6 +317,10 @@ def _pair(sentence: str, at: int) -> tuple[str, str]:
     return (before[-1] if before else "", after[0] if after else "")
 
 
+# What no part of a judge may take for a failure: a stop, and what hands control to LangGraph.
+PASSING = (errors.RunStopped, GraphBubbleUp)
+
+
 def ends_the_run(exc: Exception) -> bool:
     """Whether an exception concerns the whole run: a refused key, a stop, an interrupt."""
     if isinstance(exc, errors.ModelAccessError):

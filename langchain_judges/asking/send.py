@@ -19,7 +19,7 @@ from langchain_judges.asking.effects import Effect, check_stop, pause
 from langchain_judges.asking.limiter import Show
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
-from langchain_judges.errors import ModelAccessError, ModelSetupError, RunStopped
+from langchain_judges.errors import ModelAccessError, ModelSetupError
 from langchain_judges.rows.texts import plain
 
 # How often a request is sent if errors that can pass keep it from being answered.
@@ -156,7 +156,7 @@ async def _reply_or_error(
         check_stop()
         call = Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
         message = _raw_reply(await with_timeout(adapter.deadline, call))
-    except (RunStopped, ModelSetupError):
+    except (*failures.PASSING, ModelSetupError):
         raise
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
         if denied := _denied(exc, adapter):

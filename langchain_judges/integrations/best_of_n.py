@@ -15,6 +15,7 @@ from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run, running_config
+from langchain_judges.asking.failures import PASSING, failure_of
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import run_of, sample_seed
 from langchain_judges.errors import InputError, OverBudget
@@ -234,6 +235,7 @@ async def _sample(
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
         return work_in(reply, task=prompt), []
+    except PASSING:
+        raise
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
-        detail = f"{type(exc).__name__}: {exc}"[:500]
-        return None, [Failure(step="sample", unit=unit, reason="provider_error", detail=detail)]
+        return None, [{**failure_of(exc, "sample"), "unit": unit}]

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Update, check_stop, emit_each, gather
+from langchain_judges.asking.failures import PASSING
 from langchain_judges.asking.question import Account, Question, chat_prompt
 from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog, key_of
@@ -398,6 +399,8 @@ async def _call_tool(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLim
         message = await with_timeout(limits.seconds, _call_of(tool, request))
     except TimeoutError:
         return _cut_result("timeout", f"no result within {limits.seconds:g} seconds")
+    except PASSING:
+        raise
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
         return _cut_result("error", f"{type(exc).__name__}: {exc}")
     text = plain(getattr(message, "content", message)) or "(nothing)"
