@@ -104,7 +104,7 @@ def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, m
     def counted(own):
         return lambda *args, **kwargs: done.update([own.__name__]) or own(*args, **kwargs)
 
-    for owner in (items, sources):
+    for owner in (items, sources.files):
         monkeypatch.setattr(owner, "read_table", counting)
     places: list[tuple[Any, str]] = [
         (sources.Records, "row"),

@@ -30,12 +30,10 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from langchain_judges.asking import models
+from langchain_judges.asking import models, reading, traces
 from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.failures import Complaint
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.reading import json_schema
-from langchain_judges.asking.traces import bound_exit
 from langchain_judges.rows.texts import BYTES
 
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
@@ -105,7 +103,7 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
 
 @cache
 def _digest_of(shape: type[BaseModel]) -> Any:
-    return hashlib.sha256(_json_bytes(json_schema(shape)))
+    return hashlib.sha256(_json_bytes(reading.json_schema(shape)))
 
 
 def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
@@ -189,7 +187,7 @@ class ModelAdapter:
 
     def __init__(self, model: ModelLike, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
-        bound_exit()
+        traces.bound_exit()
         self.model = models.quiet(models.resolve_model(model))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = models.is_openai_compatible(self.model)
@@ -333,7 +331,7 @@ class ModelAdapter:
         model, settings = self._set(model, sampling, {"cache": False} if unseeded else {})
         sent = tuple(sampling)
         rung, name = self.rungs[0], shape.__name__
-        schema = json_schema(shape, self.text_limit)
+        schema = reading.json_schema(shape, self.text_limit)
         if rung == "text":
             note = _JSON.format(schema=json.dumps(schema))
             return ReplyRequest(model, settings, rung, None, note, sent)

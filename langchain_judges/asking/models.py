@@ -25,10 +25,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.bodies import client_of_loop, client_of_threads
-from langchain_judges.asking.failures import is_installed
-from langchain_judges.asking.masking import masked
-from langchain_judges.asking.reply_log import json_text, key_of
+from langchain_judges.asking import bodies, failures, masking, reply_log
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.rows.files import packaged
 
@@ -153,7 +150,7 @@ def plain_model(model: Any) -> Any:
 
 def quiet(model: BaseChatModel) -> BaseChatModel:
     """A copy of a model that neither retries by itself nor tells a secret."""
-    return masked(without_own_retries(model))
+    return masking.masked(without_own_retries(model))
 
 
 def _checked(model: BaseChatModel) -> BaseChatModel:
@@ -180,7 +177,7 @@ def own_setting(model: BaseChatModel, name: str) -> Any:
     """
     if isinstance(model, WrappedModel):
         return model.own.get(name)
-    is_own = name in model.model_fields_set or not is_installed(type(model).__module__)
+    is_own = name in model.model_fields_set or not failures.is_installed(type(model).__module__)
     return getattr(model, name, None) if is_own else None
 
 
@@ -272,7 +269,7 @@ def server_of(model: ModelSpec | ModelLike) -> str:
     elif "model_file" not in (getattr(model, "metadata", None) or {}):
         address = next(filter(None, (getattr(model, name, None) for name in _SERVERS)), None)
     place = urlsplit(str(address or "")).netloc
-    return key_of(place)[:8] if place else ""
+    return reply_log.key_of(place)[:8] if place else ""
 
 
 def own_address() -> str | None:
@@ -323,7 +320,7 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
             unknown[name] = value
     if unknown:
-        plain["others"] = key_of(unknown)[:12]
+        plain["others"] = reply_log.key_of(unknown)[:12]
     return plain
 
 
@@ -397,7 +394,7 @@ def with_own_connections(model: BaseChatModel, *, in_loop: bool) -> BaseChatMode
         return model
     if not in_loop and getattr(model, "http_socket_options", None) is not None:
         return model
-    http = client_of_loop() if in_loop else client_of_threads()
+    http = bodies.client_of_loop() if in_loop else bodies.client_of_threads()
     own = root.with_options(http_client=http)
     changes = changed_clients(model, lambda client: own if client is root else client)
     return model.model_copy(update=changes)
@@ -517,7 +514,7 @@ def _slim(logprobs: Any, text: object) -> None:
                 each.pop("bytes", None)
             if token.get("top_logprobs") == []:
                 del token["top_logprobs"]
-        logprobs["content"] = json_text(known)
+        logprobs["content"] = reply_log.json_text(known)
 
 
 def _mark_no_object(function: object) -> None:

@@ -18,10 +18,8 @@ from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import write_text
+from langchain_judges.rows import fields, files, texts
 from langchain_judges.rows.messages import is_nothing
-from langchain_judges.rows.texts import bytes_of, texts_read
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import counted
 
@@ -83,7 +81,7 @@ class PlaceFlags:
 
         for path in self.out or []:
             if path.suffix == ".md":
-                write_text(path, answer.markdown())
+                files.write_text(path, answer.markdown())
             elif isinstance(answer, RankedSystems):
                 systems, book = answer.ranking["systems"], Book()
                 rows = [list(each.values()) for each in systems]
@@ -204,7 +202,7 @@ def _check_answers(names: Sequence[str], row: Mapping[str, Any]) -> None:
         given = ", ".join(answers) or "no system"
         raise InputError(f"there are no two answers to compare: {given} of {', '.join(names)}")
     pair = dict(zip(("output_a", "output_b"), answers.values(), strict=False))
-    row_files.check_labelled_pair(plain_row({**row, **pair}))
+    row_files.check_labelled_pair(fields.plain_row({**row, **pair}))
 
 
 def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, Any]]:
@@ -217,8 +215,8 @@ def _pairs_of(rows: RowFile, names: Sequence[str]) -> tuple[int, int, dict[str, 
     for row in rows:
         answers = _answers(names, row)
         for first, second in combinations(answers.values(), 2):
-            pair = plain_row({**row, "output_a": first, "output_b": second})
-            number, size = number + 1, size + bytes_of(texts_read(pair))
+            pair = fields.plain_row({**row, "output_a": first, "output_b": second})
+            number, size = number + 1, size + texts.bytes_of(texts.texts_read(pair))
         answered.update([*answers])
     for name in names:
         if not answered[name]:

@@ -15,14 +15,11 @@ from langchain_judges.asking.question import Account, Booking
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods import describe
+from langchain_judges.methods import describe, items, pairs, registry
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec, Phase
 from langchain_judges.methods.ensemble_options import COMMON, Combination, MembersLike, Opinion
 from langchain_judges.methods.graph import JudgeGraph, chain
-from langchain_judges.methods.items import item_of
-from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
 
@@ -83,7 +80,7 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
 
 def _judge(value: object) -> Runnable[Any, Any]:
     if isinstance(value, Mapping):
-        return load_judge(value)
+        return registry.load_judge(value)
     if not isinstance(value, Runnable) or "method" not in describe.metadata_of(value):
         raise OptionError(
             f"a member must be a judge, a model or a spec, got {type(value).__name__}; "
@@ -169,7 +166,7 @@ async def ask_member(
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
     """The row in a state, as members receive it."""
     more = {name: state.get(name) for name in ("id", "group", "family")}
-    row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
+    row = {**pairs.pair_of(state), **more} if kind == "pair" else items.item_of(state)
     return {name: value for name, value in row.items() if value is not None}
 
 

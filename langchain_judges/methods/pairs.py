@@ -23,11 +23,9 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
-from langchain_judges.rows import texts
-from langchain_judges.rows.checks import check_pair
+from langchain_judges.rows import checks, files, texts
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.files import packaged
 
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
 # orders share what stands before the first text that differs.
@@ -47,7 +45,7 @@ def words_in(file: str) -> Mapping[str, Any]:
     Args:
         file: Below the folder of this module.
     """
-    words: Mapping[str, Any] = packaged(__package__, file)["words"]
+    words: Mapping[str, Any] = files.packaged(__package__, file)["words"]
     return words
 
 
@@ -63,7 +61,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
         file: Below the folder of this module.
         method: Of which the file may have none.
     """
-    written = packaged(__package__, file)
+    written = files.packaged(__package__, file)
     words = {**WORDS, **written.get("words", {})}
     own = {name.upper(): text for name, text in words.items()}
     names = {**vars(tasks), **globals(), **own}
@@ -152,7 +150,7 @@ class PairSteps(RowSteps[PairState]):
 
         Two identical texts are a tie, without a call.
         """
-        check_pair(state)
+        checks.check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
         if failures := self.context.unsupported_media(pair):

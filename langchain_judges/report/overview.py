@@ -11,13 +11,10 @@ from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_judges.escaping import clean, escaped
-from langchain_judges.report import answers
+from langchain_judges.report import answers, measurements, single_verdicts, use_cases
 from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer
 from langchain_judges.report.compared_runs import Contest, Drift
-from langchain_judges.report.measurements import headline_key, measure, slot_text
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.single_verdicts import mistakes_text
-from langchain_judges.report.use_cases import answers_of
 from langchain_judges.runs.summary import counted, rate_text
 from langchain_judges.verdict import Label
 
@@ -62,8 +59,8 @@ class Measured:
     def __init__(self, sample: Sample, name: str, policy: TrustPolicy = answers.POLICY) -> None:
         """Measure a sample of judged rows."""
         self.sample, self.name, self.policy = sample, name, policy
-        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
-        self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
+        self.numbers: dict[str, Number] = {n.key: n for n in measurements.measure(sample)}
+        self.uses: dict[Use, UseAnswer] = use_cases.answers_of(sample, self.numbers, policy)
         self.files = FileNames()
         self.left_out = ""
         self.drift: Drift | None = None
@@ -71,7 +68,7 @@ class Measured:
     @property
     def headline(self) -> Number:
         """The agreement that sums it up."""
-        return self.numbers[headline_key(self.sample, self.numbers)]
+        return self.numbers[measurements.headline_key(self.sample, self.numbers)]
 
     @property
     def verdict(self) -> str:
@@ -378,7 +375,7 @@ def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
     own = "" if verdicts else ", its answers in a column of the table"
     why = ", ".join(use.title.lower() for use in bad)
     text = f"Try {what}{own}; this one is not good enough: {why}."
-    if slot := slot_text(report.numbers):
+    if slot := measurements.slot_text(report.numbers):
         # A flipped pair is a tie, and where people prefer a text that is wrong.
         until = f"until at most {answers.percent_text(report.policy.max_wrong)} of pairs flip"
         text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, {until}."
@@ -459,7 +456,7 @@ def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
             "overview": overview(report),
             "step": next_step(report),
             "whom": "label" if report.sample.by_label else "people",
-            "mistakes": mistakes_text(report.sample),
+            "mistakes": single_verdicts.mistakes_text(report.sample),
             "parts": report.uses["averages"].parts[:MOST_PARTS],
             "more_parts": len(report.uses["averages"].parts[MOST_PARTS:]),
         }

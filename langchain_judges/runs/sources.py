@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows import checks, lookup
+from langchain_judges.rows import checks, files, lookup, spreadsheets
 from langchain_judges.rows.fields import asked_in, plain_row
-from langchain_judges.rows.files import no_table, read_table
 from langchain_judges.rows.messages import KNOWN_NAMES, plain_data, spelt
 from langchain_judges.rows.record import record_row
-from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
@@ -91,7 +89,7 @@ class TableForm:
         Raises:
             InputError: A record cannot be read; the message names file and row.
         """
-        for number, record in enumerate(read_table(path)):
+        for number, record in enumerate(files.read_table(path)):
             try:
                 yield self.cell_row(record, number)
             except InputError as exc:
@@ -362,15 +360,15 @@ def source_of(rows: object, client: Client | None = None) -> Source:
 
 def _named_source(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
-    if sheet_in(path)[0].is_file():
+    if spreadsheets.sheet_in(path)[0].is_file():
         is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
-        read = partial(read_table, path, bad=BadRecord)
+        read = partial(files.read_table, path, bad=BadRecord)
         return Source(_Again(read), not is_lines, is_file=True)
     if client is not None:
         return Source(_Again(partial(_of_langsmith, str(name), client)), True)
     is_path = path.suffix or not isinstance(name, str)
     hint = "" if is_path else "; a LangSmith data set needs `client`"
-    raise InputError(f"{no_table(path)}{hint}")
+    raise InputError(f"{files.no_table(path)}{hint}")
 
 
 class UnreadableTable(InputError):

@@ -19,9 +19,7 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
-from langchain_judges.runs import sources
-from langchain_judges.runs.run_files import requests_of
-from langchain_judges.runs.run_row import content_key
+from langchain_judges.runs import run_files, run_row, sources
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import failures_in
 
@@ -90,7 +88,7 @@ class Collection:
         """The requests and replies that a judge's run kept of a row; none while it goes on."""
         with suppress(OutputError):
             if name in self.files:
-                return requests_of(self.files[name], str(each.row.get("key")))
+                return run_files.requests_of(self.files[name], str(each.row.get("key")))
         return []
 
     def verdicts(self) -> dict[str, dict[int, Cells]]:
@@ -121,7 +119,7 @@ def read_collection(paths: Iterable[Path], columns: Columns | None = None) -> Co
 
 def _name_alike(rows: list[Any], start: int) -> None:
     """Name the rows of a file, from `start` on, as the one row before that has their texts."""
-    texts = [frozenset(content_key(row).items()) for row in rows]
+    texts = [frozenset(run_row.content_key(row).items()) for row in rows]
     times = [Counter(texts[:start]), Counter(texts[start:])]
     names = {text: row.get("id") for text, row in zip(texts, rows[:start], strict=False)}
     for place, text in enumerate(texts[start:], start):
@@ -185,7 +183,7 @@ def _read_file(
             own = {n: v for n, v in row.items() if n in _OWN and n not in ANNOTATIONS}
             own |= {n: _as_judged(own[n], digest) for n, digest in digests.items() if n in own}
             # A sheet may have been sorted since.
-            known = by_content.get(frozenset(content_key(own).items())) or {}
+            known = by_content.get(frozenset(run_row.content_key(own).items())) or {}
             found.rows.append(
                 own | {n: known[n] for n in ("id", *ANNOTATIONS) if known.get(n) is not None}
             )
@@ -213,7 +211,7 @@ def _judged_columns(path: Path, result: Cells) -> Columns | None:
 
 
 def _is_of(text: object, digest: str) -> bool:
-    return content_key({"input": text}) == {"input": digest}
+    return run_row.content_key({"input": text}) == {"input": digest}
 
 
 def _as_judged(cell: object, digest: str) -> object:

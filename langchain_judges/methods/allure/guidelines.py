@@ -26,10 +26,8 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
-from langchain_judges.methods.allure import held_out
-from langchain_judges.methods.allure.auditors import standard_of
+from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
-from langchain_judges.methods.allure.label_checks import require_labels
 from langchain_judges.methods.allure.prompts import PROMPTS, WORDS
 from langchain_judges.methods.allure.state import AuditItem, JudgeWorth
 from langchain_judges.methods.items import item_of
@@ -108,7 +106,7 @@ async def _drawn(
     checked = ALLURE(**options)
     labels = list(checked.labels)
     items = _held_out(examples, dev, labels)
-    standard, account = standard_of(plain)(items[0]), Account(run=run_of(config))
+    standard, account = auditors.standard_of(plain)(items[0]), Account(run=run_of(config))
     reply = await _asked(model, checked, examples, most, standard, account)
     drawn = Guidelines(
         guidelines="",
@@ -174,7 +172,7 @@ def _held_out(
     if any(isinstance(each["output"], Mapping) for each in examples):
         raise InputError("the memory holds pairs: guidelines are for judges of one text")
     items = held_out.identified(dev, "dev")
-    require_labels(items, labels, "dev")
+    label_checks.require_labels(items, labels, "dev")
     remembered = [
         cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
         for n, each in enumerate(examples)

@@ -11,14 +11,12 @@ from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
 
+from langchain_judges.asking import effects, own_prompts, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.effects import gather, run
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.declaration import AskingOptions
@@ -28,10 +26,7 @@ from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
 from langchain_judges.methods.sc2.replies import Extracted
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
-from langchain_judges.rows.checks import check_pair, check_text
-from langchain_judges.rows.fences import fence
-from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import write_text
+from langchain_judges.rows import checks, fences, fields, files
 from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Failure, add_usage
 
@@ -75,12 +70,12 @@ def read_corpus(texts: Iterable[TextLike]) -> list[Passage]:
 
 def _passages(text: TextLike) -> list[Passage]:
     if isinstance(text, str):
-        check_text(text, "text")
+        checks.check_text(text, "text")
         return [Passage("", text)]
     if not isinstance(text, Mapping):
         raise InputError(f"a text or a pair is wanted, got {type(text).__name__}")
-    pair = plain_row(text)
-    check_pair(pair)
+    pair = fields.plain_row(text)
+    checks.check_pair(pair)
     request = transcript(pair["input"])
     return [Passage(request, readable(pair[side])) for side in ("output_a", "output_b")]
 
@@ -149,7 +144,7 @@ def learn_aspects(model: ModelLike, texts: Iterable[TextLike], options: LearnOpt
             aspects were found.
         InputError: One of `texts` is not a text.
     """
-    return run(_learn(model, texts, options))
+    return effects.run(_learn(model, texts, options))
 
 
 @with_options(LearnOptions)
@@ -168,7 +163,7 @@ async def alearn_aspects(
 
 async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOptions) -> AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
-    prompts, version = prompt_set(LEARN_PROMPTS, options.prompts, filled=options.filled)
+    prompts, version = own_prompts.prompt_set(LEARN_PROMPTS, options.prompts, filled=options.filled)
     extract = Question(
         method="sc2",
         step="extract",
@@ -197,13 +192,13 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
-        "corpus": key_of(corpus)[:16],
+        "corpus": reply_log.key_of(corpus)[:16],
         "texts": len(corpus),
         "failures": [*failures, *merged.failures, *_too_few(merged, options.n)],
         "usage": add_usage([reply.usage for reply in (*answers, merged)]),
     }
     if options.path is not None:
-        write_text(options.path, json.dumps(learned, indent=2, ensure_ascii=False) + "\n")
+        files.write_text(options.path, json.dumps(learned, indent=2, ensure_ascii=False) + "\n")
     return learned
 
 
@@ -212,7 +207,7 @@ async def _named(
 ) -> tuple[list[Reply], list[str], list[Failure]]:
     """The replies on each text, the aspects they name by frequency, and what failed."""
     asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
-    answers = await gather(asks, options.max_concurrency)
+    answers = await effects.gather(asks, options.max_concurrency)
     failures = [failure for reply in answers for failure in reply.failures]
     failures += [
         Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
@@ -231,7 +226,7 @@ async def _named(
 async def _read(question: Question, number: int, part: Passage, options: LearnOptions) -> Reply:
     """Ask for the aspects of one text."""
     request, text = part
-    token = fence(request, text)
+    token = fences.fence(request, text)
     context = WORDS["context"].format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
     account = Account(run=run_of(options.config))
@@ -241,7 +236,7 @@ async def _read(question: Question, number: int, part: Passage, options: LearnOp
 async def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Reply:
     """Ask for the aspects that many phrases come to."""
     lines = "\n".join(f"- {phrase}" for phrase in phrases)
-    variables = {"fence": fence(lines), "phrases": lines, "n": options.n, **options.shared}
+    variables = {"fence": fences.fence(lines), "phrases": lines, "n": options.n, **options.shared}
     return await ask(question, variables, Account(run=run_of(options.config)))
 
 
