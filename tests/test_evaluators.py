@@ -249,8 +249,8 @@ def test_a_comparison_takes_a_context_attachments_and_variables_of_its_prompt():
     compare(runs, example, context="Oslo is wet.", tone="mild")
     for prompt, messages in zip(model.prompts, model.messages, strict=True):
         assert all(text in prompt for text in ("Rain?", "Yes!", "Oslo is wet.", "mild"))
-        kinds = [block["type"] for block in messages[-1].content if isinstance(block, dict)]
-        assert "image" in kinds
+        blocks: Any = [block for message in messages for block in message.content]
+        assert "image" in [block["type"] for block in blocks if isinstance(block, dict)]
     with pytest.raises(OptionError, match="`plan`"):
         compare(inputs="Rain?", outputs=["Yes.", "No."], tone="mild", plan="x")
 
