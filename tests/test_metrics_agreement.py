@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from importlib import import_module
+from itertools import permutations
 from typing import Any, cast
 
 import numpy as np
@@ -175,12 +176,15 @@ def test_people_are_compared_in_all_pairs_of_votes() -> None:
     assert people_agreement([["A"]]).reason == "no row has answers of two people"
 
 
-def exchangeable(rng, items: int) -> tuple[list, list]:
-    """A judge and two people who say A with the same chance, and a referee's third."""
+def exchangeable(rng, items: int, always: int = 0) -> tuple[list, list]:
+    """A judge and two people who say A with the same chance, and a referee's third.
+
+    On the first rows all three are always asked.
+    """
     chance = np.where(rng.random(items) < 0.5, 0.8, 0.2)[:, None]
     ballots = np.where(rng.random((items, 4)) < chance, "A", "B").tolist()
-    votes = [[a, b] if a == b else [a, b, third] for _, a, b, third in ballots]
-    return [row[0] for row in ballots], votes
+    asked = ((own, i < always or own[1] != own[2]) for i, own in enumerate(ballots))
+    return [own[0] for own in ballots], [own[1:] if third else own[1:3] for own, third in asked]
 
 
 def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked() -> None:
@@ -188,9 +192,74 @@ def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked
     # Pooled, two thirds of every referee's pairs disagree: people seem worse than they are.
     pooled = vote_agreement(judge, votes) - people_agreement(votes)
     assert pooled > 0.05
-    assert beside_people(judge, votes).lead == pytest.approx(0.0, abs=0.025)
     mixed = [row[::-1] for row in votes]
     assert beside_people(judge, mixed).lead == pytest.approx(0.0, abs=0.025)
+    # In columns, of which the referee's is the first, and some rows are of three by chance.
+    judge, votes = exchangeable(np.random.default_rng(18), 4000, 800)
+    columns: Votes = [[None, *row] if len(row) == 2 else row[::-1] for row in votes]
+    found = beside_people(judge, columns)
+    assert found.lead == pytest.approx(0.0, abs=0.025)
+    assert found.called_in == sum(len(row) == 3 for row in votes)
+
+
+def answers_of_three(rng, items: int = 60) -> tuple[list, list[list]]:
+    """A judge, and three people of unequal skill of whom one in seven has no answer."""
+    truth = rng.integers(0, 3, items)
+    columns = [
+        np.where(rng.random(items) < p, truth, rng.integers(0, 3, items)).tolist()
+        for p in (0.8, 0.9, 0.6, 0.3)
+    ]
+    missing = rng.random((3, items)) < 1 / 7
+    people = [
+        [None if out else vote for vote, out in zip(column, own, strict=True)]
+        for column, own in zip(columns[1:], missing, strict=True)
+    ]
+    return columns[0], people
+
+
+def rows_of(people) -> list[list]:
+    return [list(row) for row in zip(*people, strict=True)]
+
+
+@for_each("seed", range(4))
+def test_people_count_the_same_in_whatever_order_their_columns_stand(seed):
+    judge, people = answers_of_three(np.random.default_rng(seed))
+    found = {
+        str(beside_people(judge, rows_of(own), groups=[i // 2 for i in range(60)]).to_dict())
+        for own in permutations(people)
+    }
+    assert len(found) == 1
+
+
+def test_an_answer_less_changes_no_more_than_its_own_row():
+    judge, people = answers_of_three(np.random.default_rng(0))
+    whole, n = beside_people(judge, rows_of(people)), 60
+    for who in range(3):
+        for place in range(0, n, 9):
+            fewer = [[*own] for own in people]
+            fewer[who][place] = None
+            found = beside_people(judge, rows_of(fewer))
+            assert found.called_in == 0
+            # A row of n has a share between 0 and 1; one that drops out weighs those of n − 1.
+            assert abs(found.lead - whole.lead) < 2 / whole.n
+            assert abs(found.people - whole.people) < 2 / whole.n
+
+
+def test_beside_people_of_columns_with_gaps_is_that_of_numpy():
+    judge, people = answers_of_three(np.random.default_rng(1))
+    cells, said = np.array(people, float).T, np.array(judge, float)[:, None]
+    there = ~np.isnan(cells)
+    kept = there.sum(axis=1) > 1
+    ours = (cells == said).sum(axis=1)[kept] / there.sum(axis=1)[kept]
+    pairs = [[0, 1], [0, 2], [1, 2]]
+    both = np.stack([there[:, a] & there[:, b] for a, b in pairs], 1)
+    same = np.stack([cells[:, a] == cells[:, b] for a, b in pairs], 1)
+    theirs = (same & both).sum(axis=1)[kept] / both.sum(axis=1)[kept]
+    found = beside_people(judge, rows_of(people))
+    assert (found.judge, found.people) == pytest.approx((ours.mean(), theirs.mean()))
+    by_name = dict(zip("abc", people, strict=True))
+    assert found.winning_rate == metrics.alt_test(judge, by_name).winning_rate
+    assert found.winning_rate.n == 3
 
 
 def test_beside_people_by_hand() -> None:

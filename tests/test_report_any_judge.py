@@ -128,6 +128,23 @@ def test_several_columns_of_people_are_votes_and_of_judges_a_comparison():
 ORDERS = [("A", "A", "A"), ("B", "B", "tie"), ("A", "A", "B"), ("B", "B", "")] * 10
 
 
+@for_each("own", [["A", "B", "tie"], ["rude", "polite", "odd"], [1, 2, 3, 4, 5]])
+def test_people_are_those_of_their_columns_in_any_order_and_over_empty_cells(own):
+    rng, n = np.random.default_rng(len(own)), 40
+    answers = rng.integers(0, len(own), (4, n))
+    known = rng.random((4, n)) < np.array([[1], [0.9], [0.6], [0.3]])
+    places = np.where(known, answers[0], answers).tolist()
+    judge, *people = [[own[i] for i in column] for column in places]
+    people[1][3] = people[2][5] = None  # type: ignore[call-overload]
+    rows = table(judge, *people)
+    first, last = (trust_columns(rows, "gpt", [f"ann{i}" for i in to]) for to in ("012", "201"))
+    told = [str([each.to_dict() for each in one.numbers.values()]) for one in (first, last)]
+    assert told[0] == told[1]
+    assert first.sentence == last.sentence
+    assert "left out" not in first.uses["person"].text
+    assert first["agreement.winning_rate"].n == 3
+
+
 @for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])
 def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     rows = [dict(zip(("ann", "ab", "ba"), row, strict=True)) for row in ORDERS]

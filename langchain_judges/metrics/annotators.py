@@ -175,6 +175,7 @@ class BesidePeople(Findings):
         winning_rate: ω of the alternative annotator test, with the places in the lists as
             annotators.
         n: Items with two votes or more.
+        called_in: Votes that do not count, as they were asked for only where others differ.
     """
 
     judge: Result
@@ -183,6 +184,7 @@ class BesidePeople(Findings):
     winning_rate: Result
     n: int
     n_failed: dict[str, int]
+    called_in: int
 
 
 def beside_people(
@@ -195,17 +197,17 @@ def beside_people(
 
     Not with one vote per item: how people differ is then unknown.
 
-    On every item the same number of votes counts: as many as every item has, the first ones.
-    Where a third person is asked only if two disagree, later votes are not a sample of people:
-    counting them makes a judge that is exchangeable with people seem better, or worse. Where
-    the votes show that rule but not their order, the two of which the third was asked are
-    taken, one of each kind.
+    All votes count, however many an item has, unless items with the fewest are those on which
+    people agree: where a third person is asked only if two disagree, the third is no sample of
+    people, and makes a judge that is exchangeable with people seem better, or worse. Of each
+    item then as many votes count as every item has, of those who answered most items; or, where
+    nothing tells who was asked first, one of each kind.
 
     Args:
         judge: The judge's answer to each item, or verdicts or rows; a failed judgment
             agrees with nobody.
-        votes: The votes of people on each item, first those that were always asked for.
-            Items with fewer than two are left out and counted.
+        votes: The votes of people on each item, each person in the same place, with None
+            where one has no answer. Items with fewer than two are left out and counted.
         second: Its answer in the other order of the texts, if it was asked in both: each order
             is then held against people by itself, as a person sees the texts in one order, and
             `judge` is the answer in the first.
@@ -213,14 +215,15 @@ def beside_people(
 
     Source: exchangeability as in Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    judgments, people = inputs.as_list(judge), inputs.votes_of(votes)
+    judgments, places = inputs.as_list(judge), [*map(inputs.by_place, inputs.as_list(votes))]
     groups = inputs.as_list(options.get("groups"))
     other = judgments if second is None else inputs.as_list(second)
-    inputs.same_length(judge=judgments, votes=people, groups=groups, second=other)
-    indices = [index for index, own in enumerate(people) if len(own) > 1]
-    rows = _comparable(inputs.take(people, indices))
+    inputs.same_length(judge=judgments, votes=places, groups=groups, second=other)
+    indices = [index for index, own in enumerate(places) if len(own) - own.count(None) > 1]
+    counted = _sample_of_people(inputs.take(places, indices))
+    rows = inputs.votes_of(counted)
     values, failed = inputs.values_of(inputs.take(judgments, indices))
-    failed["fewer_than_two_votes"] = len(people) - len(indices)
+    failed["fewer_than_two_votes"] = len(places) - len(indices)
     answers = [values]
     if second is not None:
         answers.append(inputs.values_of(inputs.take(other, indices))[0])
@@ -231,8 +234,8 @@ def beside_people(
     theirs = [fmean(_alike(own)) for own in rows]
     options["groups"] = inputs.take(groups, indices)
     lead = intervals.paired_difference(ours, theirs, spread=1.0, **options)
-    places = range(max(map(len, rows), default=0))
-    stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
+    stand_in = alt_test(values, dict(enumerate(zip(*counted, strict=True))))
+    given = sum(map(len, inputs.votes_of(inputs.take(places, indices))))
     return BesidePeople(
         judge=intervals.rate(ours, **options).replace(n_failed=failed),
         people=intervals.rate(theirs, **options).replace(n_failed=failed),
@@ -240,19 +243,40 @@ def beside_people(
         winning_rate=stand_in.winning_rate,
         n=len(indices),
         n_failed=dict(+failed),
+        called_in=given - sum(map(len, rows)),
     )
 
 
-def _comparable(people: Sequence[list[Label]]) -> list[list[Label]]:
-    """As many votes of each item as every item has, without those of a referee."""
-    fewest = min(map(len, people), default=0)
-    two = [row for row in people if len(row) == 2]
-    more = [row for row in people if len(row) > 2]
-    alike = all(len(set(row)) == 1 for row in two)
-    refereed = bool(two and more) and alike and all(len(set(row)) > 1 for row in more)
-    if refereed:
-        return [list(dict.fromkeys(row))[:2] if len(row) > 2 else row for row in people]
-    return [row[:fewest] for row in people]
+def _sample_of_people(people: Sequence[list[Label | None]]) -> list[list[Label | None]]:
+    """The votes on each item that count, in equal places; None instead of any other."""
+    given = Counter(i for row in people for i, vote in enumerate(row) if vote is not None)
+    # Those who answered most items come first; places of a list that is short are empty.
+    places = sorted(given, key=lambda place: (-given[place], place))
+    rows = [[row[i] if i < len(row) else None for i in places] for row in people]
+    sizes = [len(row) - row.count(None) for row in rows]
+    fewest = min(sizes, default=0)
+    alike = [fmean(_alike(votes)) for votes in inputs.votes_of(rows)]
+    short, long = (
+        [share for share, size in zip(alike, sizes, strict=True) if (size == fewest) is is_short]
+        for is_short in (True, False)
+    )
+    if not _agree_more(short, long):
+        return rows
+    is_referee = fewest == 2 and {*short} == {1.0} and max(long) < 1.0
+    for row, size in zip(rows, sizes, strict=True):
+        there = [i for i, vote in enumerate(row) if vote is not None]
+        least = given[places[there[fewest - 1]]]
+        kept = [i for i in there if given[places[i]] >= least]  # who answered as often is alike
+        if is_referee and size > 2:
+            kept = [i for i in there if row.index(row[i]) == i]
+        row[:] = [vote if i in kept else None for i, vote in enumerate(row)]
+    return rows
+
+
+def _agree_more(short: Sequence[float], long: Sequence[float]) -> bool:
+    """Whether people agree more often on items with few votes than chance explains."""
+    hits, share = sum(short), (sum(long) + 1) / (len(long) + 2)
+    return bool(long and hits and scipy.special.betainc(hits, len(short) - hits + 1, share) < 0.02)
 
 
 Name = TypeVar("Name", bound=Hashable)

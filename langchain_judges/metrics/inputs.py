@@ -155,9 +155,14 @@ def votes_of(votes: Votes) -> list[list[Label]]:
 
 def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
     """People's votes on one item; a bare label is the only vote, missing ones are left out."""
+    return [vote for vote in by_place(votes) if vote is not None]
+
+
+def by_place(votes: Label | Iterable[Label | None] | None) -> list[Label | None]:
+    """People's votes on one item, each in the place of who gave it; None is missing."""
     if isinstance(votes, str) or not isinstance(votes, Iterable):
         votes = [votes]
-    return [vote for vote in as_list(votes) if not is_missing(vote)]
+    return [None if is_missing(vote) else vote for vote in as_list(votes)]
 
 
 def is_missing(value: object) -> TypeIs[None]:

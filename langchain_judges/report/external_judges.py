@@ -279,9 +279,8 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _facts(row: Mapping[str, Any], name: str, votes: Sequence[Label | None]) -> dict[str, Any]:
     """The row of the data, under the names of this package."""
-    known = [vote for vote in votes if vote is not None]
     facts = {key: value for key, value in row.items() if not is_missing(value)}
-    several = {"label": None, "human_votes": known}
+    several = {"label": None, "human_votes": votes}
     return {**facts, "id": name, **(several if len(votes) > 1 else {"label": votes[0]})}
 
 

@@ -123,7 +123,12 @@ class JudgedRow:
 
     @cached_property
     def votes(self) -> list[Label]:
-        """Each person's answer."""
+        """The answers that people gave."""
+        return [vote for vote in self.by_person if vote is not None]
+
+    @property
+    def by_person(self) -> list[Label | None]:
+        """Each person's answer in the same place; None where one gave none."""
         return self.data_row.get("human_votes") or []
 
     @property
@@ -363,7 +368,7 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
 def _read(label: Any, labels: Collection[Label]) -> Any:
     """A label that people gave, or each of their votes, as the judge's; an empty one is none."""
     if isinstance(label, list):
-        return [vote for each in label if (vote := _read(each, labels)) is not None]
+        return [_read(each, labels) for each in label]
     typed = checks.typed_like(labels, label)
     if not isinstance(typed, str) or not typed.strip():
         return None if isinstance(typed, str) else typed

@@ -15,6 +15,7 @@ from langchain_judges.metrics.inputs import Judgments, value_of
 from langchain_judges.report.answers import WORDS, Number, percent_text
 from langchain_judges.report.joined_rows import preference_points
 from langchain_judges.report.sample import Sample
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, is_abstention
 
 # Of fewer labels, or fewer rows without one, nothing is estimated.
@@ -107,13 +108,15 @@ def people_alike(sample: Sample) -> list[Number]:
             [own if row.has_orders else row.answer for row, own in zip(rows, side, strict=True)]
             for side in sample.in_orders()
         )
-    beside = metrics.beside_people(first, sample.votes, second, **sample.settings)
+    votes = [row.by_person for row in sample.rows]
+    beside = metrics.beside_people(first, votes, second, **sample.settings)
     alike = "every row weighted equally"
     over = f"Over people among themselves, {alike}"
+    out = f"left out: {counted(beside.called_in, 'answer')}, asked for only where others differ"
     return [
         *numbers,
         Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
-        Number("agreement.over_people", over, beside.lead, "points"),
+        Number("agreement.over_people", over, beside.lead, "points", out * bool(beside.called_in)),
         Number(
             "agreement.winning_rate",
             "Annotators that it could replace (winning rate ω of the alt-test)",

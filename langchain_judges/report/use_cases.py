@@ -241,7 +241,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     with_one = "as" if sample.rated else "with"
     reason = (
         f"it {same} {ours} of the time{alone}, one person {with_one} another {theirs}: "
-        f"{found}; {answers.percent(below)} below are allowed"
+        f"{found}; {answers.percent(below)} below are allowed{gap.note and f'; {gap.note}'}"
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = answers.difference_text(gap, "another person")

@@ -341,7 +341,8 @@ def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
     if value in (None, ""):
         return value
     if isinstance(value, list):
-        return [read_label(vote, labels) for vote in value if vote not in (None, "")]
+        votes = [None if vote == "" else read_label(vote, labels) for vote in value]
+        return votes if any(vote is not None for vote in votes) else []
     if labels is None:
         return SPELLINGS.get(value.strip().lower(), value) if isinstance(value, str) else value
     if isinstance(value, str | int | float) and value in labels:
