@@ -9,8 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from openevals.exact import exact_match
+from scipy.stats import spearmanr
 
 from langchain_judges.errors import InputError
+from langchain_judges.metrics import ppi_mean
 from langchain_judges.report import TrustReport, trust, trust_columns, trust_evaluator
 from langchain_judges.report.overview import markdown, next_step
 from tests.cases import for_each
@@ -143,6 +145,41 @@ def test_people_are_those_of_their_columns_in_any_order_and_over_empty_cells(own
     assert first.sentence == last.sentence
     assert "left out" not in first.uses["person"].text
     assert first["agreement.winning_rate"].n == 3
+
+
+def test_the_value_of_a_text_by_people_is_the_mean_of_their_ratings():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(1, 6, 40)
+    answers = np.clip(truth + rng.integers(-1, 2, (4, 40)), 1, 5)
+    found = trust_columns(table(*answers.tolist()), "gpt", ["ann0", "ann1", "ann2"])
+    judge, means = answers[0], answers[1:].mean(axis=0)
+    assert found.uses["averages"].number.result == pytest.approx((judge - means).mean())
+    assert found["ratings.spearman"] == pytest.approx(spearmanr(judge, means).statistic)
+    above = [np.sign(np.subtract.outer(side, side))[means[:, None] > means]
+             for side in (judge, means)]  # fmt: skip
+    same = (above[0] == above[1]) + (above[0] == 0) / 2
+    assert found.uses["ordering"].number.result == pytest.approx(same.mean())
+    assert (
+        f"{means.mean():.3f} by people (the mean of their answers)" in found.uses["averages"].text
+    )
+
+
+@for_each("own", [[0, 1], ["odd", "rude"], [1, 2, 3]])
+def test_rows_of_several_peoples_answers_correct_the_average_of_all_rows(own):
+    rng = np.random.default_rng(4)
+    places = rng.integers(0, len(own), (4, 60))
+    judge, *people = [[own[i] for i in column] for column in places.tolist()]
+    people = [[*column[:30], *[None] * 30] for column in people]
+    found = trust_columns(table(judge, *people), "gpt", ["ann0", "ann1", "ann2"])
+    alone = trust_columns(table(judge, *people)[:30], "gpt", ["ann0", "ann1", "ann2"])
+    assert found["people.corrected"].n == 30
+    worth = np.where(places == 1, 1, 0) if len(own) == 2 else places + 1
+    first = np.mean(worth[1:, :30], axis=0)
+    first = np.round(first) if len(own) == 2 else first
+    right = ppi_mean(first, worth[0, :30], worth[0, 30:])
+    is_share_of_first = "share of odd" in found.numbers["people.corrected"].title
+    assert found["people.corrected"] == pytest.approx(1 - right if is_share_of_first else right)
+    assert "people.corrected" not in alone.numbers
 
 
 @for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])

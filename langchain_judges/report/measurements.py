@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,6 @@ from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgments, value_of
 from langchain_judges.report.answers import WORDS, Number, percent_text
-from langchain_judges.report.joined_rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, is_abstention
@@ -248,10 +247,11 @@ def ratings(sample: Sample) -> list[Number]:
     order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
     columns = sample.answers, sample.labels
     kappa = metrics.cohen_kappa(*columns, weights="quadratic", **sample.settings)
-    title = f"Rank correlation with {sample.whom} (Spearman)"
+    title = f"Rank correlation with {sample.whom}{sample.by_all} (Spearman)"
+    whom = " with people's majority" if sample.by_votes else ""
     numbers = [
         Number("ratings.spearman", title, order, "number"),
-        Number("ratings.kappa", "Cohen's κ, weighted by squared distance", kappa, "number"),
+        Number("ratings.kappa", f"Cohen's κ{whom}, weighted by squared distance", kappa, "number"),
     ]
     return numbers[:1] if sample.apart else numbers
 
@@ -299,10 +299,12 @@ def _calibration(sample: Sample) -> list[Number]:
 
 def _corrected(sample: Sample) -> list[Number]:
     """Estimate of people's answer on all rows, if only some have a label."""
-    judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
-    people = [_points(sample, target) for target in sample.targets]
-    if sample.winner:
-        judge, people = (sample.points_of(sample.winner, side) for side in (judge, people))
+    if not any(sample.choices):
+        return []
+    judge, people, what, _ = sample.averaged
+    if what == "The share of 0":  # whichever label is rare
+        judge, people = ([v if v is None else 1 - v for v in side] for side in (judge, people))
+        what = "The share of 1"
     both = [i for i, value in enumerate(people) if value is not None]
     alone = [i for i, value in enumerate(people) if value is None]
     labels, rest = (sum(judge[i] is not None for i in own) for own in (both, alone))
@@ -314,21 +316,9 @@ def _corrected(sample: Sample) -> list[Number]:
         [judge[i] for i in alone],
         **sample.settings_of(both),
     )
-    what = "The mean rating" if sample.rated else "Share of label 1"
-    what = f"{sample.winner or 'A'}'s win rate" if sample.pairs else what
     title = f"{what} on all rows, as people would say"
     note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
     return [Number("people.corrected", title, result, note=note)]
-
-
-def _points(sample: Sample, answers: Sequence[object]) -> float | None:
-    """Value of each answer, independent of which label is rare; None: no value."""
-    if sample.pairs:
-        return preference_points(answers)
-    [answer] = answers if len(answers) == 1 else [None]
-    if isinstance(answer, int | float) and (sample.rated or answer in (0, 1)):
-        return float(answer)
-    return None
 
 
 def _failures(sample: Sample) -> list[Number]:

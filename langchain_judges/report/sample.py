@@ -170,8 +170,14 @@ class Sample:
 
     @cached_property
     def ratings(self) -> list[Any]:
-        """People's rating of each text; where they are divided, the mean of theirs."""
-        return [fmean(map(float, own)) if own else None for own in self.choices]
+        """People's rating of each text, the mean of theirs."""
+        return [fmean(map(float, own)) if own else None for own in self.targets]
+
+    @property
+    def by_all(self) -> str:
+        """The value of a row by people in words, where several answered one."""
+        value = "the mean of their answers" if self.pairs or self.rated else "their majority"
+        return f" ({value})" if self.by_votes else ""
 
     @cached_property
     def points(self) -> tuple[list[Any], list[Any], str, float]:
@@ -251,8 +257,7 @@ class Sample:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest of the ratings."""
-        people = [label for own in self.choices for label in own]
-        values = [float(v) for v in [*people, *self.answers] if v is not None]
+        values = [float(v) for v in [*self.said, *self.answers] if v is not None]
         return min(values), max(values)
 
     @cached_property

@@ -188,7 +188,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} "
         mix += "higher"
     return (
-        f"{what} is {mine} by the judge and {right} by {sample.whom}, "
+        f"{what} is {mine} by the judge and {right} by {sample.whom}{sample.by_all}, "
         f"{answers.difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This "
         f"is for {mix}"
     )
@@ -270,8 +270,8 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
         return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
     found, asked = answers.with_range(number), answers.percent_text(least)
     reason = (
-        f"of two texts that {sample.whom} rate apart it has the same one ahead {found} of the "
-        f"time; a coin would {answers.percent_text(0.5)}, {asked} are asked for"
+        f"of two texts that {sample.whom} rate apart{sample.by_all} it has the same one ahead "
+        f"{found} of the time; a coin would {answers.percent_text(0.5)}, {asked} are asked for"
     )
     both = zip(sample.answers, sample.ratings, strict=True)
     basis = sample.basis([None not in pair for pair in both])
