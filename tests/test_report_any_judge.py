@@ -137,21 +137,24 @@ def test_people_are_those_of_their_columns_in_any_order_and_over_empty_cells(own
     known = rng.random((4, n)) < np.array([[1], [0.9], [0.6], [0.3]])
     places = np.where(known, answers[0], answers).tolist()
     judge, *people = [[own[i] for i in column] for column in places]
-    people[1][3] = people[2][5] = None  # type: ignore[call-overload]
+    people[1][3] = people[2][5] = None
     rows = table(judge, *people)
-    first, last = (trust_columns(rows, "gpt", [f"ann{i}" for i in to]) for to in ("012", "201"))
+    first, last = (
+        cast("TrustReport", trust_columns(rows, "gpt", [f"ann{i}" for i in to]))
+        for to in ("012", "201")
+    )
     told = [str([each.to_dict() for each in one.numbers.values()]) for one in (first, last)]
     assert told[0] == told[1]
     assert first.sentence == last.sentence
     assert "left out" not in first.uses["person"].text
-    assert first["agreement.winning_rate"].n == 3
+    assert first.numbers["agreement.winning_rate"].result.n == 3
 
 
 def test_the_value_of_a_text_by_people_is_the_mean_of_their_ratings():
     rng = np.random.default_rng(3)
     truth = rng.integers(1, 6, 40)
     answers = np.clip(truth + rng.integers(-1, 2, (4, 40)), 1, 5)
-    found = trust_columns(table(*answers.tolist()), "gpt", ["ann0", "ann1", "ann2"])
+    found: Any = trust_columns(table(*answers.tolist()), "gpt", ["ann0", "ann1", "ann2"])
     judge, means = answers[0], answers[1:].mean(axis=0)
     assert found.uses["averages"].number.result == pytest.approx((judge - means).mean())
     assert found["ratings.spearman"] == pytest.approx(spearmanr(judge, means).statistic)
@@ -170,11 +173,11 @@ def test_rows_of_several_peoples_answers_correct_the_average_of_all_rows(own):
     places = rng.integers(0, len(own), (4, 60))
     judge, *people = [[own[i] for i in column] for column in places.tolist()]
     people = [[*column[:30], *[None] * 30] for column in people]
-    found = trust_columns(table(judge, *people), "gpt", ["ann0", "ann1", "ann2"])
-    alone = trust_columns(table(judge, *people)[:30], "gpt", ["ann0", "ann1", "ann2"])
+    found: Any = trust_columns(table(judge, *people), "gpt", ["ann0", "ann1", "ann2"])
+    alone: Any = trust_columns(table(judge, *people)[:30], "gpt", ["ann0", "ann1", "ann2"])
     assert found["people.corrected"].n == 30
     worth = np.where(places == 1, 1, 0) if len(own) == 2 else places + 1
-    first = np.mean(worth[1:, :30], axis=0)
+    first: Any = np.mean(worth[1:, :30], axis=0)
     first = np.round(first) if len(own) == 2 else first
     right = ppi_mean(first, worth[0, :30], worth[0, 30:])
     is_share_of_first = "share of odd" in found.numbers["people.corrected"].title

@@ -304,6 +304,38 @@ def test_the_number_of_labels_settles_four_of_five_answers(rows, errors):
     assert np.mean(settled) >= 0.8
 
 
+# A judge and people differ on this share of rows; of these the judge is the higher one on so many.
+@for_each("rows", [30, 60])
+def test_the_number_of_labels_settles_four_of_five_averages_also_of_a_judge_never_wrong_yet(rows):
+    limit, rng, settled = (-0.05, 0.05), np.random.default_rng(0), []
+
+    def sides(count, share, higher):
+        differ, up = rng.random(count) < share, rng.random(count) < higher
+        return np.array([differ & up, differ & ~up], float)
+
+    for share, higher in np.repeat([(0, 0), (0.01, 1), (0.03, 0.5), (0.1, 0.5), (0.3, 0.9)], 24, 0):
+        before = sides(rows, share, higher)
+        found = metrics.paired_difference(*before)
+        more = labels_to_settle(found, limit)
+        assert more or share > 0
+        if decided(found, limit) == "not yet" and more:
+            both = np.concatenate([before, sides(more, share, higher)], axis=1)
+            settled.append(decided(metrics.paired_difference(*both), limit) != "not yet")
+    assert len(settled) > 60
+    assert np.mean(settled) >= 0.8
+
+
+def test_forty_labels_of_forty_right_are_told_how_many_more_are_likely_to_bring_a_yes():
+    labels = ["A", "B"] * 20
+    answer = uses(run_of(labels), data_of(labels))["averages"]
+    assert answer.word == "not yet"
+    assert (
+        answer.more == "About 170 more labels are likely to settle it, as things stand with a yes."
+    )
+    more = ["A", "B"] * 85
+    assert uses(run_of(labels + more), data_of(labels + more))["averages"].word == "yes"
+
+
 # ---- judges that know nothing
 
 
@@ -404,9 +436,9 @@ def test_what_to_change_fits_what_is_judged(run, data, labels, answers, what, me
 
 
 def test_labels_that_begin_the_count_are_the_nearest_step_and_settle_nothing():
-    labels = ["unsafe"] * 3 + ["fine"] * 57
+    labels = ["unsafe"] * 3 + ["fine"] * 27
     step = next_step(report.trust(items_of(labels), texts_of(labels)))
-    assert step.text.startswith("Label 100 new rows like these; until then nothing is known ")
+    assert step.text.startswith("Label 50 new rows like these; until then nothing is known ")
     assert "likely" not in step.text
 
 

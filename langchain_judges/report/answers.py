@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.intervals import check_shares
+from langchain_judges.metrics.intervals import Difference, check_shares
 from langchain_judges.rows.files import packaged
 
 # A share in [0, 1], a difference of shares, or a number in units of its own.
@@ -258,8 +258,10 @@ def labels_to_settle(result: Result, limit: tuple[float, float], several: int = 
     """Number of further labels likely to bring the interval to one side of the limit.
 
     The value is expected to move within its uncertainty, and the interval to narrow with the
-    square root of the number of labels. They must suffice in four cases of five; in nine of ten
-    with 50 labels or fewer so far, where the prediction comes true less often.
+    square root of the number of labels. They must suffice in four cases of five; of a share in
+    nine of ten with 50 labels or fewer so far, where the prediction comes true less often. The
+    items that are added to a difference are not seen, and weigh ever less beside labels: a
+    quarter of them stands for what may still turn up.
 
     Args:
         result: The number so far, with its interval.
@@ -274,12 +276,17 @@ def labels_to_settle(result: Result, limit: tuple[float, float], several: int = 
     if math.isnan(result) or result.interval is None or result in limit:
         return None
     low, high = result.interval
-    power = 1 - (0.2 - min(0.1, 5 / result.n)) / several
+    error, seen, power = (high - low) / (2 * 1.96), 1.0, 1 - 0.2 / several
+    if isinstance(result, Difference):
+        seen = 0.25 + 0.75 * min(1.0, ((result.se or 0.0) / error) ** 2)
+    else:
+        power += min(0.1, 5 / result.n) / several
     more = np.unique(np.ceil(np.geomspace(1, MOST_TO_LABEL, 400)))
     kept = result.n / (result.n + more)
-    move = (high - low) / (2 * 1.96) * np.sqrt(1 - kept) + 1e-12
+    move = error * np.sqrt(seen * (1 - kept)) + 1e-12
     # The value may end this far up and down for its interval to lie within, or beyond.
-    up, down = ((end - result) * np.sqrt(kept) for end in (high, low))
+    narrow = np.sqrt(seen * kept + (1 - seen) * kept**2)
+    up, down = ((end - result) * narrow for end in (high, low))
     below, above = (end - result for end in limit)
     inside = scipy.special.ndtr((above - up) / move) - scipy.special.ndtr((below - down) / move)
     beyond = scipy.special.ndtr((below - up) / move) + scipy.special.ndtr((down - above) / move)
