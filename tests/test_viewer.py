@@ -20,6 +20,7 @@ from langchain_judges.cli import app as cli
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.orders import naming_sides
 from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
+from langchain_judges.rows import files as row_files
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs import sources
 from langchain_judges.runs.run_files import replies_beside
@@ -104,7 +105,7 @@ def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, m
     def counted(own):
         return lambda *args, **kwargs: done.update([own.__name__]) or own(*args, **kwargs)
 
-    for owner in (items, sources.files):
+    for owner in (items, row_files):
         monkeypatch.setattr(owner, "read_table", counting)
     places: list[tuple[Any, str]] = [
         (sources.Records, "row"),
