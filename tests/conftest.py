@@ -146,11 +146,11 @@ def serve() -> Iterator[Callable[..., FakeModelServer]]:
 @pytest.fixture
 def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the default embedder count letters, where its own model takes seconds to load."""
+    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda: letters_of)
 
-    def encode(texts: list[str]) -> list[list[float]]:
-        return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
 
-    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda: encode)
+def letters_of(texts: list[str]) -> list[list[float]]:
+    return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
 
 
 @pytest.fixture(scope="session")
