@@ -391,7 +391,8 @@ class Notes(list[Failure]):
 
     def add(self, unit: str, detail: str, reason: FailureReason = "one_of_several") -> None:
         """Note how a field was read, or several."""
-        self.append({"step": "input", "unit": unit, "reason": reason, "detail": detail[:500]})
+        note: Failure = {"step": "input", "unit": unit, "reason": reason, "detail": detail[:500]}
+        self += [note] * (note not in self)
 
 
 def first_names(names: Sequence[object]) -> str:

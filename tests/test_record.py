@@ -35,7 +35,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
-from langchain_judges.integrations.langsmith_runs import thread_of
+from langchain_judges.integrations.eval_cases import TextSources, thread_of
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.fences import fence, sealed
@@ -267,7 +267,7 @@ def test_a_thread_is_one_conversation_whether_runs_keep_the_history_or_not():
     said = "[turn 1, user]\nHello\n\n[turn 1, assistant]\nHi.\n\n"
     said += f"[turn 2, user]\n{TASK}\n\n[turn 2, assistant]\nIn Oslo."
     for runs in (asked, states):
-        assert readable(thread_of(runs[::-1])) == said
+        assert readable(thread_of(runs[::-1], TextSources())) == said
 
 
 def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():

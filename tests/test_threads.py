@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from langchain_judges import as_evaluator, create_relative_judge
-from langchain_judges.integrations.langsmith_runs import thread_of
+from langchain_judges.integrations.eval_cases import TextSources, thread_of
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import readable
 from tests.cases import for_each
@@ -29,6 +29,7 @@ def reply(text):
     return {"role": "assistant", "content": text}
 
 
+USUAL = TextSources()
 CALL = {"name": "track", "args": {"n": 7}, "id": "1"}
 LOOKED = [
     {**reply(""), "tool_calls": [CALL]},
@@ -84,7 +85,7 @@ TURNS = st.lists(
 @settings(max_examples=25, deadline=None)
 def test_a_thread_is_what_was_said_whoever_keeps_the_history(name, turns):
     runs, talk = as_runs(turns, *APPLICATIONS[name])
-    assert readable(thread_of(runs[::-1])) == readable(talk)
+    assert readable(thread_of(runs[::-1], USUAL)) == readable(talk)
 
 
 def test_a_summary_in_place_of_the_history_is_no_turn():
@@ -93,7 +94,7 @@ def test_a_summary_in_place_of_the_history_is_no_turn():
         lambda b, u: messages(u),
         lambda b, u, w: messages(*([{"role": "system", "content": "A chat."}] if b else []), u, *w),
     )
-    assert thread_of(runs) == talk
+    assert thread_of(runs, USUAL) == talk
 
 
 def thread_of_a_graph(*inputs):
@@ -118,7 +119,7 @@ def thread_of_a_graph(*inputs):
 
 def test_a_thread_of_a_graph_with_a_checkpointer_has_each_turn_once():
     asked = [messages(user(text)) for text in ("Hello", "Hello", "Fail", "Delete")]
-    record = thread_of(thread_of_a_graph(*asked, Command(resume="yes"), None))
+    record = thread_of(thread_of_a_graph(*asked, Command(resume="yes"), None), USUAL)
     assert [(each["role"], each["content"]) for each in record] == [
         *[("user", "Hello"), ("assistant", "You said Hello")] * 2,
         *[("user", "Fail"), ("how it ended", "It failed: ValueError('boom')")],

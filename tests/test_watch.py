@@ -333,17 +333,6 @@ def test_langsmith_is_asked_for_what_passes_a_filter_since_a_time(
     assert before - hour <= hour_ago <= datetime.now(UTC) - hour
 
 
-def test_the_texts_of_a_run_are_read_where_they_are_named(client, server):
-    said = {"inputs": {"a": "Rain?", "b": "?", "c": "It is wet."}}
-    production(server, None, **said, outputs={"d": "good", "e": "bad"}, error=None)
-    model = FakeChatModel(replies=answer)
-    judge = of_method("rubric", model, rubric="groundedness")
-    watch_project(client, judge, PROJECT, input="a", output="d", context="c")
-    [prompt] = model.prompts
-    assert all(text in prompt for text in ("Rain?", "It is wet.", "good"))
-    assert "bad" not in prompt
-
-
 def test_a_doubtful_run_is_queued_with_its_project_and_time(client, server, monkeypatch):
     items = heard(server, monkeypatch, "_queue_runs")
     [lost] = production(server, None)
@@ -540,12 +529,20 @@ def test_an_online_evaluator_is_told_which_runs_it_judges_and_where_texts_stand(
         create_online_evaluator(client, judge, "", **asked)
 
 
-def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):
-    [run] = production(server, None)
+@for_each("threads", [False, True])
+def test_a_run_or_thread_is_judged_when_it_is_over_and_not_before(client, server, threads):
+    server.feedback.clear()
+    *_, run = production(server, "good", None, extra={"metadata": {"thread_id": f"{threads}"}})
     server.runs[run] |= {"error": None, "end_time": None}
-    assert watch_project(client, labels(), PROJECT).judged == 0
+    assert run not in look_at(client, server, threads)
     server.runs[run] |= {"outputs": {"answer": "good"}, "end_time": now()}
-    assert watch_project(client, labels(), PROJECT).judged == 1
+    assert run in look_at(client, server, threads)
+
+
+def look_at(client, server, threads):
+    """The runs that have feedback after a look."""
+    watch_project(client, labels(), PROJECT, threads=threads)
+    return kept(server)
 
 
 @for_each("left", [0, 3])

@@ -14,7 +14,7 @@ import typer
 from langchain_judges.cli import messages
 from langchain_judges.cli.flags import AtLeastOne, BudgetFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
-from langchain_judges.cli.row_files import named_columns
+from langchain_judges.cli.row_files import PLACES, named_columns
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SampleFlags:
         since: How far to look back: 30m, 1h, 2d.
         filter: A filter in LangSmith's query language.
         threads: Judge each thread as one conversation.
-        column: Where the source is, in inputs or outputs.
+        column: Where the input, the output and the source are, in inputs or outputs.
         key: Name of the feedback.
         queue: Annotation queue for doubtful runs.
         max_rows: Judge at most this many new runs or threads; the next look goes on.
@@ -56,7 +56,7 @@ class SampleFlags:
     since: str = "1h"
     filter: str | None = None
     threads: bool = False
-    column: Annotated[list[str] | None, typer.Option(metavar="source=PATH")] = None
+    column: Annotated[list[str] | None, typer.Option(metavar="FIELD=PATH")] = None
     key: str | None = None
     queue: str | None = None
     max_rows: AtLeastOne = None
@@ -95,8 +95,9 @@ def watch(
     since, again = span(sample.since, "--since"), every and span(every, "--every")
     built = load_judge(judge_spec(judge))
     chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
-    columns = named_columns(chosen.pop("column"), ["source"]) or {}
-    look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
+    columns = named_columns(chosen.pop("column"), [*PLACES]) or {}
+    places = {PLACES[field]: place for field, place in columns.items()}
+    look = partial(watch_project, judge=built, **places, **chosen)
 
     try:
         with (

@@ -6,6 +6,7 @@ import base64
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, NamedTuple, NotRequired, Unpack
 
 from langchain_core.runnables import RunnableConfig
@@ -20,11 +21,11 @@ from langchain_judges.methods import describe
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows import fields, lookup
+from langchain_judges.rows import fields, lookup, record
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.messages import holds_nothing, is_nothing, plain_data
-from langchain_judges.rows.texts import NO_TASK, Text
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
@@ -77,10 +78,10 @@ def label_options(judge: object) -> LabelOptions | None:
 class TextSources(NamedTuple):
     """Place of each text."""
 
-    input: lookup.TextSource
-    output: lookup.TextSource
-    reference: lookup.TextSource
-    context: lookup.TextSource
+    input: lookup.TextSource = None
+    output: lookup.TextSource = None
+    reference: lookup.TextSource = None
+    context: lookup.TextSource = None
     rubric: lookup.TextSource = None
 
 
@@ -137,14 +138,28 @@ class CaseReader:
         """The part of a row that is judged, and where in it the text is."""
         return (row.outputs, self.places.output) if row.work is None else (row.work, None)
 
-    def of_run(self, run: Run) -> dict[str, object]:
-        """The pair or item of a run, with its id.
+    def of_runs(self, runs: Sequence[Run]) -> dict[str, object]:
+        """The item of a run, or of those of a thread as one conversation, with the last one's id.
 
         Raises:
-            InputError: The run failed, or a text cannot be found.
+            InputError: The only run failed, or a text cannot be found.
         """
-        row = EvaluatedRow(run.inputs, run.outputs, work=self.work_of(run))
-        return {**self.case(row), "id": str(run.id)}
+        *before, last = runs
+        if before:
+            return {**self._conversation(runs), "id": str(last.id)}
+        row = EvaluatedRow(last.inputs, last.outputs, work=self.work_of(last))
+        return {**self.case(row), "id": str(last.id)}
+
+    def _conversation(self, runs: Sequence[Run]) -> dict[str, object]:
+        said = thread_of(runs, self.places)
+        source = self._source(*(EvaluatedRow(run.inputs, run.outputs) for run in runs))
+        task, text = (said, None) if self._judges_source else (CONVERSATION, said)
+        item = item_for(self.judge, task, text, source=source)
+        for run in runs:
+            sides = zip((run.inputs, run.outputs), turn_of(run, self.places), strict=True)
+            told = [(data, own[-1]["content"] if own else None) for data, own in sides]
+            item = self._noted(item, input=told[0], output=told[1])
+        return item
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
         """A `Pair` or an `Item`.
@@ -162,12 +177,6 @@ class CaseReader:
         task = with_attachments(said, row.attachments)
         text: Any = None if self._judges_source else fields.work_in(*self._done(row), task=task)
         source = self._source(row)
-        if lookup.context_in(source) is None and self._needs_source:
-            raise errors.LackingError(
-                "`context`: the judge needs a source to check against; name it by `context=`: "
-                "a key or a path in the inputs or the outputs. The inputs are "
-                f"{lookup.keys_in(row.inputs)}, the outputs {lookup.keys_in(row.outputs)}"
-            )
         read = {"input": (row.inputs, said), "output": (row.outputs, text)}
         named = self._variables(row.reference, row.outputs, row.inputs)
         if self.kind == "item":
@@ -265,12 +274,75 @@ class CaseReader:
         rest = {name: held[name] for name in held if name not in {*criteria, *known}}
         return found, rest if held else reference
 
-    def _source(self, row: EvaluatedRow) -> object:
+    def _source(self, *rows: EvaluatedRow) -> object:
+        """The source of a row; of several, the turns of a conversation, each that there is, once.
+
+        Raises:
+            InputError: There is none, and a place is named for it or the judge needs one.
+        """
+        found, lack = list[object](), None
+        for row in rows:
+            try:
+                source = self._source_of(row)
+            except errors.InputError as exc:  # another turn may have it
+                lack = exc
+                continue
+            if lookup.context_in(source) is not None and source not in found:
+                found.append(source)
+        if lack and not found:
+            raise lack
+        if self._needs_source and not found:
+            raise errors.LackingError(
+                "`context`: the judge needs a source to check against; name it by `context=`: "
+                "a key or a path in the inputs or the outputs. The inputs are "
+                f"{lookup.keys_in(rows[-1].inputs)}, the outputs {lookup.keys_in(rows[-1].outputs)}"
+            )
+        return found if len(found) > 1 else next(iter(found), None)
+
+    def _source_of(self, row: EvaluatedRow) -> object:
         if lookup.context_in(row.context) is not None:
             return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return fields.source_in(row.inputs, None if usual else row.outputs, self.places.context)
+
+
+def turn_of(run: Run, places: TextSources) -> tuple[list[Message], list[Message]]:
+    """The request of a run of a thread, and the record of what it did.
+
+    Raises:
+        InputError: There is no text at a place.
+    """
+    asked = None if holds_nothing(run.inputs) else fields.task_in(run.inputs, places.input)
+    done = fields.record_of_run(run, places.output)
+    return [] if asked is None else record.as_messages(asked), done
+
+
+def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:
+    """The conversation that the runs of one LangSmith thread are, in time.
+
+    Where an application or its graph keeps the history, inputs or outputs begin with what was
+    said before: it is not repeated. What was said again is.
+    """
+    said: list[Message] = []
+    for run in sorted(runs, key=lambda each: str(each.start_time)):
+        talk = [each for each in said if each["role"] not in OUTCOMES]
+        asked, done = turn_of(run, places)
+        asked = asked[_number_told(asked[:-1], talk) :]
+        found = record.places_in(done, asked)
+        if talk and any(each["role"] == "user" for each in done):
+            told = _number_told(done[: found[-1]] if found else done, talk)
+            done = done[next((n for n in found if n >= told), told) :]
+        said += done if found else [*asked, *done]
+    return said
+
+
+def _number_told(messages: Sequence[Message], talk: Sequence[Message]) -> int:
+    """Number of the first messages that stand in a talk, in its order."""
+    rest = iter(talk)
+    return len(
+        [*takewhile(lambda each: any(record.says_same(each, one) for one in rest), messages)]
+    )
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

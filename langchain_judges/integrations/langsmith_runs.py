@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from langsmith import Client
@@ -20,12 +19,10 @@ from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
-from langchain_judges.rows.checks import ANNOTATIONS
-from langchain_judges.rows.fields import outputs_of, record_of_run, task_in
+from langchain_judges.rows.checks import ANNOTATIONS, kind_in
+from langchain_judges.rows.fields import outputs_of
 from langchain_judges.rows.lookup import TextSource, context_of
 from langchain_judges.rows.messages import holds_nothing
-from langchain_judges.rows.record import as_messages, places_in, says_same
-from langchain_judges.rows.texts import OUTCOMES, Message
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 
@@ -48,32 +45,6 @@ _SAME = (
     *("name", "start_time", "end_time", "error", "inputs", "outputs"),
     *("dotted_order", "reference_example_id"),
 )
-
-
-def thread_of(runs: Sequence[Any]) -> list[Message]:
-    """The conversation that the runs of one LangSmith thread are, in time.
-
-    Where an application or its graph keeps the history, inputs or outputs begin with what was
-    said before: it is not repeated. What was said again is.
-    """
-    record: list[Message] = []
-    for run in sorted(runs, key=lambda each: str(each.start_time)):
-        talk = [each for each in record if each["role"] not in OUTCOMES]
-        asked = [] if holds_nothing(run.inputs) else as_messages(task_in(run.inputs))
-        asked = asked[_number_told(asked[:-1], talk) :]
-        done = record_of_run(run)
-        places = places_in(done, asked)
-        if talk and any(each["role"] == "user" for each in done):
-            told = _number_told(done[: places[-1]] if places else done, talk)
-            done = done[next((n for n in places if n >= told), told) :]
-        record += done if places else [*asked, *done]
-    return record
-
-
-def _number_told(messages: Sequence[Message], talk: Sequence[Message]) -> int:
-    """Number of the first messages that stand in a talk, in its order."""
-    rest = iter(talk)
-    return len([*takewhile(lambda each: any(says_same(each, one) for one in rest), messages)])
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
@@ -211,6 +182,19 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
 
 
+# What every judge's run has among its metadata.
+_JUDGE_MARKS = {"method", "prompt_version", "calls"}
+
+
+def is_judgment(run: Run) -> bool:
+    """Whether a run is a judge's: its trace may go to the same project."""
+    if set((run.extra or {}).get("metadata") or {}) >= _JUDGE_MARKS:
+        return True
+    # The traces of a thread come without metadata.
+    verdict = (run.outputs or {}).get("verdict")
+    return bool(kind_in(run.inputs)) and isinstance(verdict, Mapping) and "failures" in verdict
+
+
 def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:
     """The ids of a project's threads that were active since a time."""
     query = {"project_id": str(project), "min_start_time": since}
@@ -218,11 +202,12 @@ def threads_of(client: Client, project: object, since: datetime, **which: Any) -
 
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
-    """The root runs of a thread in time, those before any look at it too."""
+    """The root runs of a thread in time, those before any look too; none of a judge."""
     query = {"project_id": str(project), "selects": [*_TRACE]}
     traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
-    return sorted(runs, key=lambda run: str(run.start_time))
+    own = [run for run in runs if not is_judgment(run)]
+    return sorted(own, key=lambda run: str(run.start_time))
 
 
 def runs_in_queue(client: Client, queue: str) -> list[Run]:
@@ -317,7 +302,7 @@ def labelled_runs(
     """
     runs = runs_in_queue(client, queue)
     answers = _by_people(client, [str(run.id) for run in runs], key)
-    reader = CaseReader(judge, TextSources(None, None, None, context))
+    reader = CaseReader(judge, TextSources(context=context))
     options = label_options(judge)
     labels = options.human_labels if options else ()
     result = QueuedRuns([], [])
@@ -348,7 +333,7 @@ def _item(
 ) -> dict[str, object]:
     if feedback is None:
         raise InputError("nobody has labelled it yet")
-    item = {**reader.of_run(run), "label": _label(feedback, labels)}
+    item = {**reader.of_runs([run]), "label": _label(feedback, labels)}
     source = feedback.feedback_source
     person = getattr(source, "user_name", None) or getattr(source, "user_id", None)
     item["auditor"] = str(person or "langsmith")

@@ -26,9 +26,7 @@ from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
-from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.lookup import TextSource, check_words
-from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_state import Judge
@@ -134,7 +132,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         client=client,
         judge=judge,
         key=key or evaluated.feedback_key(judge),
-        reader=evaluated.CaseReader(judge, evaluated.TextSources(input, output, None, context)),
+        reader=evaluated.CaseReader(judge, evaluated.TextSources(input, output, context=context)),
         queue=queue,
         doubtful=doubtful,
         stop=stop or threading.Event(),
@@ -146,13 +144,10 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         names = look.patiently(lists.threads_of, client, own, start, **which)
         sampled = (name for name in names if in_sample(name, sample))
         read = (look.patiently(lists.runs_of_thread, client, own, name) for name in sampled)
-        kept = ([run for run in runs if not _is_judgment(run)] for runs in read)
-        cases = [runs for runs in kept if runs]
+        cases = [runs for runs in read if runs and _is_over(runs[-1])]
     else:
         runs = look.patiently(lists.runs_of, client, own, start, is_root=True, **which)
-        # A run that is not over has nothing to judge yet.
-        runs = [run for run in runs if run.end_time or run.outputs or run.error]
-        runs = [run for run in runs if not _is_judgment(run)]
+        runs = [run for run in runs if _is_over(run) and not lists.is_judgment(run)]
         names = [str(run.id) for run in runs]
         cases = [[run] for run in runs if in_sample(str(run.id), sample)]
     look.watch.listed = len(names)
@@ -165,17 +160,9 @@ def in_sample(name: str, share: float) -> bool:
     return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
 
 
-# What every judge's run has among its metadata.
-_JUDGE_MARKS = {"method", "prompt_version", "calls"}
-
-
-def _is_judgment(run: Run) -> bool:
-    """Whether a run is a judge's: its trace may go to the same project."""
-    if set((run.extra or {}).get("metadata") or {}) >= _JUDGE_MARKS:
-        return True
-    # The traces of a thread come without metadata.
-    verdict = (run.outputs or {}).get("verdict")
-    return bool(kind_in(run.inputs)) and isinstance(verdict, Mapping) and "failures" in verdict
+def _is_over(run: Run) -> bool:
+    """Whether a run has ended; one that has not has nothing to judge yet."""
+    return bool(run.end_time or run.outputs or run.error)
 
 
 # A run, or all of a thread; the last gets the feedback.
@@ -218,7 +205,7 @@ class _Look:
         rows: list[dict[str, object]] = []
         for case in new:
             try:
-                rows.append(self._row(case))
+                rows.append(self.reader.of_runs(case))
             except InputError as exc:
                 self._post(case[-1], {"verdict": evaluated.error_verdict(self.judge, exc)})
         if rows:
@@ -246,12 +233,6 @@ class _Look:
             found = self.patiently(lambda asked: [*self.client.list_feedback(**asked)], which)
             known |= {str(each.run_id) for each in found}
         return known
-
-    def _row(self, case: _Case) -> dict[str, object]:
-        if len(case) == 1:
-            return self.reader.of_run(case[0])
-        row = evaluated.item_for(self.judge, CONVERSATION, lists.thread_of(case))
-        return {**row, "id": str(case[-1].id)}
 
     def _post(self, run: Run, outcome: evaluated.JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""

@@ -345,11 +345,17 @@ def why_failed(run: Any) -> str:
     return (error.partition("Traceback (most recent")[0].strip() or error)[:300]
 
 
-def record_of_run(run: Any) -> list[Message]:
-    """The record of what a run of LangSmith did, and how it ended."""
-    outputs = outputs_of(run)
+def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
+    """The record of what a run of LangSmith did, and how it ended.
+
+    Raises:
+        InputError: There is no text at the source in its outputs.
+    """
+    outputs = outputs_of(run, source)
     if not outputs:
         return _failure(run)
+    if source is not None and outputs is run.outputs:
+        outputs = _part(outputs, "output", source)
     return records.record_in(outputs, is_work=True) or _said(work_in(outputs))
 
 
