@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from pydantic import create_model
 
 from langchain_judges import (
@@ -102,9 +105,13 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         {**TASK, "output": {"answer": "42", "reasoning": "because", "id": "a", "share": 0.5}},
         [("output", "is read from 'answer'; not shown: 'reasoning', 'share'")],
     ),
+    "words that ask something": (
+        {"input": {"question": "Where?", "language": "German", "most": 5}, "output": "Kyiv"},
+        [("input", "is read from 'question'; not shown: 'language', 'most'")],
+    ),
     "words about a task and its answer": (
         {
-            "input": {"question": "Where?", "language": "en"},
+            "input": {"question": "Where?", "category": "towns", "userId": 7, "split": "test"},
             "output": "Kyiv",
             "expected": {"answer": "Kyiv", "level": "easy"},
         },
@@ -213,6 +220,10 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
             ("output", "is read from 'response'; not shown: 'answer'"),
             ("row", "has columns that are not shown: 'steps'"),
         ],
+    ),
+    "columns that ask something": (
+        {**TASK, "output": "Kyiv", "targetLanguage": "German", "max_words": 5, "who": "Ann"},
+        [("row", "has columns that are not shown: 'targetLanguage', 'max_words', 'who'")],
     ),
     "what people know": (
         {**TASK, "output": "Kyiv", "label": 1, "human_votes": [1, 0], "who": "Ann", "ms": 7},
@@ -330,6 +341,33 @@ BESIDE: dict[str, Any] = {
     "list": [1],
     "none": None,
 }
+
+
+SEEN = "I was in Kyiv"
+OBJECTS: dict[str, Any] = {
+    "messages": [HumanMessage(SEEN)],
+    "a message": HumanMessage(SEEN),
+    "a prompt": ChatPromptValue(messages=[HumanMessage(SEEN)]),
+    "documents": [Document(SEEN)],
+    "data": [{"role": "user", "content": SEEN}],
+    "a text": SEEN,
+}
+
+
+@for_each("form", OBJECTS)
+def test_a_column_of_objects_is_told_like_one_of_texts(form):
+    for row in ({**TASK, "output": "Kyiv"}, {**TASK, "output_a": "Kyiv", "output_b": "Oslo"}):
+        told = plain_row({**row, "memory": OBJECTS[form]})[NOTES]
+        assert notes(told) == [("row", "has columns that are not shown: 'memory'")]
+    assert not plain_row({"input": SEEN, "output": "Kyiv", "memory": OBJECTS[form]}).get(NOTES)
+
+
+@for_each("prompt", [OBJECTS["a prompt"], StringPromptValue(text=SEEN)])
+@for_each("field", ["input", "output", "expected", "source"])
+def test_a_filled_prompt_is_shown_as_its_messages(field, prompt):
+    judge = judge_of_texts()
+    judge.invoke({**TASK, "output": "Kyiv", field: prompt})
+    assert re.search(rf">\n(\[user\]\n)?{SEEN}\n<", judge.model.prompts[0])
 
 
 @for_each("field", ["input", "output", "row"])

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, cast
 
 from annotated_types import MinLen
+from pydantic import BaseModel
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.options import Rule, check_value
@@ -363,8 +364,10 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = chat.messages_in(value[name]) or value[name]
             is_other = name in names and chat.as_json(part) != chat.as_json(value[names[0]])
-            # A word beside a task or a right answer is mostly about it, such as its language.
-            if is_other or lines_in(part, alone=field == "output") - shown:
+            # A word or a number beside a task asks something; beside an answer it is about it.
+            asks = field == "input" and not is_called(name, "about")
+            said = lines_in(part) if field == "output" else lines_of(part, asks=asks)
+            if is_other or said - shown:
                 rivals.append(name)
             elif not (chat.is_nothing(part) or lines_in(part) & shown):
                 words.append(name)
@@ -384,6 +387,16 @@ _OF_RUN = {*chat.KNOWN_NAMES["state"], *chat.KNOWN_NAMES["origin"]}
 _SHOWN_ELSEWHERE = {*CONTEXTS, *_OF_RUN} - {"messages"}
 
 
+def is_called(name: object, what: str) -> bool:
+    """Whether a word of a name is one of those that are known of something in `names.yaml`."""
+    return not {*chat.KNOWN_NAMES[what]}.isdisjoint(checks.plain_name(str(name)).split("_"))
+
+
+def lines_of(value: object, *, asks: bool) -> set[str]:
+    """Lines in data; of a word or a number alone, where it asks something of an answer."""
+    return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
+
+
 def lines_in(value: object, *, alone: bool = True) -> set[str]:
     """The lines of the texts in data, and of a text that is not in a list or an object.
 
@@ -391,7 +404,11 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
         value: Data, or a text.
         alone: Whether such a text counts that is no more than a name, a number or a date.
     """
-    if isinstance(value := chat.plain_data(value), list | tuple):
+    value = chat.plain_data(value)
+    if isinstance(value, BaseModel):
+        own = getattr(value, "page_content", None)  # of a document
+        value = own or chat.messages_in(value) or chat.dump_of(value)
+    if isinstance(value, list | tuple):
         parts = [*value]
     elif isinstance(value, Mapping):
         # A text may be read from a message without its role, which ShareGPT calls `from`.

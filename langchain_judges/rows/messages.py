@@ -18,6 +18,7 @@ from io import BytesIO
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -455,8 +456,8 @@ def plain_data(value: Any) -> Any:
     r"""Data in the types of JSON, as far as these have a form for it.
 
     Arrays and sets are lists (sets sorted, as they have another order in each process), bytes
-    texts or else their base64, missing values None, data classes objects; messages, models of
-    pydantic and whatever is not known are left as they are.
+    texts or else their base64, missing values None, data classes objects, filled prompts
+    messages; messages, models of pydantic and whatever is not known are left as they are.
 
     Raises:
         InputError: They contain themselves.
@@ -472,7 +473,7 @@ def plain_data(value: Any) -> Any:
     if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
         return value
     try:
-        return _json_value(value)
+        return _json_value(value.to_messages() if isinstance(value, PromptValue) else value)
     except RecursionError as exc:
         raise InputError(_ENDLESS) from exc
 
