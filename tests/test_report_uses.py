@@ -336,6 +336,29 @@ def test_forty_labels_of_forty_right_are_told_how_many_more_are_likely_to_bring_
     assert uses(run_of(labels + more), data_of(labels + more))["averages"].word == "yes"
 
 
+# What people say, and the judge; and how that reads, which is not said of one that is often wrong.
+OF_SIDES: dict[str, tuple[list[Any], list[Any], str]] = {
+    "ratings": ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], "rates low what the labels rate high"),
+    "other scale": ([1, 2, 3, 4, 5], [100, 80, 60, 40, 20], "rates low what the labels rate high"),
+    "labels": (["rude", "fine"], ["fine", "rude"], "says the opposite of the labels"),
+    "wrong": ([1, 2, 3, 4, 5], [3, 4, 5, 1, 2], ""),
+    "right": ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], ""),
+}
+
+
+@for_each("kind", OF_SIDES)
+def test_a_judge_whose_scale_runs_the_other_way_is_told_so_first(kind):
+    people, judge, said = OF_SIDES[kind]
+    found = report.trust(items_of(judge * 12), texts_of(people * 12))
+    step, averages = next_step(found), found.uses["averages"]
+    assert said in step.text
+    assert ("Turn one side round" in step.text) == bool(said)
+    if kind in ("ratings", "labels"):
+        assert averages.word == "no"
+        assert said in averages.text
+        assert step.command.endswith("--set best=LABEL")
+
+
 # ---- judges that know nothing
 
 

@@ -12,6 +12,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgments, value_of
+from langchain_judges.report import answers
 from langchain_judges.report.answers import WORDS, Number, percent_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
@@ -142,11 +143,11 @@ def baselines(sample: Sample) -> list[Number]:
         return []
     numbers, rights, lacks = [], {}, {}
     without = [not own for own in sample.choices]
-    for name, (title, answers) in _answers_without_judge(sample).items():
-        known = [answer is not None for answer in answers]
+    for name, (title, said) in _answers_without_judge(sample).items():
+        known = [answer is not None for answer in said]
         rights[name] = [
             None if miss is None or not there else 1 - miss
-            for miss, there in zip(sample.missed(answers), known, strict=True)
+            for miss, there in zip(sample.missed(said), known, strict=True)
         ]
         textless = sum(not (there or out) for there, out in zip(known, without, strict=True))
         lacks[name] = {"no_label": sum(without), "no_texts": textless}
@@ -215,6 +216,18 @@ def slot_text(numbers: Mapping[str, Number]) -> str:
     which, share = ("first", slot.result) if first else ("last", 1 - slot.result)
     end = "every pair ends as a tie" if ties >= 1 else f"{percent_text(ties)} of pairs are ties"
     return f"it takes the text shown {which} in {percent_text(share)} of answers, so {end}"
+
+
+def turned_text(number: Number, whom: str) -> str:
+    """Finding about answers that run against people's, by a coefficient; empty of others."""
+    known, rated = number.result, number.key.endswith("spearman")
+    perfect = known < -1 + 1e-9 and known.n >= answers.LEAST_OF_A_LABEL
+    if known > -0.6 or not (perfect or answers.decided(known, (0, math.inf)) == "no"):
+        return ""
+    how = f"rates low what {whom} rate high" if rated else f"says the opposite of {whom}"
+    title = f"{'rank correlation' if rated else 'κ'} {answers.value_text(number)}"
+    what = "one side's scale ran the other way" if rated else "one side's labels were swapped"
+    return f"it {how} ({title}), as if {what}"
 
 
 def _length(sample: Sample) -> list[Number]:

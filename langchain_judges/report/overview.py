@@ -220,6 +220,8 @@ def next_step(report: Measured) -> NextStep:
     words = {use: answer.word for use, answer in uses.items()}
     if mend := _lost_rows(report):
         return mend
+    if turn := _turn_round(report):
+        return turn
     if report.headline.result.n and sample.divided > len(sample.rows) / 5:
         return _sharpen_for_people(report)
     helped = [each for each in uses.values() if each.labels or each.missing]
@@ -271,6 +273,24 @@ def _lost_rows(report: Measured) -> NextStep | None:
     return NextStep(
         f"Fix what is not judged, {part}{why}; then judge them again.",
         _trust(report, *_model(report)),
+    )
+
+
+def _turn_round(report: Measured) -> NextStep | None:
+    """What to do about answers that run against people's, in all or by a criterion."""
+    sample, files = report.sample, report.files
+    known = {k: n for k, n in report.numbers.items() if k.endswith((".spearman", ".kappa"))}
+    found = ((k, measurements.turned_text(n, sample.whom)) for k, n in known.items())
+    key, text = next((each for each in found if each[1]), ("", ""))
+    if not text:
+        return None
+    name = key.partition(".")[2].rpartition(".")[0]
+    text = f"By {name} {text}" if name else f"I{text[1:]}"
+    ours = files.verdicts and not sample.pairs
+    best = ", or name the better end of the judge's labels, `best`" if ours else ""
+    return NextStep(
+        f"{text}. Turn one side round{best}; then test again.",
+        _trust(report, *_model(report), *(["--set", "best=LABEL"] if ours else [])),
     )
 
 

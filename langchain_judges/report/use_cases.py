@@ -19,7 +19,7 @@ from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair, set
 from langchain_judges.report import answers
 from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer, Word
 from langchain_judges.report.joined_rows import judge_in
-from langchain_judges.report.measurements import baselines, people_alike, slot_text
+from langchain_judges.report.measurements import baselines, people_alike, slot_text, turned_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
@@ -104,11 +104,15 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
     judge = sample.answers
     if sample.rated:
-        title = "rank correlation"
+        key, title = "spearman", "rank correlation"
         known = metrics.correlate(judge, sample.ratings, "spearman", **settings)
     else:
-        title, known = "Cohen's κ", metrics.cohen_kappa(judge, sample.labels, **settings)
-    found = f"{title} {answers.with_range(Number('follows', title, known, 'number'))}"
+        key, title = "kappa", "Cohen's κ"
+        known = metrics.cohen_kappa(judge, sample.labels, **settings)
+    number = Number(f"follows.{key}", title, known, "number")
+    if turned := turned_text(number, sample.whom):
+        return "no", turned
+    found = f"{title} {answers.with_range(number)}"
     perfect = sample.rated and known > 1 - 1e-9 and known.n >= answers.LEAST_OF_A_LABEL
     if perfect or (word := answers.decided(known, AHEAD)) == "yes":
         return "yes", found
