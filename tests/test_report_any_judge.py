@@ -185,6 +185,28 @@ def test_rows_of_several_peoples_answers_correct_the_average_of_all_rows(own):
     assert "people.corrected" not in alone.numbers
 
 
+@for_each(("whose", "value"), [("gpt", 55), ("ann0", 99), ("ann1", -99)])
+def test_a_rating_far_from_all_others_widens_no_limit_and_is_named(whose, value):
+    people = [1, 2, 3, 4, 5] * 12
+    judge = [5 if i % 4 == 0 else own for i, own in enumerate(people)]
+    rows = table(judge, people, people)
+    clean, found = (
+        cast("TrustReport", trust_columns(own, "gpt", ["ann0", "ann1"]))
+        for own in (rows, [{**row, whose: value} if i == 19 else row for i, row in enumerate(rows)])
+    )
+    for use in ("averages", "single"):
+        assert found.uses[use].limit == clean.uses[use].limit
+        assert found.uses[use].word == clean.uses[use].word != "yes"
+    assert f"not for the range: {value} (row 20)." in found.left_out
+    assert clean.left_out == ""
+
+
+def test_a_rating_that_the_other_side_has_too_is_of_the_scale():
+    people = [*[1, 2, 3, 4, 5] * 9, 90]
+    found: Any = trust_columns(table([*[10, 40, 70, 100, 55] * 9, 90], people), "gpt", "ann0")
+    assert "far from" not in found.left_out
+
+
 @for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])
 def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     rows = [dict(zip(("ann", "ab", "ba"), row, strict=True)) for row in ORDERS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -257,8 +258,23 @@ class Sample:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest of the ratings."""
-        values = [float(v) for v in [*self.said, *self.answers] if v is not None]
+        known: set[Any] = {*self.said, *self.answers} - {None} - self.strays.keys()
+        values = [*map(float, known)]
         return min(values), max(values)
+
+    @cached_property
+    def strays(self) -> dict[float, str]:
+        """Ratings far from all others, and a row of each: slips, or codes for no answer."""
+        if not self.rated:
+            return {}
+        sides: Any = ([[answer] for answer in self.answers], self.targets)
+        told = [
+            [(float(v), row.name) for row, own in rows for v in own if v is not None]
+            for rows in (zip(self.rows, side, strict=True) for side in sides)
+        ]
+        values = [[value for value, _ in side] for side in told]
+        far = _far(*values) | _far(*values[::-1])
+        return {value: name for side in told for value, name in side if value in far}
 
     @cached_property
     def scale(self) -> float:
@@ -362,7 +378,11 @@ class Sample:
             "Rows of which others have the same texts, and so count together (answers of "
             "several people to one text are its human_votes)": kinds["texts"],
         }
-        return " ".join(f"{what}: {count:,}." for what, count in counts.items() if count)
+        notes = [f"{what}: {count:,}." for what, count in counts.items() if count]
+        parts = [self, *map(self.by_criterion, self.criteria)]
+        strays = [f"{value:g} (row {row})" for p in parts for value, row in p.strays.items()]
+        out = "Ratings far from all others, which count, but not for the range"
+        return " ".join([*notes, *([f"{out}: {', '.join(strays[:5])}."] if strays else [])])
 
     @cached_property
     def apart(self) -> str:
@@ -375,7 +395,7 @@ class Sample:
         ours = {float(each) for each in self.answers if self.rated and each is not None}
         if not ours:
             return ""
-        theirs = set(map(float, self.said))
+        ours, theirs = ours - self.strays.keys(), {*map(float, self.said)} - self.strays.keys()
         low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
         differ = low < 0.6 * high
         if all(map(float.is_integer, ours | theirs)):
@@ -422,6 +442,19 @@ class Sample:
                 "both the same names"
             )
         return f"Said by {alone}." if alone and not self.rated else ""
+
+
+def _far(values: Sequence[float], others: Sequence[float]) -> set[float]:
+    """The few values that lie far from the rest, and beyond the others."""
+    steps, counts = sorted({*values}), Counter(values)
+    if len(steps) < 4:
+        return set()
+    widest, place = max((b - a, i) for i, (a, b) in enumerate(pairwise(steps), 1))
+    few, rest = sorted((steps[:place], steps[place:]), key=lambda own: sum(counts[v] for v in own))
+    is_rare = sum(counts[v] for v in few) <= max(1, len(values) / 10)
+    if len(rest) < 3 or not is_rare or widest <= 3 * (rest[-1] - rest[0]):
+        return set()
+    return {v for v in few if not others or not min(others) <= v <= max(others)}
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:
