@@ -494,6 +494,8 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert space["perform_eval"](run) == {"reply": 1.0}
         assert "It rained." in model.calls[0].prompt
         assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
+        space["perform_eval"](run | {"error": "TimeoutError: no tool"})
+        assert "It failed: TimeoutError: no tool" in model.calls[-1].prompt
     for refused, why in (
         (of_method("rubric", rubric="Is it good?"), "is an object"),
         (bsm(), "`judge` must label one text; this one compares pairs"),
