@@ -973,7 +973,7 @@ def test_the_criteria_of_an_example_are_sent_as_those_of_a_row(rubric, place, tm
     assert model.prompts == sent("invoke", row, tmp_path)
 
 
-@for_each("path", ["invoke", "rows", "example", "prepare", "assert_judged", "graph", "tool"])
+@for_each("path", ["invoke", "rows", "example", "prepare", "assert_judged", "graph"])
 @for_each("told", [True, False])
 def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, tmp_path):
     judge, model = judge_and_model(needs=("instructions",), best=1)
@@ -982,10 +982,6 @@ def test_a_rubric_that_needs_instructions_asks_nothing_without_them(path, told, 
         with pytest.raises(AssertionError, match="no system message says what the agent was"):
             assert_judged(judge, [row, {**ITEM, "input": LED}], min_pass=0.9)
         assert ["You are a pirate." in prompt for prompt in model.prompts] == [True]
-        return
-    if path == "tool":
-        said = judge_tool(judge).invoke({"input": "You are a pirate.", "output": "Arr."})
-        assert ("no system message" in said, model.prompts) == (True, [])
         return
     model = asked(path, row, tmp_path, needs=("instructions",))
     assert ["You are a pirate." in prompt for prompt in model.prompts] == [True] * told

@@ -33,6 +33,7 @@ from langchain_judges.errors import InputError, ModelSetupError, OptionError
 from langchain_judges.integrations import feedback
 from langchain_judges.integrations.middleware import rubric_in
 from langchain_judges.integrations.tool import judge_tool
+from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.testing import error, reply
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import comment_of
@@ -731,6 +732,24 @@ async def test_a_judge_of_one_text_is_a_tool_that_takes_what_is_known(kind):
     assert tool.invoke({**args, "expected": None}) == json.dumps(
         {**said, "rationale": "against None"}
     )
+
+
+@for_each("rubric", [*ready_names(), None])
+def test_a_tool_is_judged_by_what_it_can_be_given_or_refused(rubric):
+    model = FakeChatModel(replies=fitting_reply)
+    judge: Any = create_rubric_judge(model, rubric=rubric)
+    needs = {*judge.options.needed, *(["source"] if judge.options.needs_source else [])}
+    if needs - {"expected", "source"}:
+        with pytest.raises(OptionError, match="and a tool is given texts alone"):
+            judge_tool(judge)
+        return
+    texts = {"input": "Why?", "output": "So."}
+    for lost in needs:
+        assert judge_tool(judge).invoke(texts).startswith(f"give {', '.join(sorted(needs))} too")
+        texts[lost] = "It rained."
+        needs = needs - {lost}
+    judge_tool(judge).invoke({**texts, "expected": "It rained."})
+    assert "It rained." in model.prompts[0]
 
 
 @for_each("judge", [labels, bsm])

@@ -8,9 +8,9 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
-from langchain_judges.errors import InputError, OverBudget
+from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.integrations.eval_cases import CaseVerdict, judge_case
-from langchain_judges.methods.describe import kind_of, option_of
+from langchain_judges.methods.describe import kind_of, leaves_of, option_of
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
@@ -47,13 +47,22 @@ def judge_tool(
         description: The tool's description for the model; default what it judges, and by what.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+        OptionError: `judge` takes neither a pair nor an item, or needs more than texts; or an
+            option is not allowed.
     """
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
+    needed = _needs(judge)
+    if beyond := sorted(needed - {"expected", "source"}):
+        raise OptionError(
+            f"`judge` needs {', '.join(beyond)}, and a tool is given texts alone; judge an "
+            "agent by `JudgeMiddleware`, or its runs by `as_evaluator`"
+        )
 
     async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
         case = {field: value for field, value in arguments.items() if value is not None}
+        if lost := sorted(needed - case.keys()):
+            raise ToolException(f"give {', '.join(lost)} too: without it there is no verdict")
         try:
             verdict = (await judge_case(judge, case))["verdict"]
         except (InputError, OverBudget) as exc:
@@ -71,6 +80,13 @@ def judge_tool(
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+def _needs(judge: Judge) -> set[str]:
+    """What a judge cannot do without, besides the task and the text."""
+    leaves = leaves_of(judge)
+    source = {"source"} if any(option_of(leaf, "needs_source") for leaf in leaves) else set()
+    return source.union(*(option_of(leaf, "needed") or () for leaf in leaves))
 
 
 def _purpose(judge: Judge, pairs: bool) -> str:
