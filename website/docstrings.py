@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Class, Extension, Inspector, LinesCollection, Object
+from griffe import Class, Extension, LinesCollection, Object
 
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.options import described
@@ -27,7 +27,7 @@ def shortened(text: str) -> str:
 class Docstrings(Extension):
     """Changes docstrings before they are parsed."""
 
-    def on_module_node(self, *, agent: Inspector, **_: Any) -> None:
+    def on_module_node(self, *, node: Any, agent: Any, **_: Any) -> None:
         """Leave out where in its file each object stands: it takes long, and no page shows it."""
         agent.lines_collection = LinesCollection()
 
