@@ -160,8 +160,8 @@ def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
 
 def by_place(votes: Label | Iterable[Label | None] | None) -> list[Label | None]:
     """People's votes on one item, each in the place of who gave it; None is missing."""
-    if isinstance(votes, str) or not isinstance(votes, Iterable):
-        votes = [votes]
+    if isinstance(votes, (str, int)) or not isinstance(votes, Iterable):  # nearly all of them
+        return [None if is_missing(votes) else votes]
     return [None if is_missing(vote) else vote for vote in as_list(votes)]
 
 
@@ -205,8 +205,8 @@ def check_labels(first: Sequence[object], second: Sequence[object]) -> None:
         InputError: Some are texts and some are not; or each side has two words or more on ten
             items or more, and none is shared.
     """
-    known = (v for each in (first, second) for v in each if isinstance(v, str | int | float))
-    kinds = {isinstance(label, str) for label in known}
+    types = {type(label) for each in (first, second) for label in each}
+    kinds = {issubclass(each, str) for each in types if issubclass(each, str | int | float)}
     if len(kinds) > 1:
         raise InputError("some labels are texts and others numbers: make all of them one kind")
     sides = [{label for label in own if isinstance(label, str)} for own in (first, second)]
