@@ -484,7 +484,8 @@ def test_an_answer_that_passes_unjudged_is_logged_with_what_to_give(rubric, opti
     caplog.clear()
     judge = create_rubric_judge(FakeChatModel(replies=lambda _: "prose"), rubric=rubric)
     agent(judge, "an answer", **options)[0].invoke(ASKED)
-    (message,) = caplog.messages
+    # Which label counts as good is told once in a process, by whatever test is the first.
+    (message,) = [each for each in caplog.messages if "passes unjudged" in each]
     assert said in message
     assert "`context=` and `trajectory=`" in message
 
