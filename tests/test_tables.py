@@ -279,6 +279,18 @@ def test_a_column_that_is_read_already_is_not_advised():
         understood([*columns.values(), "source"], columns, "pair")
 
 
+@for_each("record", ["doc", "item", "datasource_item", "dataset_item", "example"])
+@for_each("name", ["answer", "output", "text", "completion", "summary"])
+def test_the_right_answer_in_a_record_of_a_data_set_is_not_advised_as_the_judged_one(record, name):
+    whole = {record: {"question": "2+2?", name: "4"}, "target": "4", "filtered": ["5"]}
+    columns = {"input": f"{record}.question"}
+    with pytest.raises(InputError, match="by `columns` output=COLUMN"):
+        understood(whole, columns, "item")
+    sampled = {**whole, "generated": {"answer": "5"}}
+    with pytest.raises(InputError, match=r"by `columns` output=generated\.answer"):
+        understood(sampled, columns, "item")
+
+
 def test_a_column_that_a_person_named_is_in_no_doubt(caplog):
     row = {"question": "q", "answer": "a", "response": "r"}
     list(judge_many(polite(), [row], columns={"output": "answer"}, progress=False))

@@ -148,11 +148,20 @@ def plain_name(name: str) -> str:
 def place_in(row: object, field: str) -> str:
     """The path in a row to the first text below a usual name of a field; "" if there is none.
 
+    What may be the right answer in a data set's record is no judged answer.
+
     >>> place_in({"id": 1, "data": [{"prompt": "Why?"}]}, "input")
     'data.0.prompt'
+    >>> place_in({"doc": {"answer": "4"}, "sample": {"answer": "5"}}, "output")
+    'sample.answer'
     """
     usual = {field, *NAMES.get(field, ())} - {"user", "a", "b"}
-    found = (path for path, text in _texts_in(row) if plain_name(path.rsplit(".")[-1]) in usual)
+    right = _KNOWN["references"] if field.startswith("output") else ()
+    found = []
+    for path, _ in _texts_in(row):
+        first, *_, last = map(plain_name, path.split("."))
+        if last in usual and not (last in right and first in _KNOWN["records"]):
+            found.append(path)
     return min(found, key=lambda path: path.count("."), default="")
 
 
