@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -609,6 +610,31 @@ def test_a_system_without_an_answer_costs_its_row_and_no_other(serve, tmp_path):
     told = ("row 2: the field `output_a` is", "row 3: the field `output_b` is", "2 of 4 rows")
     assert all(each in done.stderr for each in told), done.stderr
     assert [bool(row["preference"]) for row in read(out)] == [True, False, False, True]
+
+
+@pytest.mark.whole
+@for_each("names", [*permutations(["v1", "v2"]), ("v2", "v3", "v1")])
+def test_how_the_output_of_each_system_was_read_is_noted_by_its_name(names, serve, tmp_path):
+    said = {"role": "assistant", "content": "good"}
+    outputs: dict[str, Any] = {
+        "v1": {"answer": "bad", "debug": "the words"},
+        "v2": {"answer": "bad too", "messages": [said]},
+        "v3": "none of these",
+    }
+    paths = [
+        lines_of(tmp_path / f"{name}.jsonl", [{"input": "Why?", "output": outputs[name]}])
+        for name in names
+    ]
+    kept = tmp_path / f"{'-'.join(names)}.jsonl"
+    comparing(serve(over_the_wire), *paths, "-o", tmp_path / "pr.md", "--records", kept)
+    for line in map(json.loads, kept.read_text().splitlines()):
+        noted = {each["unit"]: each["detail"] for each in line["verdict"]["failures"]}
+        told = {
+            "v1": "is read from 'answer'; not shown: 'debug'",
+            "v2": "is read from 'messages'; not shown: 'answer'",
+        }
+        compared = line["id"].split(": ")[1].split(" / ") if len(names) > 2 else names
+        assert noted == {name: told[name] for name in compared if name in told}
 
 
 @pytest.mark.whole

@@ -20,7 +20,7 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
 from langchain_judges.runs.sources import Records, Source, source_of
-from langchain_judges.verdict import POINTS
+from langchain_judges.verdict import NOTES, POINTS, Notes
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -61,8 +61,13 @@ def joined(
     table, differ = list[dict[str, Any]](), Counter[str]()
     for key in shared:
         first, *others = (own[key] for own in rows.values() if key in own)
+        notes = Notes(each for each in Notes.of(first) if each["unit"] != "output")
+        for name, own in rows.items():
+            read = Notes.of(own.get(key, {}))
+            notes += [{**each, "unit": name} for each in read if each["unit"] == "output"]
         fields = {"reference" if f == "expected" else f: first[f] for f in first if f != "output"}
-        table.append(fields | {n: own.get(key, {}).get("output") for n, own in rows.items()})
+        fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
+        table.append(fields | ({NOTES: notes} if notes else {}))
         shown = {*READ} & first.keys() - {"input", "output"}
         differ.update(f for f in shown if any(each.get(f) != first[f] for each in others))
     alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
@@ -111,8 +116,10 @@ class RankedTask(TypedDict):
 
     Attributes:
         outputs: Texts or messages by the name of the system.
+        notes: How the row was read, that of an output by its system's name.
     """
 
+    notes: NotRequired[Notes]
     id: str
     input: object
     outputs: dict[str, object]
@@ -204,6 +211,7 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}
         if row.get("reference"):
             new["reference"] = row["reference"]
+        new["notes"] = Notes.of(row)
         tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
     return list(tasks.values())
 
@@ -292,6 +300,8 @@ class _Contest:
         """The row that compares two systems on a task."""
         task, systems = self.tasks[place], [self.names[first], self.names[second]]
         given = {"reference": task["reference"]} if "reference" in task else {}
+        others = task["outputs"].keys() - {*systems}
+        notes = Notes(each for each in task.get("notes", ()) if each["unit"] not in others)
         return {
             "input": task["input"],
             "output_a": task["outputs"][systems[0]],
@@ -300,6 +310,7 @@ class _Contest:
             "id": f"{task['id']}: {' / '.join(systems)}",
             "group": task["id"],
             "systems": systems,
+            **({NOTES: notes} if notes else {}),
         }
 
     def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
