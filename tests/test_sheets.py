@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.book import Book, Percent
 from langchain_judges.runs.sheets import judged_cells
-from langchain_judges.runs.sources import Records, Source
+from langchain_judges.runs.sources import Records, Source, source_of
 from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import NOTES
 from tests.attacks.cells import live_in_rows
@@ -351,6 +353,51 @@ def test_a_title_or_merged_cells_above_the_names_are_refused_by_cell(tmp_path):
     path = a_book(tmp_path / "r.xlsx", one=rows)
     with pytest.raises(InputError, match=r"B1 .* B2 .*'question'"):
         sheet_of(path)
+
+
+def test_a_cell_that_is_merged_over_rows_stands_in_each_of_them(tmp_path):
+    rows: list[list[Any]] = [
+        ["id", "question", "reply"],
+        [1, "a", "b"],
+        [2, None, "c"],
+        ["part", None, None],
+    ]
+    path = a_book(tmp_path / "r.xlsx", one=rows)
+    book = openpyxl.load_workbook(path)
+    for area in ("B2:B3", "A4:C4"):
+        book["one"].merge_cells(area)
+    book.save(path)
+    assert [record["question"] for record in sheet_of(path)] == ["a", "a", None]
+
+
+QUALTRICS = [
+    ["StartDate", "Q1", "Q2"],
+    ["Start Date", "What do you ask?", "What was said?"],
+    ['{"ImportId":"startDate"}', '{"ImportId":"QID1"}', '{"ImportId":"QID2"}'],
+    ["2024", "Why?", "So."],
+]
+
+
+@for_each("rows", [QUALTRICS, [QUALTRICS[0], QUALTRICS[3], QUALTRICS[0]]])
+def test_rows_that_tell_what_the_columns_are_are_no_data_and_that_is_said(rows, tmp_path, caplog):
+    caplog.clear()
+    lines = io.StringIO(newline="")
+    csv.writer(lines).writerows(rows)
+    table, book = (tmp_path / f"{len(rows)}.{ending}" for ending in ("csv", "xlsx"))
+    table.write_text(lines.getvalue())
+    for path in (table, a_book(book, one=rows)):
+        assert [record["Q2"] for record in sheet_of(path)] == ["So."]
+        told = [f"{path}: row {n} tells" in caplog.text for n in (2, 3)]
+        assert told == [row != QUALTRICS[3] for row in rows[1:3]]
+
+
+@for_each("library", [pd.DataFrame, pa.table])
+def test_a_table_in_memory_of_such_rows_is_refused(library: Any):
+    names, *rows = QUALTRICS
+    table = library({name: [row[n] for row in rows] for n, name in enumerate(names)})
+    with pytest.raises(InputError, match=r"first 2 rows .*; give `TABLE\[2:\]`"):
+        source_of(table)
+    assert [each["Q2"] for each in source_of(table[2:]).records] == ["So."]
 
 
 def test_columns_of_one_name_or_none_are_all_kept(tmp_path):

@@ -10,7 +10,7 @@ import io
 import itertools
 import logging
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _LOG = logging.getLogger(__name__)
 LARGEST_CELL = 2**31 - 1
 # Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
 _MOST_PACKED = 100
+_HOLDS_ROWS = '%s, line %d: the lines of a cell read as rows; is the quote (") before it closed?'
 # Stands after the last line of a file.
 _END = "\0end\0"
 _SEPARATORS = ",;\t|"
@@ -85,7 +86,8 @@ def delimited(path: Path, separator: str) -> Iterator[dict[str, Any]]:
         is_told = head.startswith("sep=")  # in a line of Excel's
         separator = head[4] if is_told else _separator(head, separator)
         lines = itertools.islice(text, int(is_told), None)
-        yield from _records(path, _closed(path, lines, separator, 1 + is_told))
+        rows = _closed(path, lines, separator, 1 + is_told)
+        yield from _data_records(path, _records(path, rows))
 
 
 def _csv_records(text: Iterable[str], separator: str) -> Iterator[list[str]]:
@@ -116,7 +118,7 @@ def _closed(path: Path, lines: Iterator[str], separator: str, line: int) -> Iter
                 problem = 'a cell begins with a quote (") that is never closed'
                 raise InputError(f"{path}, line {line}: {problem}")
             if "\n" in cell and _holds_rows(cell, separator, width):
-                _tell_rows(path, line)
+                _warn_once(_HOLDS_ROWS, path, line)
             line += cell.count("\n")
         line += 1
         yield cells
@@ -135,9 +137,8 @@ def _holds_rows(cell: str, separator: str, width: int) -> bool:
 
 
 @functools.lru_cache(256)
-def _tell_rows(path: Path, line: int) -> None:
-    told = '%s, line %d: the lines of a cell read as rows; is the quote (") before it closed?'
-    _LOG.warning(told, path, line)
+def _warn_once(told: str, *about: object) -> None:
+    _LOG.warning(told, *about)
 
 
 def _separator(head: str, usual: str) -> str:
@@ -200,7 +201,9 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
             if part.file_size > _MOST_PACKED * max(part.compress_size, 1 << 20):
                 size = f"{part.file_size / 1e6:,.0f} MB"
                 raise InputError(f"{path} unpacks to {size}, more than is read; save it as CSV")
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        is_merged = any(_holds(packed, part, b"<mergeCell ") for part in packed.namelist())
+    # What is merged is known of a book alone that is read as a whole.
+    book = openpyxl.load_workbook(path, read_only=not is_merged, data_only=True)
     try:
         names = book.sheetnames
         if name is not None and name not in names:
@@ -208,18 +211,65 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
             raise InputError(f"{path} has no sheet {name!r}; {hint}there are {names!r}")
         own = name or names[0]
         if name is None and len(names) > 1:
-            _tell_sheet(path, own, tuple(names))
-        yield from _records(path, map(list, book[own].iter_rows(values_only=True)))
+            told = "%s: sheet %r of %s is read; %s#NAME reads another"
+            _warn_once(told, path, own, tuple(names), path)
+        if is_merged:
+            _fill_down(book[own])
+        rows = map(list, book[own].iter_rows(values_only=True))
+        yield from _data_records(path, _records(path, rows))
     finally:
         book.close()
 
 
-@functools.lru_cache(256)
-def _tell_sheet(path: Path, name: str, names: tuple[str, ...]) -> None:
-    _LOG.warning("%s: sheet %r of %s is read; %s#NAME reads another", path, name, names, path)
+def _holds(packed: zipfile.ZipFile, part: str, word: bytes) -> bool:
+    """Whether a part of a workbook holds a word; it is read bit by bit."""
+    seen = b""
+    with packed.open(part) as file:
+        while word not in seen and (more := file.read(1 << 20)):
+            seen = seen[-len(word) :] + more
+    return word in seen
 
 
-def _records(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def _fill_down(page: Any) -> None:
+    """Write into each row what stands in a cell that is merged over several, below the names."""
+    for area in [*page.merged_cells.ranges]:
+        if 1 < area.min_row < area.max_row:
+            value = page.cell(area.min_row, area.min_col).value
+            page.unmerge_cells(str(area))
+            for row in range(area.min_row, area.max_row + 1):
+                page.cell(row, area.min_col).value = value
+
+
+def describing(records: Sequence[Mapping[Any, Any]]) -> int:
+    """Number of records at the beginning of a table that tell what its columns are.
+
+    Qualtrics writes two below the names, the second with an `ImportId` in each cell.
+    """
+
+    def is_id(_name: object, cell: object) -> bool:
+        return str(cell).startswith('{"ImportId"')
+
+    return next((n for n, each in enumerate(records[:3], 1) if _all_cells(each, is_id)), 0)
+
+
+def _data_records(path: Path, records: Iterator[SheetRecord]) -> Iterator[SheetRecord]:
+    """Yield the records that are data, without such as tell or repeat the names of columns."""
+    ahead = list(itertools.islice(records, 3))
+    described = describing(ahead)
+    for number, record in enumerate(itertools.chain(ahead, records)):
+        if number < described or _all_cells(record, lambda name, cell: cell == name):
+            told = "%s: row %d tells what the columns are, and is not read"
+            _warn_once(told, path, record.row + 1)
+        else:
+            yield record
+
+
+def _all_cells(record: Mapping[Any, Any], test: Callable[[object, object], bool]) -> bool:
+    filled = [(name, cell) for name, cell in record.items() if cell not in (None, "")]
+    return len(filled) > 1 and all(itertools.starmap(test, filled))
+
+
+def _records(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[SheetRecord]:
     """Yield the rows below the one of names; what is too much in one stands under None."""
     head = next(rows, None)
     if head is None:

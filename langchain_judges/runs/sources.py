@@ -348,6 +348,11 @@ def source_of(rows: object, client: Client | None = None) -> Source:
     library = type(rows).__module__.partition(".")[0]
     size = len(rows) if isinstance(rows, Sized) else None
     if read := TABLES.get(library):
+        if told := spreadsheets.describing([*islice(read(rows), 3)]):
+            raise InputError(
+                f"the first {told} rows of the table tell what its columns are, as Qualtrics "
+                f"writes them; give `TABLE[{told}:]`"
+            )
         frame: Any = rows if library == "pandas" else None
         return Source(_Again(partial(read, rows)), True, size, frame)
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
