@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cookbook.study import allure, bsm, drpe, form, overlap, runner, sc2
+from cookbook.study import allure, bsm, drpe, form, overlap, runner, sc2, sets
 from cookbook.study.__main__ import PAPERS, main, with_rows
 from cookbook.study.plots import PLOTS, chosen, draw
 from cookbook.study.runner import Arm, Cell, Table, paper_cells, slug
@@ -463,7 +463,7 @@ def program(server, tmp_path, *arguments):
     return main([*command, "--base-url", server.url, "--out", str(tmp_path / "study")])
 
 
-load_once = cache(runner.load)
+load_once = cache(sets.load)
 
 
 @pytest.fixture

@@ -414,9 +414,10 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
         # A text may be read from a message without its role, which ShareGPT calls `from`.
         role = "from" if {"from", "value"} <= value.keys() else "role"
         parts = [part for name, part in value.items() if name != role]
+    elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
+        return {line.strip() for line in value.splitlines()}
     else:
-        is_text = isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1)
-        return {line.strip() for line in value.splitlines()} if is_text else set()
+        return set()
     return set[str]().union(*map(lines_in, parts))
 
 
