@@ -22,16 +22,14 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking import reading
+from langchain_judges.asking import failures, reading
 from langchain_judges.asking.effects import Effect, emit
-from langchain_judges.asking.failures import ends_the_run
 from langchain_judges.asking.question import Account, Asking, Question, Reply, StoredReply
 from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, send
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.orders import Order
-from langchain_judges.rows.fences import sealed
-from langchain_judges.rows.texts import without_lone_surrogates
+from langchain_judges.rows import fences, texts
 from langchain_judges.verdict import no_step_usage
 
 # Seconds that calls in flight get to come back when a run ends early.
@@ -75,7 +73,7 @@ async def ask(
         emit("reply", question.step, {"failures": reply.failures, "usage": reply.usage}, unit)
         return reply
     except ModelSetupError as exc:
-        if run and run.end_run and ends_the_run(exc):
+        if run and run.end_run and failures.ends_the_run(exc):
             run.end_run(exc)
             # The graph would cancel the calls beside this one.
             await run.limiter.idle(GRACE)
@@ -177,7 +175,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
                 said = message.text.strip() or "(no text)"
-                repairs.append(without_lone_surrogates([said, _repair(question, problem)]))
+                repairs.append(texts.without_lone_surrogates([said, _repair(question, problem)]))
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 asking.give_back()
                 continue
@@ -203,7 +201,7 @@ def _read_reply(
 
 def _material(variables: Mapping[str, object]) -> Iterator[str]:
     """Yield the judged texts as the model was shown them; of use to few replies."""
-    yield from sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
+    yield from fences.sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
 
 def _repair(question: Question, problem: reading.Problem) -> str:

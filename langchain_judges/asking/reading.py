@@ -20,8 +20,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.rows.files import packaged
-from langchain_judges.rows.texts import is_blank, without_lone_surrogates
+from langchain_judges.rows import files, texts
 from langchain_judges.verdict import Failure, FailureReason
 
 # What was read of a reply: what `Question.reply_schema` dumps, or might after a check.
@@ -31,9 +30,9 @@ ReplyData = dict[str, Any]
 Parse = Callable[[str], ReplyData | None]
 
 # Why replies end, as providers say it, and which variables of prompts a reply may quote.
-REPLY_NAMES: dict[str, list[str]] = packaged(__package__, "names.yaml")
+REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
 _CUT, _WHOLE = {*REPLY_NAMES["cut"]}, {*REPLY_NAMES["whole"]}
-_FILTERED = {*packaged("langchain_judges.rows", "names.yaml")["filtered"]}
+_FILTERED = {*files.packaged("langchain_judges.rows", "names.yaml")["filtered"]}
 _ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
@@ -76,7 +75,7 @@ class Problem(NamedTuple):
 
     def failure(self, step: str, unit: str) -> Failure:
         """The failure of a part of a reply."""
-        detail = without_lone_surrogates(self.detail[:500])
+        detail = texts.without_lone_surrogates(self.detail[:500])
         return {"step": step, "unit": unit, "reason": self.reason, "detail": detail}
 
 
@@ -110,7 +109,7 @@ def read(
         return _unread("a call of a tool that is not among the calls of the reply")
     if kind := _unread_words(message):
         return _unread(f"words in a block of the type {kind[:80]}")
-    if not calls and is_blank(text):
+    if not calls and texts.is_blank(text):
         return None, Problem("empty", "the reply is empty")
     start = answer_start(text, material)
     answer = text[start:].strip() if start is not None else None
@@ -219,7 +218,7 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     if too_deep(data):
         return None, Problem("unparsable", "the reply is nested too deep")
     try:
-        plain = without_lone_surrogates(data)
+        plain = texts.without_lone_surrogates(data)
         return shape.model_validate(plain, strict=True, extra="forbid").model_dump(), None
     except ValidationError as exc:
         errors = exc.errors(include_url=False, include_context=False)

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_judges import progress, verdict
 from langchain_judges import report as reports
-from langchain_judges.cli import messages, row_files
+from langchain_judges.cli import label, messages, row_files
 from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
-from langchain_judges.cli.label import write_first
 from langchain_judges.cli.row_files import RowFile, check_known_of, known_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
-from langchain_judges.progress import busy
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
-from langchain_judges.verdict import failures_in
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
@@ -181,14 +179,14 @@ def trust(
             for spec in specs:
                 own, is_spent = _judged(spec, rows, records, run)
                 runs, spent = runs | own, spent or is_spent
-        with busy("Computing the report"):
+        with progress.busy("Computing the report"):
             from langchain_judges.report.report import report_on
 
             answer = report_on(runs, rows, **options)
     for each in answer.shown()[0]:
         each.files = _named(paths, judge, table, results[0] if results else records)
     text, passed = _tell(answer, report)
-    with busy("Drawing the report"):
+    with progress.busy("Drawing the report"):
         report.write(answer, text)
     messages.say(f"Written: {', '.join(map(str, report.paths))}.")
     if rows is not None:
@@ -368,7 +366,7 @@ def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
     """
     rows = [row for run in runs.values() for row in run]
     causes = Counter(cause_of(outcome_of(row)) for row in rows if not judged_row(row))
-    failed = strict and any(failures_in(outcome_of(row)) for row in rows)
+    failed = strict and any(verdict.failures_in(outcome_of(row)) for row in rows)
     messages.leave(causes, len(rows), spent=spent, failed=failed)
 
 
@@ -429,4 +427,4 @@ def _tell_first(
         number = min([each.labels for each in hopeful if each.labels], default=FIRST)
         judged = ({row.place: row.verdict for row in join(run, rows).rows} for run in runs)
         order = doubts(rows, judged)
-        write_first(lambda places: {p: rows[p] for p in places}, order, number, beside)
+        label.write_first(lambda places: {p: rows[p] for p in places}, order, number, beside)

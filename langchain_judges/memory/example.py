@@ -10,15 +10,14 @@ from typing import Any, NamedTuple, NotRequired
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows import fields, files
 from langchain_judges.rows.checks import kind_in, kind_of_example
-from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import packaged, whole_file
 from langchain_judges.rows.texts import Text, readable, transcript, with_source
 from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"category", "systems", "turn", "human_votes"}
-_SHOWN_YAML = packaged(__package__, "shown.yaml")
+_SHOWN_YAML = files.packaged(__package__, "shown.yaml")
 # Names of fields in data rows and in openevals' examples.
 _OTHER_NAMES: dict[str, str] = _SHOWN_YAML["names"]
 # In which a judge is shown examples.
@@ -116,7 +115,7 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
     The source of a single text is appended to the task; id, group and family are texts or
     None.
     """
-    plain = plain_row(item)
+    plain = fields.plain_row(item)
     for name in ("id", "group", "family"):
         value = plain.get(name)
         plain[name] = None if value in (None, "") else str(value)
@@ -144,12 +143,12 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
     raw = {**others, **{n: value for n, value in raw.items() if n not in _OTHER_NAMES}}
     if unknown := sorted(set(raw) - {*_EXAMPLE_KEYS, *_IGNORED_KEYS}):
         raise InputError(f"an example has no {unknown!r}; it takes {list(_EXAMPLE_KEYS)!r}")
-    row = plain_row(raw)
+    row = fields.plain_row(raw)
     example = {name: row.get(name) for name in EXAMPLE_FIELDS}
     if example["output"] is None and kind_in(row) == "pair":
         example["output"] = {name: row.get(name) for name in ("output_a", "output_b")}
     elif isinstance(example["output"], Mapping):
-        example["output"] = plain_row(example["output"])
+        example["output"] = fields.plain_row(example["output"])
     if example["expected"] is None:
         example["expected"] = row.get("reference")
     _check_output(example["output"])
@@ -231,7 +230,7 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
     """
     lines = [f"{json.dumps(example, ensure_ascii=False)}\n" for example in examples]
     try:
-        with whole_file(path) as draft:
+        with files.whole_file(path) as draft:
             draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
     except OSError as exc:
         raise InputError(f"{path} cannot be written: {exc.strerror}") from exc

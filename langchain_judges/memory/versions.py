@@ -19,8 +19,7 @@ from langchain_core.documents import Document
 from langchain_judges.errors import OutputError
 from langchain_judges.memory import example as example_files
 from langchain_judges.memory.example import Example, ExampleFields, NewExample
-from langchain_judges.rows.checks import kind_of_example
-from langchain_judges.rows.texts import group_by_task
+from langchain_judges.rows import checks, texts
 
 _CONTENT = ("family", "input", "output", "expected")
 _PROVENANCE = ("source", "group", "round", "auditor")
@@ -62,8 +61,8 @@ class Record:
         text = json.dumps(dict(example), sort_keys=True)
         digest = hashlib.sha256(f"{memory}\n{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
-        kind = (example["family"], 2 if kind_of_example(example) == "pair" else 1)
-        task = group_by_task(example["input"])
+        kind = (example["family"], 2 if checks.kind_of_example(example) == "pair" else 1)
+        task = texts.group_by_task(example["input"])
         return cls(key, seq, at, example["id"], content_of(example), *kind, task, text)
 
     @classmethod

@@ -29,8 +29,7 @@ from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.rows.files import packaged
-from langchain_judges.rows.lookup import keys_in
+from langchain_judges.rows import files, lookup
 from langchain_judges.rows.media import kind_of_block, mark_of, media_in, standard
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
 
 # What prompts of several methods are filled with.
-WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
+WORDS: Mapping[str, Any] = files.packaged(__package__, "words.yaml")
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
 SPARE_THREADS = 8
@@ -240,7 +239,7 @@ class JudgeContext:
         """
         blocks = [*media_in(row)]
         if bare := next((block for block in blocks if not standard(block)), None):
-            detail = f"{mark_of(bare)} holds no address or known data: {keys_in(bare)}"
+            detail = f"{mark_of(bare)} holds no address or known data: {lookup.keys_in(bare)}"
             return [Problem("invalid_input", detail).failure("begin", "")]
         kinds = {*map(kind_of_block, blocks)}
         for adapter in self.adapters.values() if kinds else ():

@@ -11,8 +11,7 @@ from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError
 from langchain_judges.methods.context import WORDS, RowSteps, StepState
-from langchain_judges.rows.checks import check_item, expected_answers
-from langchain_judges.rows.fences import fence
+from langchain_judges.rows import checks, fences
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled
 
@@ -48,7 +47,7 @@ class ItemSteps(RowSteps[ItemState]):
 
     def begin(self, state: ItemState, account: Account) -> Update:
         """Check the item, the standard to judge it by, and that the models take it."""
-        check_item(state)
+        checks.check_item(state)
         item = item_of(state)
         told = cast("Item", {**item, NOTES: state.get(NOTES)})
         self.check(told)
@@ -101,10 +100,10 @@ def prompt_variables(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[
         also: Further texts that the same fence encloses.
     """
     task, response = shown_task(item["input"]), shown(item["output"])
-    answers, source = expected_answers(item), item.get("source") or ""
+    answers, source = checks.expected_answers(item), item.get("source") or ""
     # An example's `source` is the id of the item that it comes from, and no text.
     source = item.get("source_text") or "" if "corrected" in item else source
-    token = fence(task, response, *answers, source, *also)
+    token = fences.fence(task, response, *answers, source, *also)
     expected = ""
     if len(answers) == 1:
         expected = ITEM_WORDS["expected"].format(fence=token, expected=answers[0])

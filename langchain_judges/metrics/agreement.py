@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from typing_extensions import Unpack
 
-from langchain_judges.metrics import inputs
+from langchain_judges.metrics import inputs, intervals
 from langchain_judges.metrics.inputs import NO_LABEL, IntervalOptions, Judgments, RightLabels, Votes
-from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Label
@@ -39,7 +38,7 @@ def share(
     """The share of hits; None is a failed judgment, and `failed` counts those by reason."""
     inputs.one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
-    agreement = rate(counts, **options)
+    agreement = intervals.rate(counts, **options)
     if not agreement.n:
         why = "no judged items" if any(failed.values()) else "no items"
         return Result.undefined(why, n_failed=failed)

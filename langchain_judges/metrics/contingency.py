@@ -17,8 +17,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import inputs, intervals
-from langchain_judges.metrics.agreement import labelled
+from langchain_judges.metrics import agreement, inputs, intervals
 from langchain_judges.metrics.inputs import Cases, Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
@@ -268,7 +267,7 @@ def confusion(
         labels: The right answer to each item; None leaves the item out.
         classes: Their order; by default all that occur, sorted.
     """
-    pairs, failed, _ = labelled(preferences, labels, {})
+    pairs, failed, _ = agreement.labelled(preferences, labels, {})
     values: list[Any] = [each for pair in pairs for each in pair if each is not None]
     order = list(classes) if classes is not None else classes_of(values)
     for value in set(values):

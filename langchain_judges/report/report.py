@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.report import answers
+from langchain_judges.report import answers, evidence
 from langchain_judges.report.answers import Number, TrustPolicy
 from langchain_judges.report.compared_runs import Contest, contests, drift, row_answers
-from langchain_judges.report.evidence import costliest
 from langchain_judges.report.joined_rows import JudgedRow, join, judge_in, judges_of, rows_in
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
@@ -128,7 +127,7 @@ class TrustReport(Measured, WrittenReport):
         ties = "tie" in [*sample.labels, *sample.answers]
         sides = SIDES[: 2 + ties] if sample.pairs else None
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, sides)
-        self.disagreements = costliest(sample)
+        self.disagreements = evidence.costliest(sample)
         self.provenance: dict[str, str] = {}
         # Verdicts of other runnables may lack parts of it.
         usages = (row.verdict.get("usage") or {} for row in sample.rows)

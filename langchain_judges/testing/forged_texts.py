@@ -8,15 +8,14 @@ from itertools import groupby
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.files import packaged
+from langchain_judges.rows import checks, files
 from langchain_judges.verdict import score_of
 
 if TYPE_CHECKING:
     from langchain_judges.metrics import Result
 
 
-_FORGED_YAML: dict[str, Any] = packaged(__package__, "forged_texts.yaml")
+_FORGED_YAML: dict[str, Any] = files.packaged(__package__, "forged_texts.yaml")
 # The family of the same wrong answers without a forged text.
 CONTROL = "control"
 
@@ -122,7 +121,7 @@ def attack_rates(rows: Iterable[Mapping[str, Any]]) -> dict[str, Result]:
 def _won(row: Mapping[str, Any]) -> bool | None:
     """Whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
-    if kind_of_verdict(verdict) == "pair":
+    if checks.kind_of_verdict(verdict) == "pair":
         preference = verdict["preference"]
         return None if preference is None else preference not in {row["label"], "tie"}
     score = score_of(verdict)

@@ -20,8 +20,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
-from langchain_judges.asking.models import model_name, resolve_model
-from langchain_judges.asking.reply_log import key_of
+from langchain_judges.asking import models, reply_log
 from langchain_judges.errors import ModelSetupError
 
 _Request = TypeVar("_Request")
@@ -176,7 +175,7 @@ class ReplayChatModel(PlainModel):
 
     @cached_property
     def _chat(self) -> BaseChatModel | None:
-        return None if self.model is None else resolve_model(self.model)
+        return None if self.model is None else models.resolve_model(self.model)
 
     def _read(self) -> dict[str, Recorded]:
         """The lines by the hash of their request.
@@ -222,7 +221,7 @@ class ReplayChatModel(PlainModel):
         metadata = {name: value for name, value in found.items() if value is not None}
         entry: Recorded = {
             "key": _request_hash(request),
-            "model": self._chat and model_name(self._chat),
+            "model": self._chat and models.model_name(self._chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             **request,
             "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
@@ -238,4 +237,4 @@ class ReplayChatModel(PlainModel):
 
 def _request_hash(request: Recorded) -> str:
     """The hash by which a request is found."""
-    return key_of([request["messages"], request["settings"]])[:16]
+    return reply_log.key_of([request["messages"], request["settings"]])[:16]

@@ -16,8 +16,7 @@ from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Reply
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
-from langchain_judges.rows.checks import check_task
-from langchain_judges.rows.fences import fence
+from langchain_judges.rows import checks, fences
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing import coverage
 from langchain_judges.writing.prompts import WORDS
@@ -151,7 +150,7 @@ class Writer(Generic[Own]):
 
     def start(self, state: WriteState, account: Account) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
-        check_task(dict(state))
+        checks.check_task(dict(state))
         return {**self.context.schema.blank, "concepts": coverage.distinct(state["concepts"])}
 
     async def ask(
@@ -190,7 +189,7 @@ class Writer(Generic[Own]):
             **more: Texts in fences of their own.
         """
         texts_in = {"concepts": "\n".join(about["concepts"]), **more}
-        token = fence(*texts_in.values(), *(part["text"] for part in parts))
+        token = fences.fence(*texts_in.values(), *(part["text"] for part in parts))
         added, topic = self.options.instructions, about.get("topic")
         instruction = about.get("instruction") or WORDS["instruction"]
         # A task of the caller's own may state a length, and the paper's prompts state none.

@@ -22,8 +22,7 @@ from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.state import AuditedExample, AuditState, VerdictsById, Waiting
 from langchain_judges.methods.items import item_of
-from langchain_judges.rows.checks import expected_answers
-from langchain_judges.rows.texts import readable, with_source
+from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage, not_labelled
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
@@ -295,11 +294,11 @@ def example_of(
         meanings: What the failure modes of the audit mean, by name.
     """
     item = proposal["item"]
-    answers = expected_answers(item)
+    answers = checks.expected_answers(item)
     return {
         "family": item.get("family"),
-        "input": with_source(item["input"], item.get("source")),
-        "output": readable(item["output"]),
+        "input": texts.with_source(item["input"], item.get("source")),
+        "output": texts.readable(item["output"]),
         "expected": answers[0] if len(answers) == 1 else answers or None,
         "wrong": decision["wrong"],
         "corrected": decision["label"],

@@ -14,9 +14,8 @@ from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import nearest, require_labels
 from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, JudgeWorth
+from langchain_judges.rows import fields, texts
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
-from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict
 
 HeldOut = TypeVar("HeldOut", bound=Mapping[str, object])
@@ -77,7 +76,7 @@ def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
 
     A task that all items share, such as a rubric's question, does not count.
     """
-    tasks = [group_by_task(item["input"], item.get("source")) for item in items]
+    tasks = [texts.group_by_task(item["input"], item.get("source")) for item in items]
     if len(set(tasks)) < 2:
         return list(items)
     parents: dict[str, str] = {}
@@ -271,7 +270,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
     ids: set[str] = set()
     items_with_ids: list[AuditItem] = []
     for number, raw in enumerate(items, 1):
-        item = plain_row(raw) if isinstance(raw, Mapping) else raw
+        item = fields.plain_row(raw) if isinstance(raw, Mapping) else raw
         try:
             check_item(item)
         except InputError as exc:

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import expected_answers
-from langchain_judges.rows.texts import readable
+from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label
 
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
@@ -179,8 +178,8 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
     Returns:
         None where there is no expected answer, or the match says nothing of any of them.
     """
-    answers = expected_answers(item)
-    response = readable(item.get("output") or "")
+    answers = checks.expected_answers(item)
+    response = texts.readable(item.get("output") or "")
     results = [match(response, answer) for answer in answers]
     return any(results) or (False if False in results else None)
 
@@ -254,7 +253,7 @@ def pattern(expression: str | None = None) -> Check:
         return by_match("pattern", lambda text, answer: bool(pattern_of(answer).search(text)))
     regex = pattern_of(expression)
     why = f"the response {{}} {expression!r}"
-    return by_right("pattern", lambda item: bool(regex.search(readable(item["output"]))), why)
+    return by_right("pattern", lambda item: bool(regex.search(texts.readable(item["output"]))), why)
 
 
 def annotated(
@@ -306,7 +305,7 @@ def answer_or_label() -> Check:
     answers, labels_of_people = normalised_sequence(), annotated()
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        check = answers if expected_answers(item) else labels_of_people
+        check = answers if checks.expected_answers(item) else labels_of_people
         return check.doubt(item, label, labels)
 
     return Check("answer_or_label", rule, ("expected", "label"))

@@ -16,8 +16,7 @@ from pydantic import BeforeValidator, model_validator
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.methods import declaration
-from langchain_judges.methods.pairs import prompts_in, words_in
+from langchain_judges.methods import declaration, pairs
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
 from langchain_judges.options import Group, NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
@@ -26,7 +25,7 @@ from langchain_judges.verdict import Role
 
 PROMPTS = "drpe/prompts.yaml"
 # What the prompts are filled with.
-WORDS = words_in(PROMPTS)
+WORDS = pairs.words_in(PROMPTS)
 
 # A role as callers write it: `"type: description"`, or `{"type", "description"}`.
 RoleLike = str | Mapping[str, str]
@@ -294,7 +293,7 @@ class DRPE(declaration.JudgeOptions):
         "no_static": {"panel": {"static": []}, "voting": _OWN_VIEWS},
     }
     result_tables = {"votes": "Votes of the panel"}
-    templates = prompts_in(PROMPTS, "drpe")
+    templates = pairs.prompts_in(PROMPTS, "drpe")
     examples_in = ("vote",)
     results = ("roles", "proposed", "votes", "score_norm", "roles_key", "task")
 

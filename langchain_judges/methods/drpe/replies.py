@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 
-from langchain_judges.asking import reply_text
-from langchain_judges.asking.reading import shape_of
+from langchain_judges.asking import reading, reply_text
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Role, Vote
@@ -110,7 +109,7 @@ def unit_names(count: int) -> list[str]:
 @cache
 def votes_shape(count: int) -> type[BaseModel]:
     """The shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
-    return shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
+    return reading.shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
 
 
 # Of a role's reply whose tokens count.

@@ -26,8 +26,7 @@ from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.pairs import PairState, PairSteps, ShownPair, coin_side, pair_of
 from langchain_judges.methods.tasks import Task, choose_task, is_unsaid
 from langchain_judges.orders import Order
-from langchain_judges.rows.fences import fence, unsealed
-from langchain_judges.rows.texts import shown, shown_task
+from langchain_judges.rows import fences, texts
 from langchain_judges.verdict import Failure, Pair, Role
 
 Points = NDArray[np.float64]
@@ -127,13 +126,13 @@ class RoleSteps(PairSteps):
     def _context(self, state: PairState) -> str:
         """The text that the role prompts see."""
         if self.panel.context == "candidate":
-            return shown(state["output_a"])
-        return shown_task(state["input"])
+            return texts.shown(state["output_a"])
+        return texts.shown_task(state["input"])
 
     def key(self, text: str, task: Task) -> str:
         """A key that is equal where the same roles would be found."""
         identity = self.context.adapters["roles"].identity
-        view = [unsealed(text), self.panel.as_json(), identity, self.context.version]
+        view = [fences.unsealed(text), self.panel.as_json(), identity, self.context.version]
         about = [self._sought(task), self.panel.static_roles(task)]
         return key_of([view, about, self.options.seed])[:16]
 
@@ -144,7 +143,7 @@ class RoleSteps(PairSteps):
         """
         open_task = self.panel.context == "article" and is_unsaid(self.options.task, pair)
         variables = {
-            "fence_text": fence(text),
+            "fence_text": fences.fence(text),
             "text": text,
             "sought": self._sought(self.task(pair)[1]),
             "pool": self.panel.readers,

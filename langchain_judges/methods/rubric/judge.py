@@ -19,8 +19,7 @@ from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import block, length_of
-from langchain_judges.methods import items
-from langchain_judges.methods.context import instructions_block
+from langchain_judges.methods import context, items
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.rubric import claims, prompts, replies
@@ -150,7 +149,7 @@ class LabelSteps(replies.RubricSteps):
             **self._criteria_words(criteria),
             "steps": self._steps(item, note),
             "ask": ask_words + (prompts.WORDS["abstain"] if self.options.abstain else ""),
-            "instructions": instructions_block(self.options.instructions),
+            "instructions": context.instructions_block(self.options.instructions),
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }

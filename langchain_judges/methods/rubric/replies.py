@@ -15,9 +15,8 @@ from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges import verdict
-from langchain_judges.asking import reply_text
+from langchain_judges.asking import reading, reply_text
 from langchain_judges.asking.question import Account
-from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.items import ItemState, ItemSteps, label_verdict
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
@@ -96,7 +95,7 @@ def _label_shape(
 
     choice: Any = Annotated[Literal[names], BeforeValidator(as_name)]
     reason = {"explanation": str} if explain == "first" else {}
-    return shape_of("Labelled", {**reason, "label": choice})
+    return reading.shape_of("Labelled", {**reason, "label": choice})
 
 
 def units_of(criteria: Sequence[Criterion]) -> list[str]:
@@ -113,7 +112,7 @@ def labels_shape(labels: Mapping[str, Sequence[Label]], explain: Explain) -> typ
         explain: When the reason is asked.
     """
     parts = {unit: label_shape(names, explain) for unit, names in labels.items()}
-    return shape_of("Labels", parts)
+    return reading.shape_of("Labels", parts)
 
 
 def distinct_lines(texts: Iterable[str]) -> list[str]:
