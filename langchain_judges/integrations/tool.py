@@ -83,7 +83,7 @@ def judge_tool(
 
 
 def _needs(judge: Judge) -> set[str]:
-    """What a judge cannot do without, besides the task and the text."""
+    """The parts of a row that a judge cannot do without, besides the task and the text."""
     leaves = leaves_of(judge)
     source = {"source"} if any(option_of(leaf, "needs_source") for leaf in leaves) else set()
     return source.union(*(option_of(leaf, "needed") or () for leaf in leaves))

@@ -277,7 +277,7 @@ def _lost_rows(report: Measured) -> NextStep | None:
 
 
 def _turn_round(report: Measured) -> NextStep | None:
-    """What to do about answers that run against people's, in all or by a criterion."""
+    """The advice on answers that run against people's, in all or by a criterion."""
     sample, files = report.sample, report.files
     known = {k: n for k, n in report.numbers.items() if k.endswith((".spearman", ".kappa"))}
     found = ((k, measurements.turned_text(n, sample.whom)) for k, n in known.items())
