@@ -420,10 +420,9 @@ def _is_of_reading(failure: Mapping[str, Any]) -> bool:
 
 def comment_of(verdict: Mapping[str, Any]) -> str:
     """A verdict's rationale, what the judge was not shown, and why there is no label."""
-    comment = str(verdict.get("rationale") or "")
     failures = verdict.get("failures") or []
     notes = [f"Note: {f['unit']} {f['detail']}." for f in failures if _is_of_reading(f)]
-    comment = " ".join([comment, *notes])
+    comment = " ".join([str(verdict.get("rationale") or ""), *notes])
     if decision(verdict) is not None:
         return comment
     comment = comment or "Not judged."

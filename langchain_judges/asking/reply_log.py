@@ -339,8 +339,7 @@ class ReplyLog:
 
     def __init__(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> None:
         """Start without any thread."""
-        given = isinstance(checkpointer, BaseCheckpointSaver)
-        self.saver = cast("BaseCheckpointSaver[Any]", checkpointer) if given else None
+        self.saver = checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None
         self._threads: dict[str, ScopeReplies] = {}
         self._flight: SingleFlight[_Shared] = SingleFlight()
 

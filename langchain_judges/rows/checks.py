@@ -257,8 +257,7 @@ def _check_characters(text: str, field: str) -> None:
 
 def _check_is(value: object, kinds: Any, what: str, rule: str) -> None:
     if not isinstance(value, kinds):
-        got = f"{type(value).__name__} {str(value)[:40]!r}"
-        raise InputError(f"{what} must be {rule}, got {got}")
+        raise InputError(f"{what} must be {rule}, got {type(value).__name__} {str(value)[:40]!r}")
 
 
 def check_task(task: Any) -> None:

@@ -263,8 +263,7 @@ def check_columns(columns: Columns) -> None:
 
 def columns_in(columns: Columns) -> list[str]:
     """The columns that fields are read from."""
-    named = ([own] if isinstance(own, str) else own for own in columns.values())
-    return [each for own in named for each in own]
+    return [each for own in columns.values() for each in ([own] if isinstance(own, str) else own)]
 
 
 # Usual keys of data, the first of which is read: those of columns, then others.
@@ -408,16 +407,13 @@ def lines_in(value: object, *, alone: bool = True) -> set[str]:
     if isinstance(value, BaseModel):
         own = getattr(value, "page_content", None)  # of a document
         value = own or chat.messages_in(value) or chat.dump_of(value)
-    if isinstance(value, list | tuple):
-        parts = [*value]
-    elif isinstance(value, Mapping):
+    parts = [*value] if isinstance(value, list | tuple) else []
+    if isinstance(value, Mapping):
         # A text may be read from a message without its role, which ShareGPT calls `from`.
         role = "from" if {"from", "value"} <= value.keys() else "role"
         parts = [part for name, part in value.items() if name != role]
     elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
         return {line.strip() for line in value.splitlines()}
-    else:
-        return set()
     return set[str]().union(*map(lines_in, parts))
 
 

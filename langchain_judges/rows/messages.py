@@ -480,8 +480,7 @@ def plain_data(value: Any) -> Any:
 
 def is_nothing(value: object) -> bool:
     """Whether a value is missing, empty or a blank text; 0 and False are something."""
-    data = plain_data(value)
-    if isinstance(data, str):
+    if isinstance(data := plain_data(value), str):
         return is_blank(data)
     return data is None or (isinstance(data, list | tuple | Mapping) and not data)
 
