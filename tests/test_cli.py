@@ -298,6 +298,7 @@ def test_no_column_holds_the_task_of_texts_that_answer_nothing(tmp_path):
 @for_each("field", sorted(FIELDS | {"label.tone"}))
 def test_only_votes_requests_sources_and_two_systems_are_read_from_several_columns(field):
     takes = {"human_votes": {1, 2, 3}, "input": {0, 1, 2, 3}, "source": {1, 2, 3}, "systems": {2}}
+    takes |= {"label": {0}, "label.tone": {0}}
     for columns in ([], ["x"], ["x", "y"], ["x", "y", "z"]):
         if len(columns) in takes.get(field, ()):
             assert TableForm({field: columns}).columns == {field: columns}

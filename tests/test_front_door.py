@@ -37,7 +37,12 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli.flags import RowFlags
-from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, judge_rows
+from langchain_judges.cli.row_files import (
+    check_labelled_pair,
+    checked_rows,
+    judge_rows,
+    named_columns,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.integrations.tool import judge_tool
@@ -75,6 +80,19 @@ def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(label,
     assert (row["judged"], len(model.prompts)) == (True, 1)
     told = "annotations cannot be used: `label` must be one of 0, 1, got 'meh'"
     assert (told in caplog.text) == warned
+
+
+@for_each("label", [1, 2, "maybe"])
+def test_labels_that_are_no_sides_are_told_with_every_side_and_need_not_be_read(label, caplog):
+    caplog.clear()
+    judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
+    pair = {"input": "q", "output_a": "a", "output_b": "b", "label": label}
+    list(judge_many(judge, [pair]))
+    assert "labels={…: 'A', …: 'B', …: 'tie'}" in caplog.text
+    assert "by `columns` label=[] (--column label=)" in caplog.text
+    caplog.clear()
+    [row] = judge_many(judge, [pair], columns=named_columns(["label="]))
+    assert (row["judged"], row.get("label"), caplog.text) == (True, None, "")
 
 
 def test_a_label_below_a_column_is_read_where_a_row_has_one(caplog):

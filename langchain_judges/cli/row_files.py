@@ -400,7 +400,7 @@ def named_columns(
     named: dict[str, list[str]] = {}
     for each in columns or ():
         field, equals, column = (part.strip() for part in each.partition("="))
-        is_named = column or (equals and field == "input")  # by none: there is no task
+        is_named = column or (equals and field in ("input", "label"))  # by none: it is not read
         if not is_named or (fields and field not in {*fields} - {*named}):
             takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
             raise OptionError(f"--column takes {takes}, got {each!r}")

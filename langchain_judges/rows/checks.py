@@ -468,8 +468,10 @@ def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
         return
     rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
     own = "" if known in _RULES else ", or give the judge yours: `labels`, the lowest first"
-    mapped = f", or map each value, as `datasets.rows(FILE, labels={ {label: known[0]} })` does"
-    raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}{mapped}")
+    each = ", ".join(f"…: {one!r}" for one in known)
+    mapped = f", map yours by `datasets.rows(FILE, labels={{{each}}})`"
+    none = ", or read none by `columns` label=[] (--column label=)" * (field == "label")
+    raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}{mapped}{none}")
 
 
 def label_place(column: str, value: object) -> str:

@@ -179,7 +179,7 @@ def mapped(
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
     fields = {
-        field: record[own] if isinstance(own, str) else [record[each] for each in own]
+        field: record[own] if isinstance(own, str) else [record[each] for each in own] or None
         for field, own in columns.items()
     }
     if isinstance(own := columns.get("input"), list | tuple):
@@ -254,6 +254,7 @@ def check_columns(columns: Columns) -> None:
     """
     for field, own in columns.items():
         fit = {"human_votes": own, "input": True, "source": own, "systems": len(own) == 2}
+        fit["label"] = not own
         if not isinstance(own, str) and not fit.get(field.partition(".")[0]):
             raise OptionError(
                 f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "
