@@ -21,8 +21,10 @@ import pandas as pd
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.graph import START, StateGraph
 from langgraph.types import Interrupt
 from pydantic import BaseModel, Field, RootModel, computed_field, create_model, field_serializer
+from typing_extensions import TypedDict
 
 from langchain_judges import (
     JudgeMiddleware,
@@ -67,6 +69,36 @@ def judge_and_model(rubric="Is it right?", **options):
 
 def evaluated(judge, outputs, reference=None, **places):
     return as_evaluator(judge, **places).evaluate_run(a_run(outputs), an_example(reference))
+
+
+class Judged(TypedDict):
+    input: str
+    output: str
+    verdict: Any
+
+
+CALLS: dict[str, Any] = {
+    "invoke": lambda judge, **own: judge.invoke(ITEM, **own),
+    "ainvoke": lambda judge, **own: asyncio.run(judge.ainvoke(ITEM, **own)),
+    "stream": lambda judge, **own: list(judge.stream(ITEM, **own)),
+    "batch": lambda judge, **own: judge.batch([ITEM], **own),
+}
+
+
+@for_each("call", CALLS)
+def test_a_context_that_no_judge_in_this_process_reads_is_refused(call):
+    judge, model = judge_and_model()
+    with pytest.raises(OptionError, match="only a server reads options from a `context`"):
+        CALLS[call](judge, context={"rubric": "Is it polite?"})
+    assert not model.prompts
+
+
+def test_a_judge_within_a_graph_runs_beside_the_context_of_that_graph():
+    graph: Any = StateGraph(Judged, context_schema=dict)
+    graph.add_node("judge", judge_and_model()[0])
+    graph.add_edge(START, "judge")
+    result = graph.compile().invoke(ITEM, context={"rubric": "the user's"})
+    assert result["verdict"]["label"] is not None
 
 
 # ---- what people know of a row is checked alike

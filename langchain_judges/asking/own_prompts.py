@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from langchain_core.messages import (
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    convert_to_openai_messages,
-)
+from langchain_core import messages as chat
 from langchain_core.prompts import (
     BasePromptTemplate,
     ChatPromptTemplate,
@@ -69,8 +64,8 @@ def as_text(value: Any) -> str:
 
 
 def _as_openai(value: Any) -> Any:
-    if isinstance(value, BaseMessage):
-        return convert_to_openai_messages(value)
+    if isinstance(value, chat.BaseMessage):
+        return chat.convert_to_openai_messages(value)
     if isinstance(value, Mapping):
         return {key: _as_openai(part) for key, part in value.items()}
     return [_as_openai(part) for part in value] if isinstance(value, list | tuple) else value
@@ -100,10 +95,9 @@ class FencedPrompt(ChatPromptTemplate):
                 is_number = isinstance(value, bool | int | float)
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
+            tags = {each: each if each[-1:].isdigit() else name for each in parts}
             shown = [
-                in_fence(each if each[-1:].isdigit() else name, str(text))
-                if each in _BARE
-                else str(text)
+                in_fence(tags[each], str(text)) if each in _BARE else str(text)
                 for each, text in parts.items()
             ]
             if parts:
@@ -374,11 +368,11 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
     """A caller's prompt, to which the labels and the rule that texts are data are added."""
     messages: list[Any] = list(prompt.messages)
     if "System" not in type(messages[0]).__name__:
-        messages.insert(0, SystemMessage(MATERIAL_RULE))
+        messages.insert(0, chat.SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
     if {"response_1", "response_2"} <= known and _SLOTS not in prompt.pretty_repr():
-        messages.append(HumanMessage(_SLOTS))
+        messages.append(chat.HumanMessage(_SLOTS))
     fenced = FencedPrompt.from_messages(messages)
     filled = prompt.partial_variables
     left = [name for name in fenced.input_variables if name not in filled]

@@ -475,7 +475,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        config = self._bounded(config)
+        config = self._bounded(config, settings.get("context"))
         parts = super().stream(self._read(input), config, **settings)
         return self._guarded(parts, self._begun(config))
 
@@ -483,7 +483,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        config = self._bounded(config)
+        config = self._bounded(config, settings.get("context"))
         parts = super().astream(self._read(input), config, **settings)
         begun = self._begun(config)
         return self._aguarded(parts, begun) if begun else parts
@@ -517,13 +517,18 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.log.begin(config)
         return config
 
-    def _bounded(self, config: RunnableConfig | None) -> RunnableConfig | None:
+    def _bounded(
+        self, config: RunnableConfig | None, context: Mapping[str, Any] | None = None
+    ) -> RunnableConfig | None:
         """The configuration with what bounds the calls of this graph and of all below it.
 
         Raises:
-            OptionError: A limit is invalid, or the judge has limits of its own and is asked
-                within those of a run.
+            OptionError: A limit is invalid, there is a context, which only a server reads, or
+                the judge has limits of its own and is asked within those of a run.
         """
+        if context and self.bounds.context is None:
+            own = f"give the judge {[*context]!r} when it is made"
+            raise OptionError(f"only a server reads options from a `context`: {own}")
         for name in ("max_concurrency", "recursion_limit"):
             limit = (config or {}).get(name)
             if limit is not None and not (isinstance(limit, int) and limit > 0):

@@ -178,7 +178,7 @@ def mapped(
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
     rest = {name: value for name, value in record.items() if name not in {*used, NOTES}}
-    fields = {
+    fields: dict[str, Any] = {
         field: record[own] if isinstance(own, str) else [record[each] for each in own] or None
         for field, own in columns.items()
     }
@@ -397,7 +397,7 @@ def lines_of(value: object, *, asks: bool) -> set[str]:
     return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
 
 
-def lines_in(value: object, *, alone: bool = True) -> set[str]:
+def lines_in(value: Any, *, alone: bool = True) -> set[str]:
     """The lines of the texts in data, and of a text that is not in a list or an object.
 
     Args:

@@ -5,16 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections import abc, deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, closing
 from contextvars import copy_context
@@ -113,7 +104,7 @@ class Window(Generic[F]):
         report: Is called with the name of a future when it is done, from any thread.
     """
 
-    def __init__(self, places: int, report: Callable[[Any], object]) -> None:
+    def __init__(self, places: int, report: abc.Callable[[Any], object]) -> None:
         """Create an empty window."""
         self._places = places
         self._report = report
@@ -155,19 +146,19 @@ class _Judging:
         return self._state.summary
 
     @property
-    def systems(self) -> Sequence[str] | None:
+    def systems(self) -> abc.Sequence[str] | None:
         """The names of A and B, by the columns that were named for them."""
         return self._state.records.systems
 
 
-class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
+class Run(_Judging, abc.Iterator[ResultRow], AbstractContextManager["Run"]):
     """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
         super().__init__(state)
         self._rows = _judge_in_threads(state)
-        self._table: list[tuple[Mapping[str, object], ResultRow]] | None = None
+        self._table: list[tuple[abc.Mapping[str, object], ResultRow]] | None = None
 
     def __next__(self) -> ResultRow:
         """The next result, in the order of the rows."""
@@ -226,7 +217,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
             for own, result in rows:
                 file.add(own, result, self.systems)
 
-    def _tabulated(self) -> list[tuple[Mapping[str, object], ResultRow]]:
+    def _tabulated(self) -> list[tuple[abc.Mapping[str, object], ResultRow]]:
         """The user's own cells of each row, and its result; kept for a second table."""
         if self._table is not None:
             return self._table
@@ -243,7 +234,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         self.close()
 
 
-def _judge_in_threads(state: RunState) -> Generator[ResultRow, None, None]:
+def _judge_in_threads(state: RunState) -> abc.Generator[ResultRow, None, None]:
     """Judge in threads; no part of the run refers to it, so that one that is dropped ends."""
     state.open()
     pool = ThreadPoolExecutor(state.open_rows)
@@ -297,7 +288,7 @@ def _result_of(state: RunState, window: Window[Future[ResultRow]]) -> ResultRow:
         raise
 
 
-class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["AsyncRun"]):
+class AsyncRun(_Judging, abc.AsyncIterator[ResultRow], AbstractAsyncContextManager["AsyncRun"]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
     def __init__(self, state: RunState) -> None:
@@ -343,7 +334,7 @@ class _Tasks:
         # Whoever has left the iteration asks no row for its error.
         row.cancelled() or row.exception()
 
-    async def judged(self) -> AsyncGenerator[ResultRow, None]:
+    async def judged(self) -> abc.AsyncGenerator[ResultRow, None]:
         """Judge the rows, and yield the results in their order."""
         state, window = self._state, self._window
         state.open()
@@ -422,7 +413,7 @@ def assert_judged(
     *,
     min_pass: float = 1.0,
     tries: int = 2,
-    passes: Callable[[ResultRow], bool] | None = None,
+    passes: abc.Callable[[ResultRow], bool] | None = None,
     max_concurrency: int = 8,
 ) -> list[ResultRow]:
     """Judge rows in a test, and fail it if too few of them pass.
