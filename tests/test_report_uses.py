@@ -258,6 +258,11 @@ def test_a_faint_order_is_no_order():
 def test_nothing_to_go_by_is_not_measured_for_every_use():
     for rows, data, why in (
         (run_of(["A"]), data_of([None]), "no judged row has a label"),
+        (
+            items_of([0.5]),
+            [{**texts_of([None])[0], "labels": {"Tone": 1}}],
+            "labels are by criterion ('Tone'), and the judge gives a total alone",
+        ),
         (run_of([None] * 30), data_of(["A"] * 30), "no row was judged"),
     ):
         answers = uses(rows, data)

@@ -23,6 +23,7 @@ from langchain_judges.report.measurements import baselines, people_alike, slot_t
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
+from langchain_judges.verdict import first_names
 
 
 def answers_of(
@@ -62,7 +63,11 @@ def _nothing(sample: Sample) -> str:
         return "no row was judged"
     both = zip(sample.answers, sample.choices, strict=True)
     labelled = any(answer is not None and own for answer, own in both)
-    return "" if labelled else "no judged row has a label"
+    if labelled:
+        return ""
+    if named := sorted({name for row in sample.rows for name in row.labels}):
+        return f"labels are by criterion ({first_names(named)}), and the judge gives a total alone"
+    return "no judged row has a label"
 
 
 def _together(found: Mapping[str, UseAnswer]) -> UseAnswer:
