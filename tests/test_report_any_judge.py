@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from typing import Any, cast
 
@@ -205,6 +206,18 @@ def test_a_rating_that_the_other_side_has_too_is_of_the_scale():
     people = [*[1, 2, 3, 4, 5] * 9, 90]
     found: Any = trust_columns(table([*[10, 40, 70, 100, 55] * 9, 90], people), "gpt", "ann0")
     assert "far from" not in found.left_out
+
+
+@for_each("write", [str, lambda own: str(own).replace(", ", ","), json.dumps])
+@for_each("own", [["1", "0"], ["good", "bad"], [1, 0]])
+def test_votes_in_a_cell_are_read_as_json_or_as_python_writes_them(own, write):
+    votes = [[own[0], own[i % 2], own[0]] for i in range(30)]
+    rows = [{"gpt": each[1], "ann": write(each)} for each in votes]
+    found: Any = trust_columns(rows, "gpt", "ann")
+    assert found["agreement.people"] == pytest.approx((15 + 15 / 3) / 30)
+    data = [{"id": str(i), "human_votes": write(each)} for i, each in enumerate(votes)]
+    run = [{"id": str(i), "verdict": {"label": each[1]}} for i, each in enumerate(votes)]
+    assert trust(run, data)["agreement.people"] == found["agreement.people"]
 
 
 @for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])

@@ -15,8 +15,8 @@ from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import SIDES, label_place, number_in, read_label
 from langchain_judges.rows.lookup import known_at
-from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data, spelt
-from langchain_judges.runs.sources import kind_of_columns
+from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data
+from langchain_judges.runs.sources import kind_of_columns, spelt_votes
 from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
 
 Table = Iterable[Mapping[str, Any]]
@@ -155,7 +155,7 @@ def _votes_apart(
 
 def _listed(cell: Any) -> list[Any]:
     """The votes in a cell, which may hold them as JSON; empty where it holds none."""
-    cell = plain_data(spelt(cell))  # of Parquet it is an array
+    cell = plain_data(spelt_votes(cell))  # of Parquet it is an array
     votes = [*cell] if isinstance(cell, list | tuple) else []
     return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []
 

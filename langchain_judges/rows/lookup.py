@@ -531,10 +531,13 @@ def listed_in(text: str) -> list[Any] | None:
 
     It is JSON, or what Python writes: `['a' 'b']`, of numpy, would come to one text.
     """
+    bare = "".join(text.split())
     for read in (json.loads, literal_eval) if LIST.match(text) else ():
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             found: Any = read(text.strip())
-            if isinstance(found, list) and (read is json.loads or repr(found) == text.strip()):
+            if isinstance(found, list) and (
+                read is json.loads or "".join(repr(found).split()) == bare
+            ):
                 return found
     return None
 

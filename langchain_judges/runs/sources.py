@@ -207,9 +207,15 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _votes_in(cell: object) -> object:
-    """Votes as a list, which a cell of CSV holds as JSON; one vote is a list too."""
-    cell = spelt(cell) if str(cell).startswith("[") else cell
+    """Votes as a list; one vote is a list too."""
+    cell = spelt_votes(cell)
     return [cell] if isinstance(cell, str | int | float) else cell
+
+
+def spelt_votes(cell: object) -> object:
+    """The list of votes that a cell of CSV holds, in JSON or as Python writes it."""
+    text = cell if isinstance(cell, str) and cell.startswith("[") else ""
+    return (lookup.listed_in(text) or spelt(text)) if text else cell
 
 
 def coin(seed: int, key: str) -> bool:
