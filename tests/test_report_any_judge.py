@@ -220,6 +220,20 @@ def test_votes_in_a_cell_are_read_as_json_or_as_python_writes_them(own, write):
     assert trust(run, data)["agreement.people"] == found["agreement.people"]
 
 
+def test_people_who_never_agree_are_not_said_to_hardly_differ():
+    found: Any = trust_columns(
+        table([0, 1] * 20, [0, 1] * 20, [1, 0] * 20), "gpt", ["ann0", "ann1"]
+    )
+    assert found["agreement.alpha"].no_interval == "no row changes it by itself"
+
+
+def test_labels_that_count_in_part_are_counted_so_beside_their_share():
+    people = [[0] * 21 + [1] * 20, [0] * 20 + [1] * 21]
+    found: Any = trust_columns(table([0] * 20 + [1] * 21, *people), "gpt", ["ann0", "ann1"])
+    # The judge is right but for the one row on which people are divided.
+    assert "where it says 1, 0.5 of 21 are wrong, 2.4\xa0%" in found.uses["single"].text.lower()
+
+
 @for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])
 def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
     rows = [dict(zip(("ann", "ab", "ba"), row, strict=True)) for row in ORDERS]

@@ -130,7 +130,7 @@ def people_beyond_chance(
         half = error * intervals.student_quantile(confidence, max(1, len(without) - 1))
         interval = None if few or not error > 0 else Interval.around(value, half)
         interval = interval and interval.within(-1.0, 1.0)
-        parts: Any = {"interval": interval, "no_interval": few or "people hardly differ"}
+        parts: Any = {"interval": interval, "no_interval": few or "no row changes it by itself"}
         results.append(Result(value, n=len(counts), n_failed=failed, **parts))
     return ChanceCorrected(*results)
 

@@ -159,7 +159,7 @@ def _parts(sample: Sample) -> list[Number]:
         settings: Any = {**sample.settings_of(places[answer]), "confidence": level}
         wrong = metrics.rate([sample.misses[i] for i in places[answer]], **settings)
         number = Number(f"single.{answer}", f"where it says {answer}", wrong)
-        count = f"{answers.rounded(number.result * wrong.n, 0)} of {wrong.n:,} are wrong"
+        count = f"{answers.rounded(wrong * wrong.n, 1).removesuffix('.0')} of {wrong.n:,} are wrong"
         parts.append(replace(number, note=f"{number.title}, {count}, {answers.with_range(number)}"))
     number = Number(BALANCED, "with all labels weighted equally", _balanced(sample, level))
     rare = sample.rare_label
