@@ -470,8 +470,14 @@ def test_rows_of_the_same_texts_count_together():
     assert "the same texts, and so count together" in long.left_out
     assert "60 groups of the same texts" in long.sample.in_groups
     # Of tasks alone it is not known whether the texts are the same.
-    tasks: Any = trust_columns(table([0, 1] * 20, [0, 1] * 20) * 3, "gpt", "ann0")
-    assert tasks.left_out == ""
+    rows = table([0, 1] * 20, [0, 1] * 20) * 3
+    grouped = [{**row, "group": row["input"]} for row in rows]
+    tasks, told = (
+        cast("TrustReport", trust_columns(own, "gpt", "ann0")) for own in (rows, grouped)
+    )
+    assert tasks.left_out.startswith("Rows with the input of an earlier one, each counted by ")
+    assert tasks.left_out.endswith(": 80.")
+    assert told.left_out == ""
     ends = [report["agreement.label.wrong"].interval for report in (each, long)]
     assert ends[1].high - ends[1].low == pytest.approx(ends[0].high - ends[0].low, rel=0.1)
 

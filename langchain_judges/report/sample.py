@@ -14,6 +14,7 @@ from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.rows.checks import SIDES, kind_in
+from langchain_judges.rows.texts import NO_TASK
 from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import POINTS, Label, Preference
@@ -371,12 +372,18 @@ class Sample:
         own = {name for row in self.rows for name in row.by_criterion}
         others = [{*row.labels} - own for row in self.rows]
         names = ", ".join(sorted(set[str]().union(*others)))
+        asked = [(kind, row.data_row.get("input")) for (kind, _), row in
+                 zip(self.clusters, self.rows, strict=True)]  # fmt: skip
+        told = [str(own) for kind, own in asked if kind == "row" and own not in (None, "", NO_TASK)]
+        again = len({*told}) > 1 and len(told) - len({*told})
         counts = {
             f"Rows with labels of no criterion of the judge ({names})": sum(map(bool, others)),
             "Rows of the table that are left out, as they are unusable": self.unread,
             "Rows without a group, each a group of its own": kinds["group"] and kinds["row"],
             "Rows of which others have the same texts, and so count together (answers of "
             "several people to one text are its human_votes)": kinds["texts"],
+            "Rows with the input of an earlier one, each counted by itself unless a column `group` "
+            "says what belongs together": again,
         }
         notes = [f"{what}: {count:,}." for what, count in counts.items() if count]
         parts = [self, *map(self.by_criterion, self.criteria)]
