@@ -224,9 +224,7 @@ def beside_people(
     rows = inputs.votes_of(counted)
     values, failed = inputs.values_of(inputs.take(judgments, indices))
     failed["fewer_than_two_votes"] = len(places) - len(indices)
-    answers = [values]
-    if second is not None:
-        answers.append(inputs.values_of(inputs.take(other, indices))[0])
+    answers = [values, inputs.values_of(inputs.take(other, indices))[0]]
     ours = [
         fmean(sum(column[i] == vote for vote in own) / len(own) for column in answers)
         for i, own in enumerate(rows)

@@ -276,11 +276,9 @@ def labels_to_settle(result: Result, limit: tuple[float, float], several: int = 
     if math.isnan(result) or result.interval is None or result in limit:
         return None
     low, high = result.interval
-    error, seen, power = (high - low) / (2 * 1.96), 1.0, 1 - 0.2 / several
-    if isinstance(result, Difference):
-        seen = 0.25 + 0.75 * min(1.0, ((result.se or 0.0) / error) ** 2)
-    else:
-        power += min(0.1, 5 / result.n) / several
+    error, is_all_seen = (high - low) / (2 * 1.96), not isinstance(result, Difference)
+    seen = 1.0 if is_all_seen else 0.25 + 0.75 * min(1.0, ((result.se or 0.0) / error) ** 2)
+    power = 1 - (0.2 - is_all_seen * min(0.1, 5 / result.n)) / several
     more = np.unique(np.ceil(np.geomspace(1, MOST_TO_LABEL, 400)))
     kept = result.n / (result.n + more)
     move = error * np.sqrt(seen * (1 - kept)) + 1e-12

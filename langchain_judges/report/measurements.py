@@ -101,14 +101,12 @@ def people_alike(sample: Sample) -> list[Number]:
     ]
     if sample.apart:
         return numbers
-    first = second = sample.answers
-    if sample.asked_twice:
-        rows = sample.rows
-        first, second = (
-            [own if row.has_orders else row.answer for row, own in zip(rows, side, strict=True)]
-            for side in sample.in_orders()
-        )
-    votes = [row.by_person for row in sample.rows]
+    rows = sample.rows
+    first, second = (
+        [own if row.has_orders else row.answer for row, own in zip(rows, side, strict=True)]
+        for side in sample.in_orders()
+    )
+    votes = [row.by_person for row in rows]
     beside = metrics.beside_people(first, votes, second, **sample.settings)
     alike = "every row weighted equally"
     over = f"Over people among themselves, {alike}"
@@ -220,9 +218,11 @@ def slot_text(numbers: Mapping[str, Number]) -> str:
 
 def turned_text(number: Number, whom: str) -> str:
     """Finding about answers that run against people's, by a coefficient; empty of others."""
-    known, rated = number.result, number.key.endswith("spearman")
+    known, rated = number.result, number.key.endswith(".spearman")
+    if known > -0.6 or not (rated or number.key.endswith(".kappa")):
+        return ""
     perfect = known < -1 + 1e-9 and known.n >= answers.LEAST_OF_A_LABEL
-    if known > -0.6 or not (perfect or answers.decided(known, (0, math.inf)) == "no"):
+    if not perfect and answers.decided(known, (0, math.inf)) != "no":
         return ""
     how = f"rates low what {whom} rate high" if rated else f"says the opposite of {whom}"
     title = f"{'rank correlation' if rated else 'κ'} {answers.value_text(number)}"
@@ -312,8 +312,6 @@ def _calibration(sample: Sample) -> list[Number]:
 
 def _corrected(sample: Sample) -> list[Number]:
     """Estimate of people's answer on all rows, if only some have a label."""
-    if not any(sample.choices):
-        return []
     judge, people, what, _ = sample.averaged
     if what == "The share of 0":  # whichever label is rare
         judge, people = ([v if v is None else 1 - v for v in side] for side in (judge, people))

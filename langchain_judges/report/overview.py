@@ -279,9 +279,8 @@ def _lost_rows(report: Measured) -> NextStep | None:
 def _turn_round(report: Measured) -> NextStep | None:
     """The advice on answers that run against people's, in all or by a criterion."""
     sample, files = report.sample, report.files
-    known = {k: n for k, n in report.numbers.items() if k.endswith((".spearman", ".kappa"))}
-    found = ((k, measurements.turned_text(n, sample.whom)) for k, n in known.items())
-    key, text = next((each for each in found if each[1]), ("", ""))
+    known = ((n.key, measurements.turned_text(n, sample.whom)) for n in report.numbers.values())
+    key, text = next((each for each in known if each[1]), ("", ""))
     if not text:
         return None
     name = key.partition(".")[2].rpartition(".")[0]

@@ -259,23 +259,18 @@ class Sample:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest of the ratings."""
-        known: set[Any] = {*self.said, *self.answers} - {None} - self.strays.keys()
+        known: set[Any] = {*self.said, *self.answers} - {None} - self.strays
         values = [*map(float, known)]
         return min(values), max(values)
 
     @cached_property
-    def strays(self) -> dict[float, str]:
-        """Ratings far from all others, and a row of each: slips, or codes for no answer."""
+    def strays(self) -> set[float]:
+        """Ratings far from all others: slips, or codes for no answer."""
         if not self.rated:
-            return {}
-        sides: Any = ([[answer] for answer in self.answers], self.targets)
-        told = [
-            [(float(v), row.name) for row, own in rows for v in own if v is not None]
-            for rows in (zip(self.rows, side, strict=True) for side in sides)
-        ]
-        values = [[value for value, _ in side] for side in told]
-        far = _far(*values) | _far(*values[::-1])
-        return {value: name for side in told for value, name in side if value in far}
+            return set()
+        ours = [float(answer) for answer in self.answers if answer is not None]
+        theirs = [float(vote) for own in self.targets for vote in own]
+        return _far(ours, theirs) | _far(theirs, ours)
 
     @cached_property
     def scale(self) -> float:
@@ -295,7 +290,8 @@ class Sample:
     def rare_label(self) -> Label:
         """The label that people give least often, the last of those that are equal."""
         counts = self.label_counts
-        return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
+        order = {label: (count, str(label) != "1", str(label)) for label, count in counts.items()}
+        return min(order, key=order.__getitem__, default="")
 
     def missed(self, answers: Iterable[Label | None]) -> list[float | None]:
         """For each row how wrong an answer is, from 0 to 1; None without a label.
@@ -372,10 +368,10 @@ class Sample:
         own = {name for row in self.rows for name in row.by_criterion}
         others = [{*row.labels} - own for row in self.rows]
         names = ", ".join(sorted(set[str]().union(*others)))
-        asked = [(kind, row.data_row.get("input")) for (kind, _), row in
-                 zip(self.clusters, self.rows, strict=True)]  # fmt: skip
-        told = [str(own) for kind, own in asked if kind == "row" and own not in (None, "", NO_TASK)]
-        again = len({*told}) > 1 and len(told) - len({*told})
+        rows = zip(self.rows, self.clusters, strict=True)
+        asked = Counter(str(row.data_row.get("input")) for row, (kind, _) in rows if kind == "row")
+        for none in ("None", "", NO_TASK):
+            del asked[none]
         counts = {
             f"Rows with labels of no criterion of the judge ({names})": sum(map(bool, others)),
             "Rows of the table that are left out, as they are unusable": self.unread,
@@ -383,11 +379,12 @@ class Sample:
             "Rows of which others have the same texts, and so count together (answers of "
             "several people to one text are its human_votes)": kinds["texts"],
             "Rows with the input of an earlier one, each counted by itself unless a column `group` "
-            "says what belongs together": again,
+            "says what belongs together": len(asked) > 1 and asked.total() - len(asked),
         }
         notes = [f"{what}: {count:,}." for what, count in counts.items() if count]
         parts = [self, *map(self.by_criterion, self.criteria)]
-        strays = [f"{value:g} (row {row})" for p in parts for value, row in p.strays.items()]
+        both = ((row, p.strays & {row.answer, *row.target}) for p in parts for row in p.rows)
+        strays = [f"{value:g} (row {row.name})" for row, own in both for value in own]
         out = "Ratings far from all others, which count, but not for the range"
         return " ".join([*notes, *([f"{out}: {', '.join(strays[:5])}."] if strays else [])])
 
@@ -402,7 +399,7 @@ class Sample:
         ours = {float(each) for each in self.answers if self.rated and each is not None}
         if not ours:
             return ""
-        ours, theirs = ours - self.strays.keys(), {*map(float, self.said)} - self.strays.keys()
+        ours, theirs = ours - self.strays, {*map(float, self.said)} - self.strays
         low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
         differ = low < 0.6 * high
         if all(map(float.is_integer, ours | theirs)):
@@ -459,9 +456,8 @@ def _far(values: Sequence[float], others: Sequence[float]) -> set[float]:
     widest, place = max((b - a, i) for i, (a, b) in enumerate(pairwise(steps), 1))
     few, rest = sorted((steps[:place], steps[place:]), key=lambda own: sum(counts[v] for v in own))
     is_rare = sum(counts[v] for v in few) <= max(1, len(values) / 10)
-    if len(rest) < 3 or not is_rare or widest <= 3 * (rest[-1] - rest[0]):
-        return set()
-    return {v for v in few if not others or not min(others) <= v <= max(others)}
+    is_far = is_rare and len(rest) > 2 and widest > 3 * (rest[-1] - rest[0])
+    return {v for v in few if is_far and not (others and min(others) <= v <= max(others))}
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -109,12 +109,11 @@ def _follows(sample: Sample) -> tuple[Word, str]:
     settings: Any = {**sample.settings, "confidence": (1 + sample.confidence) / 2}
     judge = sample.answers
     if sample.rated:
-        key, title = "spearman", "rank correlation"
+        title = "rank correlation"
         known = metrics.correlate(judge, sample.ratings, "spearman", **settings)
     else:
-        key, title = "kappa", "Cohen's κ"
-        known = metrics.cohen_kappa(judge, sample.labels, **settings)
-    number = Number(f"follows.{key}", title, known, "number")
+        title, known = "Cohen's κ", metrics.cohen_kappa(judge, sample.labels, **settings)
+    number = Number("follows." + ("spearman" if sample.rated else "kappa"), title, known, "number")
     if turned := turned_text(number, sample.whom):
         return "no", turned
     found = f"{title} {answers.with_range(number)}"
