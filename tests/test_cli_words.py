@@ -226,6 +226,8 @@ REFUSED = {
     "judge pairs.jsonl --model m --dry-run -o x.docx": "--out must end in .csv",
     "write tasks.jsonl --model m -o x.docx": "--out must end in .csv",
     "compare pairs.jsonl --systems a,b --model m -o x.docx": "--out must end in .csv",
+    "compare a.jsonl b.jsonl --model m --method rubric": "--method relative compares two",
+    "compare a.jsonl --systems a,b --model m --method allure": "'allure' takes one item at a time",
     "trust pairs.jsonl --model m -o x.docx": "--out must end in .csv, .html, .json, .md",
     "judge own.jsonl --model m --set rubric=Tone?": "in columns whose names are not known",
     "judge own.jsonl --model m --preset helpfulness": "in columns whose names are not known",

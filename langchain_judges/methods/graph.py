@@ -527,8 +527,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 the judge has limits of its own and is asked within those of a run.
         """
         if context and self.bounds.context is None:
-            own = f"give the judge {[*context]!r} when it is made"
-            raise OptionError(f"only a server reads options from a `context`: {own}")
+            advice = f"give the judge {[*context]!r} when it is made"
+            raise OptionError(f"only a server reads options from a `context`: {advice}")
         for name in ("max_concurrency", "recursion_limit"):
             limit = (config or {}).get(name)
             if limit is not None and not (isinstance(limit, int) and limit > 0):
