@@ -16,7 +16,9 @@ from pandas import DataFrame
 from langchain_judges import create_relative_judge, create_rubric_judge, datasets, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.report import compare, trust
+from langchain_judges.report.labelling import is_labelled
 from langchain_judges.rows.checks import read_label
+from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.testing import FakeChatModel, fitting_reply
 from tests.cases import for_each
 from tests.judged_rows import items_of, texts_of
@@ -256,6 +258,18 @@ def test_votes_by_criterion_are_each_persons(form):
     assert report["criterion.help.agreement"] == 1
     # On every fourth row the judge agrees with 2 of 3 people, who agree in 1 of 3 pairs.
     assert report.uses["person"].number.result == pytest.approx((2 / 3 - 1 / 3) / 4)
+
+
+@for_each("field", ["human_votes", "human_votes.help"])
+@for_each("outputs", [("output",), ("output_a", "output_b")])
+def test_a_row_whose_cells_of_people_are_all_empty_waits_for_labels(field, outputs):
+    texts = {"input": "q", **{name: name for name in outputs}}
+    cells = [("A", "", "B"), ("", "", ""), (None, None, None)]
+    data = [{**texts, **dict(zip("abc", own, strict=True))} for own in cells]
+    takes = "pair" if outputs[1:] else "item"
+    records = Records(source_of(data), {field: ["a", "b", "c"]}, takes)
+    rows = [records.row(row, place) for place, row in enumerate(data)]
+    assert [is_labelled(row) for row in rows] == [True, False, False]
 
 
 def test_votes_beside_a_label_of_the_same_criterion_are_noted():

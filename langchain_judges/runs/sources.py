@@ -198,18 +198,21 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
     labels: dict[str, Any] = {}
     for column in sorted(columns, reverse=True):  # a label before votes
         name, cell = column.partition(".")[2], row.pop(column)
+        cell = _votes_in(cell) if column.startswith("human_votes") else cell
         if name in labels and cell not in (None, "", []):
             row[NOTES] = Notes.of(row)
             row[NOTES].add(column, f"is not read beside another label of {name!r}")
         elif cell not in (None, "", []):
-            labels[name] = _votes_in(cell) if column.startswith("human_votes") else cell
+            labels[name] = cell
     return {**row, "labels": {**known, **labels}} if columns or "labels" in row else row
 
 
 def _votes_in(cell: object) -> object:
-    """Votes as a list; one vote is a list too."""
+    """Votes as a list, empty where nobody has one; one vote is a list too."""
     cell = spelt_votes(cell)
-    return [cell] if isinstance(cell, str | int | float) else cell
+    votes = [cell] if isinstance(cell, str | int | float) else cell
+    is_empty = isinstance(votes, list) and all(vote in (None, "") for vote in votes)
+    return [] if is_empty else votes
 
 
 def spelt_votes(cell: object) -> object:
