@@ -343,6 +343,51 @@ BESIDE: dict[str, Any] = {
 }
 
 
+TWO = "[1]\nIn Kyiv\n\n[2]\nIn Oslo"
+TITLED = "[1] Kyiv\nA town. On a river.\n\n[2] Oslo\nA port."
+SAYINGS = [["Kyiv", ["A town. ", "On a river."]], ["Oslo", ["A port."]]]
+# A source as data sets and searches have it, its text, and whether it is told to be JSON.
+SOURCES: dict[str, tuple[object, str, bool]] = {
+    "HotpotQA": (SAYINGS, TITLED, False),
+    "HotpotQA on the hub": (
+        {"title": ["Kyiv", "Oslo"], "sentences": [each for _, each in SAYINGS]},
+        TITLED,
+        False,
+    ),
+    "Chroma": (
+        {"ids": [["1", "2"]], "documents": [["In Kyiv", "In Oslo"]], "distances": [[0.1, 0.2]]},
+        TWO,
+        False,
+    ),
+    "a search": ({"query": "Where?", "documents": [{"text": "In Kyiv"}, "In Oslo"]}, TWO, False),
+    "LlamaIndex": (
+        [{"node": {"text": each, "id_": "7"}, "score": 0.5} for each in ("In Kyiv", "In Oslo")],
+        TWO,
+        False,
+    ),
+    "lists in a list": ([["In Kyiv", "In Oslo"]], TWO, False),
+    "of no known form": (
+        {"body": "In Kyiv", "source": {"url": "a"}},
+        '{"body": "In Kyiv", "source": {"url": "a"}}',
+        True,
+    ),
+    "beside other texts": (
+        {"documents": ["In Kyiv"], "remark": "Not so."},
+        '{"documents": ["In Kyiv"], "remark": "Not so."}',
+        True,
+    ),
+}
+
+
+@for_each("form", SOURCES)
+def test_a_source_of_a_data_set_or_a_search_is_its_documents_or_said_to_be_json(form):
+    source, text, is_told = SOURCES[form]
+    row = plain_row({**TASK, "output": "Kyiv", "context": source})
+    assert row["source"] == text
+    told = [("source", "has documents of no known form, shown as JSON")]
+    assert notes(row.get(NOTES, [])) == (told if is_told else [])
+
+
 SEEN = "I was in Kyiv"
 OBJECTS: dict[str, Any] = {
     "messages": [HumanMessage(SEEN)],

@@ -85,6 +85,8 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     own = source[0] if isinstance(source, list) and len(source) == 1 else source
     if "output_a" not in row and isinstance(own, str) and _NAME.fullmatch(own):
         found.add("source", f"is {own!r}: it may name a data set, and is no text to check against")
+    if "output_a" not in row and not isinstance(source, str) and lookup.is_data(source):
+        found.add("source", "has documents of no known form, shown as JSON", "read_as_json")
     if "output_a" not in row and isinstance(source, str) and lookup.LIST.match(source):
         number = lookup.documents_in(row.get("source") or "")
         found.add("source", f"is the text of a list, which is read as documents: {number:,}")

@@ -542,6 +542,11 @@ def listed_in(text: str) -> list[Any] | None:
     return None
 
 
+def is_data(context: object) -> bool:
+    """Whether a document of a context is shown as JSON."""
+    return any(text[:1] == "{" for _, text in _documents(context))
+
+
 def documents_in(context: str) -> int:
     """Number of documents in a text of `context_in`."""
     return max(1, len(re.findall(r"^\[\d+\](?: |$)", context, re.MULTILINE)))
@@ -582,14 +587,35 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     elif messages := chat.messages_in(value):
         texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
         yield from ((name, text) for name, text in texts if text)
+    elif isinstance(value, list | tuple) and all(map(_is_titled, value)):
+        yield from ((heading, " ".join(map(str.strip, said))) for heading, said in value)
     elif isinstance(value, list | tuple):
         yield from (document for each in value for document in _documents(each))
     elif isinstance(getattr(value, "page_content", None), str):
         yield from _documents(vars(value))
     elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
         yield from _documents(text, _title(value))
+    elif isinstance(value, Mapping) and (inner := _documents_below(value)):
+        yield from _documents(inner)
     else:
         yield title, chat.as_json(value)
+
+
+def _is_titled(value: object) -> bool:
+    """Whether a value is a title and its sentences, as HotpotQA has its documents."""
+    title, *rest = value if isinstance(value, list | tuple) and value else [None]
+    said = rest[0] if len(rest) == 1 and isinstance(rest[0], list | tuple) else [None]
+    return isinstance(title, str) and all(isinstance(each, str) for each in said)
+
+
+def _documents_below(value: Mapping[str, Any]) -> object:
+    """The documents in what a search or a data set returns beside facts that are no texts."""
+    titles, said = value.get("title"), value.get("sentences")
+    if isinstance(titles, list) and isinstance(said, list) and len(titles) == len(said):
+        return [*zip(titles, said, strict=True)] if len(value) == 2 else None
+    beside = {*chat.KNOWN_NAMES["search"]}
+    names = [name for name in (*CONTEXTS, "node") if isinstance(value.get(name), list | Mapping)]
+    return value[names[0]] if names and value.keys() <= {names[0], *beside} else None
 
 
 def _text_of_document(value: Mapping[str, object]) -> object:
