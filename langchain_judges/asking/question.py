@@ -23,8 +23,7 @@ from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_sche
 from langchain_judges.asking.reply_log import ReplyLog, json_text
 from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
-from langchain_judges.rows.fences import sealed_messages, with_content
-from langchain_judges.rows.media import with_media
+from langchain_judges.rows import fences, media
 
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
 # graph inherit it; by its underscores it is neither checkpointed nor traced.
@@ -337,10 +336,10 @@ def rendered(
     question: Question, variables: Mapping[str, object], row: Mapping[str, Any]
 ) -> list[BaseMessage]:
     """The messages of a question, with the images, audio and files that a row holds."""
-    messages = sealed_messages(_rendered(question, variables))
+    messages = fences.sealed_messages(_rendered(question, variables))
     for at, message in enumerate(messages):
         if isinstance(message, HumanMessage) and isinstance(message.content, str):
-            messages[at] = with_content(message, with_media(message.content, row))
+            messages[at] = fences.with_content(message, media.with_media(message.content, row))
     return messages
 
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, NotRequired
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import fields, files
-from langchain_judges.rows.checks import kind_in, kind_of_example
+from langchain_judges.rows import checks, fields, files
 from langchain_judges.rows.texts import Text, readable, transcript, with_source
 from langchain_judges.verdict import Label
 
@@ -96,9 +95,9 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     """The texts of an item, a pair or an example."""
     task = item.get("input") or ""
     output = item.get("output")
-    if output is None and kind_in(item) == "pair":
+    if output is None and checks.kind_in(item) == "pair":
         item = {**item, "output": item}
-    if kind_of_example(item) == "pair":
+    if checks.kind_of_example(item) == "pair":
         outputs = tuple(readable(item["output"][side]) for side in ("output_a", "output_b"))
     else:
         outputs = (readable(output),) if output else ()
@@ -120,7 +119,7 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
         value = plain.get(name)
         plain[name] = None if value in (None, "") else str(value)
     # An example's `source` is the id of the item that it comes from, not a text.
-    is_item = kind_in(plain) == "item" and "corrected" not in plain
+    is_item = checks.kind_in(plain) == "item" and "corrected" not in plain
     source = plain.get("source") if is_item else None
     if isinstance(source, str):
         plain["input"] = with_source(plain.get("input") or "", source).strip()
@@ -145,7 +144,7 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
         raise InputError(f"an example has no {unknown!r}; it takes {list(_EXAMPLE_KEYS)!r}")
     row = fields.plain_row(raw)
     example = {name: row.get(name) for name in EXAMPLE_FIELDS}
-    if example["output"] is None and kind_in(row) == "pair":
+    if example["output"] is None and checks.kind_in(row) == "pair":
         example["output"] = {name: row.get(name) for name in ("output_a", "output_b")}
     elif isinstance(example["output"], Mapping):
         example["output"] = fields.plain_row(example["output"])

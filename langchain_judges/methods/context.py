@@ -29,8 +29,7 @@ from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.rows import files, lookup
-from langchain_judges.rows.media import kind_of_block, mark_of, media_in, standard
+from langchain_judges.rows import files, lookup, media
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
 
@@ -237,11 +236,11 @@ class JudgeContext:
         Args:
             row: A pair or an item.
         """
-        blocks = [*media_in(row)]
-        if bare := next((block for block in blocks if not standard(block)), None):
-            detail = f"{mark_of(bare)} holds no address or known data: {lookup.keys_in(bare)}"
+        blocks = [*media.media_in(row)]
+        if bare := next((block for block in blocks if not media.standard(block)), None):
+            detail = f"{media.mark_of(bare)} holds no address or known data: {lookup.keys_in(bare)}"
             return [Problem("invalid_input", detail).failure("begin", "")]
-        kinds = {*map(kind_of_block, blocks)}
+        kinds = {*map(media.kind_of_block, blocks)}
         for adapter in self.adapters.values() if kinds else ():
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)

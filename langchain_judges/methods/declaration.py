@@ -26,9 +26,8 @@ from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.shown import Memory, Recaller, is_memory
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, rule_of
 from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.rows import files, texts
 from langchain_judges.rows.checks import Kind
-from langchain_judges.rows.files import json_in
-from langchain_judges.rows.texts import is_blank
 
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
@@ -75,7 +74,7 @@ def read_spec(path: Path) -> dict[str, Any]:
         OptionError: The file cannot be read, or holds no spec.
     """
     try:
-        spec = json_in(path)
+        spec = files.json_in(path)
     except (OSError, ValueError) as exc:
         raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
     if not isinstance(spec, dict) or "method" not in spec:
@@ -84,7 +83,7 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 
 def _check_text(text: str) -> str:
-    if is_blank(text):
+    if texts.is_blank(text):
         raise ValueError("empty")
     return text
 

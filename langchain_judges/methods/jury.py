@@ -16,8 +16,7 @@ from langchain_judges import verdict
 from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import ensemble
-from langchain_judges.methods.declaration import check_quorum
+from langchain_judges.methods import declaration, ensemble
 from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.pairs import PairState
@@ -80,7 +79,7 @@ class Jury(Combination):
 
     def check_size(self, size: int) -> None:
         """Check that the required number of members can judge a row."""
-        check_quorum(self.min_valid, size)
+        declaration.check_quorum(self.min_valid, size)
 
 
 @dataclass(frozen=True)

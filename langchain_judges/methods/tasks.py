@@ -19,8 +19,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
-from langchain_judges.rows.files import packaged
-from langchain_judges.rows.texts import user_turns
+from langchain_judges.rows import files, texts
 
 # Whose words a prompt asks with: ours, or what the paper asks and nothing more.
 Wording = Literal["own", "paper"]
@@ -46,13 +45,13 @@ class Task(TypedDict):
     panel: str
 
 
-_WORDS = packaged(__package__, "words.yaml")
+_WORDS = files.packaged(__package__, "words.yaml")
 # Those of `tasks.yaml`, by name.
-TASKS: dict[str, Task] = packaged(__package__, "tasks.yaml")
+TASKS: dict[str, Task] = files.packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
     _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", _WORDS["correct_first"])
 # Worked examples; `shots=3` shows the first three of those that fit the task.
-WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
+WORKED: tuple[WorkedExample, ...] = tuple(files.packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
 MOST_SHOTS = 5
 
@@ -69,7 +68,7 @@ def worded(name: str, task: Task, wording: Wording) -> Task:
         return task
     added = task["quality"]
     if name != "own":
-        added = packaged(__package__, "papers.yaml")["tasks"].get(name, "")
+        added = files.packaged(__package__, "papers.yaml")["tasks"].get(name, "")
     return {**task, "question": f"{task['question']} {added}".strip()}
 
 
@@ -129,7 +128,7 @@ ASPECTS: tuple[str, ...] = tuple(_WORDS["aspects"])
 
 def is_unsaid(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
     """Whether only the words of the request say what a pair is about."""
-    return task == "auto" and not pair.get("task_kind") and user_turns(pair["input"]) < 2
+    return task == "auto" and not pair.get("task_kind") and texts.user_turns(pair["input"]) < 2
 
 
 def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
@@ -144,7 +143,7 @@ def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple
     """
     if task != "auto":
         return task if isinstance(task, str) else "own", read_task(task)
-    several = user_turns(pair["input"]) > 1
+    several = texts.user_turns(pair["input"]) > 1
     name = pair.get("task_kind") or ("dialogue" if several else "response")
     if name not in TASKS:
         known = sorted(TASKS)

@@ -20,11 +20,10 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
 
+from langchain_judges import escaping, verdict
 from langchain_judges.errors import OutputError
-from langchain_judges.escaping import inert_json
 from langchain_judges.rows.files import set_aside, whole_file, writing
 from langchain_judges.runs.run_row import ResultRow, judged_row
-from langchain_judges.verdict import is_abstention
 
 try:
     import fcntl
@@ -46,7 +45,7 @@ _CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\r?\n?\Z')
 def line_of(row: Mapping[str, Any]) -> bytes:
     """A result as a line of its file, with a checksum of all before it."""
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
-    data = inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
+    data = escaping.inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
     return b'%s, "checksum": "%08x"}\n' % (data, zlib.crc32(data))
 
 
@@ -310,7 +309,7 @@ class Results:
                     continue
                 key, own = row["key"], row["judge"]["mark"] == self._mark
                 self.others += not own
-                is_finished = judged_row(row) or is_abstention(row.get("verdict") or {})
+                is_finished = judged_row(row) or verdict.is_abstention(row.get("verdict") or {})
                 if key in self._places or (own and not is_finished):
                     complete = False
                 else:

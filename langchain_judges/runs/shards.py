@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import whole_file, writing
-from langchain_judges.runs.results import read_receipt, row_in
+from langchain_judges.runs import results, tables
 from langchain_judges.runs.run_row import ResultRow, judged_row
-from langchain_judges.runs.tables import records_of, table_path, write_results
 
 _PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
@@ -94,7 +93,7 @@ class Receipt(NamedTuple):
         Raises:
             OutputError: The file is not a receipt.
         """
-        found = read_receipt(cls.of(part), "shard", "run the shard again")
+        found = results.read_receipt(cls.of(part), "shard", "run the shard again")
         return None if found is None else cls(**found)
 
 
@@ -123,10 +122,10 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
         OptionError: The suffix of `out` is not one of these.
         MissingExtraError: Parquet needs the extra `hub`, `.xlsx` the extra `excel`.
     """
-    place, target = Path(source), table_path(out)
+    place, target = Path(source), tables.table_path(out)
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts, whole = _run_parts(place) if place.is_dir() else ({records_of(place): []}, None)
+    parts, whole = _run_parts(place) if place.is_dir() else ({tables.records_of(place): []}, None)
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     places, judged = _row_places(parts, whole.mark if whole else None)
@@ -135,7 +134,7 @@ def merge_shards(source: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as draft:
-            write_results(draft, _in_order([*parts], places))
+            tables.write_results(draft, _in_order([*parts], places))
     return Merged(len(places), judged, len(parts))
 
 
@@ -198,7 +197,7 @@ def _row_places(
 
 
 def _parse(line: bytes, part: Path, number: int) -> ResultRow:
-    if (row := row_in(line)) is None or "key" not in row:
+    if (row := results.row_in(line)) is None or "key" not in row:
         raise OutputError(
             f"{part}, line {number}: not a result of a judge, or damaged; the run that wrote "
             "it sets such lines aside when it is resumed, and judges them again."

@@ -11,11 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from langchain_judges.errors import needs
+from langchain_judges import errors, orders
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.orders import naming_sides
-from langchain_judges.rows.checks import kind_of_result, names_of_sides
-from langchain_judges.rows.messages import as_json
+from langchain_judges.rows import checks, messages
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.summary import CriterionCounts
 
@@ -37,18 +35,18 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
         systems: Who wrote A and B; None: the row's own `systems`, else A and B.
     """
     outcome: Mapping[str, Any] = outcome_of(result)
-    kind = kind_of_result(result)
+    kind = checks.kind_of_result(result)
     if kind == "task":
         lost = [str(each.get("concept")) for each in result.get("missing") or []]
         cells = {"text": result.get("text"), "missing": ", ".join(lost)}
     else:
-        names = names_of_sides(result, systems)
+        names = checks.names_of_sides(result, systems)
         answer = "label" if kind == "item" else "preference"
         cells = {
             answer: outcome.get(answer),
             "score": outcome.get("score"),
             "confidence": outcome.get("confidence"),
-            "reason": naming_sides(outcome.get("rationale") or "", names) or None,
+            "reason": orders.naming_sides(outcome.get("rationale") or "", names) or None,
         }
         if kind == "item":
             cells |= _by_criterion(result)
@@ -108,7 +106,7 @@ def free_name(name: str, own: Iterable[str]) -> str:
 
 
 def _cell_text(cell: object) -> object:
-    return as_json(cell) if isinstance(cell, list | tuple | dict) else cell
+    return messages.as_json(cell) if isinstance(cell, list | tuple | dict) else cell
 
 
 def encodable(cell: Any) -> Any:
@@ -228,7 +226,7 @@ class ParquetFile(TableFile):
 
     def __init__(self, path: Path, *, raw: bool = False) -> None:
         """Open the file in which rows wait."""
-        with needs("hub", "Writing Parquet"):
+        with errors.needs("hub", "Writing Parquet"):
             import pyarrow
             from pyarrow import parquet
         super().__init__(path, raw=raw)

@@ -20,9 +20,8 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
+from langchain_judges import orders, report
 from langchain_judges.errors import STEERING
-from langchain_judges.orders import naming_sides
-from langchain_judges.report import labelling, overview
 from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.rows.checks import kind_of_row, names_of_sides
@@ -95,7 +94,7 @@ _MARKDOWN.add_render_rule("td_open", _aligned)
 
 @cache
 def _environment() -> Environment:
-    environment = overview.templates_of("langchain_judges.viewer")
+    environment = report.overview.templates_of("langchain_judges.viewer")
     environment.policies["json.dumps_kwargs"] = {"default": str}
     environment.filters |= {"md": rendered_markdown, "visible": visible}
     return environment
@@ -151,7 +150,7 @@ def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
 
 def order_of(row: Cells, *, blind: bool) -> str:
     """Order of a pair's texts; empty for a single text."""
-    return (labelling.sides(row) if blind else "AB") if kind_of_row(row) == "pair" else ""
+    return (report.labelling.sides(row) if blind else "AB") if kind_of_row(row) == "pair" else ""
 
 
 def _named(row: Cells, order: str, between: str) -> list[str]:
@@ -252,7 +251,7 @@ def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
         "said": _said(each.answer, order),
         "sure": "" if confidence is None else f"confidence {confidence:.2f}",
         "flipped": verdict.get("flipped"),
-        "reason": naming_sides(reason, places),
+        "reason": orders.naming_sides(reason, places),
         "tables": [_in_places(table, places) for table in evidence(each.row)],
         "lookups": verdict.get("lookups") or [],
         "cost": " · ".join(cost),
@@ -269,7 +268,7 @@ def _said(answer: object, order: str) -> str:
 
 def _in_places(table: TextTable, places: Mapping[str, str]) -> TextTable:
     def named(cell: str) -> str:
-        return places.get(cell) or naming_sides(cell, places)
+        return places.get(cell) or orders.naming_sides(cell, places)
 
     cells = [[named(cell) for cell in row] for row in table.rows]
     return TextTable(table.title, [named(name) for name in table.head], cells)

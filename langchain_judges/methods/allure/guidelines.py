@@ -14,13 +14,12 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import own_prompts, reading
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, run
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Account, Question, Reply, run_of
-from langchain_judges.asking.reading import shape_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
@@ -146,14 +145,14 @@ async def _asked(
     account: Account,
 ) -> Reply:
     """The guidelines that a model draws from examples."""
-    prompts, version = prompt_set({"guidelines": PROMPTS["guidelines"]}, None)
+    prompts, version = own_prompts.prompt_set({"guidelines": PROMPTS["guidelines"]}, None)
     lines = Annotated[list[str], Field(min_length=1, max_length=most)]
     question = Question(
         method="allure",
         step="guidelines",
         adapter=ModelAdapter(model, options.temperature),
         prompt=prompts["guidelines"],
-        reply_schema=shape_of("Guidelines", {"guidelines": lines}),
+        reply_schema=reading.shape_of("Guidelines", {"guidelines": lines}),
         version=version,
         repairs=options.repairs,
         cache=options.cache,

@@ -20,10 +20,9 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Account, Reply
 from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
-from langchain_judges.methods.context import instructions_block
+from langchain_judges.methods import context, lookups
 from langchain_judges.methods.declaration import Phase
 from langchain_judges.methods.items import item_of, label_verdict, prompt_variables
-from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.prompts import WORDS
@@ -102,7 +101,7 @@ class ClaimSteps(replies.RubricSteps):
             texts += " and, in a list of their own, those of the expected answer"
         variables = {**prompt_variables(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
         question = self.context.question("split", claims_shape(self._compares(item)))
-        instructions = instructions_block(self.options.instructions)
+        instructions = context.instructions_block(self.options.instructions)
         reply = await ask(question, {**variables, "instructions": instructions}, account)
         if reply.data is None:
             return {"verdict": not_labelled(**account.booked)}
@@ -141,11 +140,11 @@ class ClaimSteps(replies.RubricSteps):
             response = WORDS["response"].format(**fields)
         names = tuple(_names(claims))
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
-        fields["source"] += findings(state.get("lookups") or [])
+        fields["source"] += lookups.findings(state.get("lookups") or [])
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
         shape = check_shape(names, self.options.explain)
         question = self.context.question("check", shape, partial=lax_shape(names))
-        instructions = instructions_block(self.options.instructions)
+        instructions = context.instructions_block(self.options.instructions)
         return await ask(question, {**variables, "instructions": instructions}, account)
 
     def _labelled(self, unlabelled: Sequence[Claim], reply: Reply, account: Account) -> list[Claim]:

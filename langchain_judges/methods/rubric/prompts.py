@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_judges.methods.declaration import with_name
-from langchain_judges.methods.pairs import prompts_in, words_in
+from langchain_judges.methods import declaration, pairs
 from langchain_judges.methods.rubric.criteria import Criterion
 
 # Every prompt that asks for labels, by name.
-PROMPTS = prompts_in("rubric/prompts.yaml", "rubric")
+PROMPTS = pairs.prompts_in("rubric/prompts.yaml", "rubric")
 # Every prompt of a judge by one criterion that may leave out the task.
-ANSWER_PROMPTS = prompts_in("rubric/prompts.yaml", "answer")
+ANSWER_PROMPTS = pairs.prompts_in("rubric/prompts.yaml", "answer")
 # Every prompt that asks claim by claim.
-CLAIM_PROMPTS = prompts_in("rubric/prompts.yaml", "claims")
+CLAIM_PROMPTS = pairs.prompts_in("rubric/prompts.yaml", "claims")
 
 # What the prompts are filled with.
-WORDS = words_in("rubric/prompts.yaml")
+WORDS = pairs.words_in("rubric/prompts.yaml")
 # The label of a text that cannot be assessed, where a judge may abstain.
 CANNOT_ASSESS = "cannot_assess"
 # Labels that are named one by one; of more, the ends.
@@ -57,7 +56,7 @@ def criterion_words(criterion: Criterion) -> str:
     name, description = criterion.name, criterion.description
     if name.casefold() == _UNNAMED and description:
         return description
-    return with_name(name, description)
+    return declaration.with_name(name, description)
 
 
 def listed_criteria(criteria: Sequence[Criterion]) -> str:
@@ -65,7 +64,7 @@ def listed_criteria(criteria: Sequence[Criterion]) -> str:
     return "\n\n".join(
         WORDS["listed"].format(
             number=number,
-            criterion=with_name(criterion.name, criterion.description),
+            criterion=declaration.with_name(criterion.name, criterion.description),
             labels=label_words(criterion),
         )
         for number, criterion in enumerate(criteria, 1)
