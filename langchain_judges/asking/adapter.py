@@ -30,9 +30,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from langchain_judges.asking import models, reading, traces
-from langchain_judges.asking.effects import FirstCalls
-from langchain_judges.asking.failures import Complaint
+from langchain_judges.asking import effects, failures, models, reading, traces
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.rows.texts import BYTES
 
@@ -193,7 +191,7 @@ class ModelAdapter:
         self.openai_compatible = models.is_openai_compatible(self.model)
         self.prompt_cache = prompt_cache_of(self.model)
         # The first of calls that begin alike goes ahead.
-        self.first_calls = FirstCalls()
+        self.first_calls = effects.FirstCalls()
         self._names_caches = self.openai_compatible and _is_openai(self.model)
         self.identity = models.model_identity(self.model)
         self.temperature = temperature
@@ -347,7 +345,7 @@ class ModelAdapter:
         bound = model.bind_tools([tool], tool_choice="any", **settings)
         return ReplyRequest(bound, {}, rung, name, None, sent)
 
-    def learn(self, request: ReplyRequest, complaint: Complaint) -> bool:
+    def learn(self, request: ReplyRequest, complaint: failures.Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.
 
         Other calls may have learnt the same meanwhile: what counts is what this one sent.

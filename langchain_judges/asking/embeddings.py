@@ -23,9 +23,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from langchain_judges.asking.effects import Effect
-from langchain_judges.asking.failures import PASSING, diagnosis, in_a_line, status_of
-from langchain_judges.asking.reading import Problem
+from langchain_judges.asking import effects, failures, reading
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.progress import busy
 from langchain_judges.verdict import Failure
@@ -80,16 +78,16 @@ async def embedded(
     if not texts:
         return [], []
     try:
-        rows: Any = await Effect.of(embeddings, "embed_documents", texts)
+        rows: Any = await effects.Effect.of(embeddings, "embed_documents", texts)
         vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
-        passing = (JudgeError, ImportError, *PASSING)
-        if isinstance(exc, passing) or status_of(exc) in {401, 403, 404}:
+        passing = (JudgeError, ImportError, *failures.PASSING)
+        if isinstance(exc, passing) or failures.status_of(exc) in {401, 403, 404}:
             raise
-        detail = f"{instead}: {in_a_line(exc)}"
-        return None, [Problem(diagnosis(exc).reason, detail).failure(step, unit)]
+        detail = f"{instead}: {failures.in_a_line(exc)}"
+        return None, [reading.Problem(failures.diagnosis(exc).reason, detail).failure(step, unit)]
     return vectors, []
 
 

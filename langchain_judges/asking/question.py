@@ -16,11 +16,9 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges import verdict as verdicts
+from langchain_judges.asking import limiter, own_prompts, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.limiter import RowInRun
-from langchain_judges.asking.own_prompts import FencedPrompt, template_of
 from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_schema
-from langchain_judges.asking.reply_log import ReplyLog, json_text
 from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
 from langchain_judges.rows import fences, media
@@ -59,7 +57,7 @@ class Account:
     """
 
     row: Mapping[str, Any] = field(default_factory=dict)
-    run: RowInRun | None = None
+    run: limiter.RowInRun | None = None
     bookings: list[Booking | Account] = field(default_factory=list)
 
     def open(self) -> Booking:
@@ -106,13 +104,13 @@ class Account:
         return verdicts.add_usage([each.usage for each in self.bookings if each.usage])
 
 
-def run_of(config: Mapping[str, Any] | None) -> RowInRun | None:
+def run_of(config: Mapping[str, Any] | None) -> limiter.RowInRun | None:
     """The run that a judgment belongs to, by its configuration."""
-    run: RowInRun | None = ((config or {}).get("configurable") or {}).get(_RUN)
+    run: limiter.RowInRun | None = ((config or {}).get("configurable") or {}).get(_RUN)
     return run
 
 
-def within_run(config: RunnableConfig | None, run: RowInRun) -> RunnableConfig:
+def within_run(config: RunnableConfig | None, run: limiter.RowInRun) -> RunnableConfig:
     """A configuration whose judgments belong to a run."""
     settings = {**((config or {}).get("configurable") or {}), _RUN: run}
     return {**(config or {}), "configurable": settings}
@@ -183,7 +181,7 @@ class Question:
     repairs: int = 1
     cache: BaseCache | None = None
     is_shared: bool = False
-    log: ReplyLog = field(default_factory=ReplyLog)
+    log: reply_log.ReplyLog = field(default_factory=reply_log.ReplyLog)
     tools: Sequence[dict[str, Any]] = ()
     _decisive: dict[int | None, str] = field(default_factory=dict, init=False, compare=False)
 
@@ -295,7 +293,7 @@ class Asking:
     def key(self) -> tuple[str, str]:
         """The two strings by which the log and a LangChain cache know a call."""
         messages = [_message_key(message) for message in self.prompt]
-        return json_text(messages), self.question.decisive(self.seed)
+        return reply_log.json_text(messages), self.question.decisive(self.seed)
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """The reply with what it cost."""
@@ -329,7 +327,7 @@ def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
     Raises:
         OptionError: A brace stands alone, or around what is no name.
     """
-    return template_of("the prompt", [("system", system), ("human", "".join(human))])
+    return own_prompts.template_of("the prompt", [("system", system), ("human", "".join(human))])
 
 
 def rendered(
@@ -350,11 +348,11 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
     prompt = question.prompt
-    if isinstance(prompt, FencedPrompt):
+    if isinstance(prompt, own_prompts.FencedPrompt):
         variables = {**variables, **prompt.fenced(variables)}
     if lacking := sorted(set(prompt.input_variables) - set(variables)):
         what = f"the prompt {question.step!r} shows {lacking}"
-        if isinstance(prompt, FencedPrompt):  # of the caller, who names columns
+        if isinstance(prompt, own_prompts.FencedPrompt):  # of the caller, who names columns
             raise InputError(f"{what}, which this row does not have")
         raise LookupError(f"{what}, which the variables of its step do not hold")
     if filled := prompt.partial_variables:

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel
 
-from langchain_judges.asking import failures, reading
+from langchain_judges.asking import effects, failures, limiter, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
-from langchain_judges.asking.effects import Effect, check_stop, pause
-from langchain_judges.asking.limiter import Show
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, ModelSetupError
@@ -61,7 +59,7 @@ async def send(asking: Asking) -> Sent:
         return sent
 
 
-def _show_request(asking: Asking, show: Show) -> Sent:
+def _show_request(asking: Asking, show: limiter.Show) -> Sent:
     """Show the request that would be sent, and send nothing."""
     question = asking.question
     request = question.adapter.request(question.reply_schema, {})
@@ -91,7 +89,7 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
             return Sent(None, request, failures.diagnosis(outcome))
         run, seconds = asking.account.run, failures.wait_after(outcome, back_off)
         # The end of a run ends the wait too.
-        await (run.limiter.pause(seconds) if run and run.end_run else pause(seconds))
+        await (run.limiter.pause(seconds) if run and run.end_run else effects.pause(seconds))
         back_off *= 2
 
 
@@ -153,8 +151,8 @@ async def _reply_or_error(
     config = question.config(asking.unit, asking.order, asking.seed)
     prompt = request.messages(messages)
     try:
-        check_stop()
-        call = Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
+        effects.check_stop()
+        call = effects.Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
         message = _raw_reply(await with_timeout(adapter.deadline, call))
     except (*failures.PASSING, ModelSetupError):
         raise
@@ -201,7 +199,7 @@ def _raw_reply(result: Any) -> AIMessage:
     return AIMessage("" if parsed is None else json.dumps(parsed))
 
 
-def with_timeout(seconds: float | None, effect: Effect) -> Effect:
+def with_timeout(seconds: float | None, effect: effects.Effect) -> effects.Effect:
     """An effect that raises `TimeoutError` if it takes longer than some seconds.
 
     A call in a thread cannot be broken off: it is left behind, and ends with the process at
@@ -235,4 +233,4 @@ def with_timeout(seconds: float | None, effect: Effect) -> Effect:
                 raise late from None
             raise
 
-    return Effect(now, later)
+    return effects.Effect(now, later)

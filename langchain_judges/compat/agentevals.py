@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.compat import openevals
-from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
-from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, prompt_options
+from langchain_judges.compat import calls, openevals, prompted
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.record import record_in
@@ -29,14 +27,14 @@ create_async_trajectory_match_evaluator = openevals.matching(
     },
     absent=None,
 )
-create_trajectory_match_evaluator = in_threads(create_async_trajectory_match_evaluator)
+create_trajectory_match_evaluator = calls.in_threads(create_async_trajectory_match_evaluator)
 create_async_trajectory_llm_as_judge = openevals.create_async_trajectory_llm_as_judge
 create_trajectory_llm_as_judge = openevals.create_trajectory_llm_as_judge
 
 
 def create_async_graph_trajectory_llm_as_judge(
     *,
-    prompt: PromptLike = DEFAULT_REF_COMPARE_PROMPT,
+    prompt: prompted.PromptLike = DEFAULT_REF_COMPARE_PROMPT,
     model: str | None = None,
     feedback_key: str = "graph_trajectory_accuracy",
     judge: Any = None,
@@ -44,7 +42,7 @@ def create_async_graph_trajectory_llm_as_judge(
     choices: list[float] | None = None,
     use_reasoning: bool = True,
     few_shot_examples: openevals.Examples = None,
-) -> AsyncEvaluator:
+) -> calls.AsyncEvaluator:
     """Create an evaluator of the nodes that a graph went through.
 
     Args:
@@ -61,7 +59,7 @@ def create_async_graph_trajectory_llm_as_judge(
         A coroutine function of `inputs`, `outputs` and `reference_outputs`, as
         `extract_langgraph_trajectory_from_thread` returns them.
     """
-    own = OwnPromptJudge(**prompt_options(locals()))
+    own = prompted.OwnPromptJudge(**prompted.prompt_options(locals()))
 
     async def evaluate(
         *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **kwargs: Any
@@ -77,7 +75,7 @@ def create_async_graph_trajectory_llm_as_judge(
     return evaluate
 
 
-create_graph_trajectory_llm_as_judge = in_threads(create_async_graph_trajectory_llm_as_judge)
+create_graph_trajectory_llm_as_judge = calls.in_threads(create_async_graph_trajectory_llm_as_judge)
 
 
 def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
@@ -113,10 +111,10 @@ async def graph_trajectory_strict_match_async(
     """
     key = "graph_trajectory_strict_match"
     row = {"outputs": outputs, "reference_outputs": reference_outputs}
-    with recorded(key, row) as record:
+    with calls.recorded(key, row) as record:
         if outputs is None or reference_outputs is None:
             raise InputError("both `outputs` and `reference_outputs` are compared")
-        return record(result_of(key, outputs["steps"] == reference_outputs["steps"]), key)
+        return record(calls.result_of(key, outputs["steps"] == reference_outputs["steps"]), key)
 
 
-graph_trajectory_strict_match = now(graph_trajectory_strict_match_async)
+graph_trajectory_strict_match = calls.now(graph_trajectory_strict_match_async)

@@ -32,8 +32,7 @@ from langchain_judges.integrations import feedback as sent
 from langchain_judges.integrations.feedback import Feedback, ScoreScale, Span, spans_of
 from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, option_of
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.lookup import TextSource, check_words
-from langchain_judges.rows.record import as_object
+from langchain_judges.rows import lookup, record
 from langchain_judges.runs.run_state import ALIKE, Judge
 from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
 
@@ -58,11 +57,11 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     judge: Judge,
     *,
     key: str | None = None,
-    input: TextSource = None,
-    output: TextSource = None,
-    reference: TextSource = None,
-    context: TextSource = None,
-    rubric: TextSource = None,
+    input: lookup.TextSource = None,
+    output: lookup.TextSource = None,
+    reference: lookup.TextSource = None,
+    context: lookup.TextSource = None,
+    rubric: lookup.TextSource = None,
     prepare: Prepare = None,
     scale: ScoreScale = "unit",
 ) -> JudgeEvaluator:
@@ -113,7 +112,7 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
-    check_words(key=key)
+    lookup.check_words(key=key)
     check_value("prepare", prepare, Prepare)
     sources = cases.TextSources(input, output, reference, context, rubric)
     reader = cases.CaseReader(judge, sources)
@@ -149,7 +148,7 @@ class JudgeEvaluator(RunEvaluator):
         self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
-        run, example = as_object(run), as_object(example)
+        run, example = record.as_object(run), record.as_object(example)
         self._check_keys(run)
         outcome = await cases.outcome_or_refusal(
             self.judge,
@@ -204,7 +203,7 @@ class JudgeEvaluator(RunEvaluator):
         row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
         if self.prepare is None:  # else they are what it takes
             run, example = _as_record(run), _as_record(example, "inputs")
-        run, example = as_object(run), as_object(example)
+        run, example = record.as_object(run), record.as_object(example)
 
         def case() -> dict[str, object]:
             read = self.reader.case(row) if run is None else self._case(run, example)
@@ -313,7 +312,7 @@ def _as_record(value: Any, trait: str = "error") -> Any:
     """
     is_data = isinstance(value, Mapping) and {"inputs", "outputs"} & value.keys()
     if value is None or is_data or hasattr(value, trait):
-        return as_object(value)
+        return record.as_object(value)
     raise OptionError(
         "an evaluator is called with a run and its example, or with texts by name, as in "
         f"`inputs=…, outputs=…`, got {type(value).__name__}; runs are compared by "
@@ -350,10 +349,10 @@ def as_comparative_evaluator(
     judge: Judge,
     *,
     key: str = "preference",
-    input: TextSource = None,
-    output: TextSource = None,
-    reference: TextSource = None,
-    context: TextSource = None,
+    input: lookup.TextSource = None,
+    output: lookup.TextSource = None,
+    reference: lookup.TextSource = None,
+    context: lookup.TextSource = None,
 ) -> Callable[..., Feedback]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 
@@ -382,7 +381,7 @@ def as_comparative_evaluator(
     Raises:
         OptionError: `judge` takes no pairs, or an option is not allowed.
     """
-    check_words(key=key)
+    lookup.check_words(key=key)
     if kind_of(judge) == "item":
         raise OptionError("`judge` must compare pairs; for single texts use `as_evaluator`")
     reader = cases.CaseReader(judge, cases.TextSources(input, output, reference, context))

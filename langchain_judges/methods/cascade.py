@@ -12,10 +12,7 @@ from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import ensemble
-from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
-from langchain_judges.methods.items import ItemState
-from langchain_judges.methods.pairs import PairState
+from langchain_judges.methods import ensemble, ensemble_options, items, pairs
 from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import decision
@@ -23,7 +20,7 @@ from langchain_judges.verdict import decision
 StageThreshold = Annotated[float, Ge(0), Le(1)]
 
 
-class Cascade(Combination):
+class Cascade(ensemble_options.Combination):
     """Create a judge that asks a cheap judge, and the next one only if that one is unsure.
 
     "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
@@ -88,13 +85,13 @@ class Cascade(Combination):
         self.gates(size)
 
 
-class Stage(Opinion):
+class Stage(ensemble_options.Opinion):
     """The decision of one judge of a cascade, and its certainty."""
 
     certainty: float | None
 
 
-class CascadeState(PairState, total=False):
+class CascadeState(pairs.PairState, total=False):
     """State of a cascade on pairs.
 
     Attributes:
@@ -106,7 +103,7 @@ class CascadeState(PairState, total=False):
     stage: str | None
 
 
-class ItemCascadeState(ItemState, total=False):
+class ItemCascadeState(items.ItemState, total=False):
     """State of a cascade on single texts.
 
     Attributes:
@@ -188,7 +185,7 @@ def _how_sure(stage: Stage) -> str:
     return f"{stage['member']} {sure:.2f}"
 
 
-def build(options: Cascade, members: MembersLike) -> ensemble.CombinedGraph:
+def build(options: Cascade, members: ensemble_options.MembersLike) -> ensemble.CombinedGraph:
     """The judge."""
     return cascade_of(options.without_shared(), ensemble.read_members(options, members))
 

@@ -15,9 +15,7 @@ from langchain_judges.asking.question import Account, Booking
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods import describe, items, pairs, registry
-from langchain_judges.methods.context import SPARE_THREADS, StateSchema
-from langchain_judges.methods.declaration import JudgeSpec, Phase
+from langchain_judges.methods import context, declaration, describe, items, pairs, registry
 from langchain_judges.methods.ensemble_options import COMMON, Combination, MembersLike, Opinion
 from langchain_judges.methods.graph import JudgeGraph, chain
 from langchain_judges.rows.checks import Kind, check_item, check_pair
@@ -189,7 +187,7 @@ class CombinedGraph(JudgeGraph):
         """The fields that a prompt of any member names."""
         return set[str]().union(*(describe.fields_named(each.judge) for each in self.members))
 
-    def _plain_model(self) -> list[JudgeSpec]:
+    def _plain_model(self) -> list[declaration.JudgeSpec]:
         """The spec of each member."""
         specs = []
         for member in self.members:
@@ -213,7 +211,7 @@ def graph_of(
     members: tuple[Member, ...],
     kind: Kind,
     states: tuple[type, type],
-    *phases: Phase,
+    *phases: declaration.Phase,
 ) -> CombinedGraph:
     """Compile a graph of members and mark it with what decides its verdicts.
 
@@ -226,7 +224,7 @@ def graph_of(
     """
     results = ("id", "verdict", *options.results, "recalled")
     state, source = (states[0], RememberedPair) if kind == "pair" else (states[1], verdicts.Item)
-    schema = StateSchema(state, results, source)
+    schema = context.StateSchema(state, results, source)
 
     def begin(state: Mapping[str, Any], account: Account) -> Update:
         (check_pair if kind == "pair" else check_item)(state)
@@ -249,7 +247,7 @@ def graph_of(
         "prompt_version": key_of([each.get("prompt_version") for each in member_metadata])[:12],
         "calls": sum(int(each.get("calls") or 0) for each in member_metadata),
     }
-    graph, places = chain(schema.graph(), begin, phases), len(members) + SPARE_THREADS
+    graph, places = chain(schema.graph(), begin, phases), len(members) + context.SPARE_THREADS
     return CombinedGraph.of(graph, options, metadata, places, model=members)
 
 

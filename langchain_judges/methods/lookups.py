@@ -21,13 +21,11 @@ from annotated_types import Ge, Gt
 from pydantic import AfterValidator, BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import failures, reading, send
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Effect, Update, check_stop, emit_each, gather
-from langchain_judges.asking.failures import PASSING
 from langchain_judges.asking.question import Account, Question, chat_prompt
-from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog, key_of
-from langchain_judges.asking.send import with_timeout
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import clean
 from langchain_judges.methods.declaration import JudgeOptions, Phase
@@ -336,7 +334,7 @@ async def _gathered(
         found = _within_room(room, await gather(asked))
         for each in found:
             if each["status"] == "ok" and (part := _part_of(each)):
-                problem = Problem("input_cut", f"the tool: {part}")
+                problem = reading.Problem("input_cut", f"the tool: {part}")
                 account.fail([problem.failure("consult", each["tool"])])
         emit_each("lookup", "consult", told(found))
         lookups += found
@@ -379,7 +377,7 @@ async def _looked_up(
     )
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"
-        problem = Problem(reason, clean(f"the tool: {result['text']}"[:500]))
+        problem = reading.Problem(reason, clean(f"the tool: {result['text']}"[:500]))
         account.fail([problem.failure("consult", call.tool)])
     return Lookup(tool=call.tool, arguments=call.arguments, **result)
 
@@ -396,10 +394,10 @@ async def _call_tool(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLim
         return _cut_result("error", f"there is no tool {call.tool!r}; there are {known}")
     request = {"name": call.tool, "args": call.arguments, "id": call.key, "type": "tool_call"}
     try:
-        message = await with_timeout(limits.seconds, _call_of(tool, request))
+        message = await send.with_timeout(limits.seconds, _call_of(tool, request))
     except TimeoutError:
         return _cut_result("timeout", f"no result within {limits.seconds:g} seconds")
-    except PASSING:
+    except failures.PASSING:
         raise
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
         return _cut_result("error", f"{type(exc).__name__}: {exc}")

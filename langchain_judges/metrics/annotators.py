@@ -15,19 +15,16 @@ import numpy as np
 import scipy
 from typing_extensions import Unpack
 
-from langchain_judges.metrics import inputs, intervals
-from langchain_judges.metrics.agreement import Ties
-from langchain_judges.metrics.contingency import classes_of
+from langchain_judges.metrics import agreement, contingency, inputs, intervals, result
 from langchain_judges.metrics.inputs import Floats, GroupKeys, IntervalOptions, Judgments, Votes
-from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
 _NO_TWO_VOTES = "no row has answers of two people"
 
 
 def people_agreement(
-    votes: Votes, *, ties: Ties = "keep", **options: Unpack[IntervalOptions]
-) -> Result:
+    votes: Votes, *, ties: agreement.Ties = "keep", **options: Unpack[IntervalOptions]
+) -> result.Result:
     """Share of the pairs of people who agree on the same item.
 
     Not with a third vote asked only of the disputed items: `beside_people` allows for that.
@@ -45,14 +42,14 @@ def people_agreement(
 
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
-    inputs.one_of("ties", ties, Ties)
+    inputs.one_of("ties", ties, agreement.Ties)
     people = [
         [vote for vote in own if ties == "keep" or vote != "tie"] for own in inputs.votes_of(votes)
     ]
     hits, options["groups"] = inputs.flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
-        return Result.undefined(_NO_TWO_VOTES, n_failed=failed)
+        return result.Result.undefined(_NO_TWO_VOTES, n_failed=failed)
     return intervals.rate(hits, **options).replace(n_failed=failed)
 
 
@@ -66,7 +63,7 @@ AlphaLevel = Literal["nominal", "ordinal", "interval"]
 
 
 @dataclass(frozen=True)
-class ChanceCorrected(Findings):
+class ChanceCorrected(result.Findings):
     """Agreement of several people beyond chance; 1 is perfect.
 
     Attributes:
@@ -75,9 +72,9 @@ class ChanceCorrected(Findings):
         ac1: Gwet's AC1, of categories; it stays high where nearly all labels are the same one.
     """
 
-    alpha: Result
-    fleiss: Result
-    ac1: Result
+    alpha: result.Result
+    fleiss: result.Result
+    ac1: result.Result
 
 
 def people_beyond_chance(
@@ -111,10 +108,10 @@ def people_beyond_chance(
         people = [inputs.as_floats(own).tolist() for own in people]
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     failed = {"fewer_than_two_votes": len(people) - len(indices)}
-    classes = classes_of(vote for index in indices for vote in people[index])
+    classes = contingency.classes_of(vote for index in indices for vote in people[index])
     if len(classes) < 2:
         why = "people always give the same label" if indices else _NO_TWO_VOTES
-        nothing = Result.undefined(why, n=len(indices), n_failed=failed)
+        nothing = result.Result.undefined(why, n=len(indices), n_failed=failed)
         return ChanceCorrected(nothing, nothing, nothing)
     counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
     clusters = inputs.Cases([], np.asarray(indices), Counter(), len(people)).clusters(groups)
@@ -128,10 +125,10 @@ def people_beyond_chance(
     for value, rest in zip(values, without.T, strict=True):
         error = intervals.jackknife_spread(rest)
         half = error * intervals.student_quantile(confidence, max(1, len(without) - 1))
-        interval = None if few or not error > 0 else Interval.around(value, half)
+        interval = None if few or not error > 0 else result.Interval.around(value, half)
         interval = interval and interval.within(-1.0, 1.0)
         parts: Any = {"interval": interval, "no_interval": few or "no row changes it by itself"}
-        results.append(Result(value, n=len(counts), n_failed=failed, **parts))
+        results.append(result.Result(value, n=len(counts), n_failed=failed, **parts))
     return ChanceCorrected(*results)
 
 
@@ -164,7 +161,7 @@ def _beyond_chance(
 
 
 @dataclass(frozen=True)
-class BesidePeople(Findings):
+class BesidePeople(result.Findings):
     """Comparison of a judge with one more person.
 
     Attributes:
@@ -178,10 +175,10 @@ class BesidePeople(Findings):
         called_in: Votes that do not count, as they were asked for only where others differ.
     """
 
-    judge: Result
-    people: Result
-    lead: Result
-    winning_rate: Result
+    judge: result.Result
+    people: result.Result
+    lead: result.Result
+    winning_rate: result.Result
     n: int
     n_failed: dict[str, int]
     called_in: int
@@ -281,7 +278,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Annotator(Findings):
+class Annotator(result.Findings):
     """Comparison of the judge with one annotator.
 
     Attributes:
@@ -291,14 +288,14 @@ class Annotator(Findings):
         rejected: Whether that is rejected, after Benjamini & Yekutieli.
     """
 
-    advantage: Result
+    advantage: result.Result
     rival: float
     p: float
     rejected: bool
 
 
 @dataclass(frozen=True)
-class AltTest(Findings):
+class AltTest(result.Findings):
     """May the judge stand in for an annotator?
 
     Attributes:
@@ -308,8 +305,8 @@ class AltTest(Findings):
         n: Annotators that were tested.
     """
 
-    winning_rate: Result
-    advantage: Result
+    winning_rate: result.Result
+    advantage: result.Result
     passed: bool | None
     annotators: Mapping[Hashable, Annotator]
     n: int
@@ -351,7 +348,7 @@ def alt_test(
     failed["annotator_with_few_items"] = len(rows) - len(tested)
     failures = dict(+failed)
     if not tested:
-        nobody = Result.undefined("no annotator has enough items", n_failed=failures)
+        nobody = result.Result.undefined("no annotator has enough items", n_failed=failures)
         return AltTest(nobody, nobody, None, {}, 0, failures)
     p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
     adjusted = scipy.stats.false_discovery_control(p_values, method="by")
@@ -359,11 +356,11 @@ def alt_test(
     advantages: dict[Hashable, Annotator] = {}
     for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True):
         own, theirs = pairs.mean(axis=0).tolist()
-        advantages[name] = Annotator(Result(own, n=len(pairs)), theirs, p, hit)
+        advantages[name] = Annotator(result.Result(own, n=len(pairs)), theirs, p, hit)
     omega = sum(rejected) / len(rejected)
     rho = float(np.mean([float(a.advantage) for a in advantages.values()]))
     n = len(tested)
-    wins, lead = (Result(each, n=n, n_failed=failures) for each in (omega, rho))
+    wins, lead = (result.Result(each, n=n, n_failed=failures) for each in (omega, rho))
     return AltTest(wins, lead, omega >= 0.5, advantages, n, failures)
 
 

@@ -15,11 +15,9 @@ import scipy
 from typing_extensions import Unpack
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics import inputs
+from langchain_judges.metrics import inputs, intervals, result
 from langchain_judges.metrics.detection import auc
 from langchain_judges.metrics.inputs import Confidences, IntervalOptions, Judgments, RightLabels
-from langchain_judges.metrics.intervals import MOST_LABELS, check_shares, mean, rate
-from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import decision
 
 
@@ -63,11 +61,11 @@ class Bin(NamedTuple):
     """
 
     confidence: float
-    agreement: Result
+    agreement: result.Result
 
 
 @dataclass(frozen=True)
-class Calibration(Findings):
+class Calibration(result.Findings):
     """Whether a judge is right as often as it says it is.
 
     Attributes:
@@ -82,10 +80,10 @@ class Calibration(Findings):
         n_failed: The other items, by reason.
     """
 
-    ece: Result
+    ece: result.Result
     ece_by_chance: float
-    brier: Result
-    auc: Result
+    brier: result.Result
+    auc: result.Result
     bins: list[Bin]
     n: int
     n_failed: dict[str, int]
@@ -123,7 +121,7 @@ def confidence_calibration(
     """
     items, failed = _with_confidence(answers, labels, confidences, options)
     if not items:
-        none = Result.undefined("no answer has a confidence", n_failed=failed)
+        none = result.Result.undefined("no answer has a confidence", n_failed=failed)
         return Calibration(none, math.nan, none, none, [], 0, dict(failed))
     ends = [0, *_ends(items, max(1, min(BINS, len(items) // LEAST_IN_BIN)))]
     parts = [items[low:high] for low, high in pairwise(ends)]
@@ -134,8 +132,8 @@ def confidence_calibration(
         options["groups"] = keys
     squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
     why = "above 0 by chance alone"
-    ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
-    brier = mean(squares, **options).replace(n_failed=failed)
+    ece = result.Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
+    brier = intervals.mean(squares, **options).replace(n_failed=failed)
     ranked = auc(chances, hits, **options).replace(n_failed=failed)
     by_chance = _ece_by_chance(np.asarray(chances), ends)
     return Calibration(ece, by_chance, brier, ranked, bins, len(items), dict(failed))
@@ -190,7 +188,7 @@ def abstention_curve(
     confidences: Confidences = None,
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
     **options: Unpack[IntervalOptions],
-) -> list[tuple[float, Result]]:
+) -> list[tuple[float, result.Result]]:
     """Accuracy of a judge on its surest answers.
 
     For a look only: a threshold chosen from it looks too good on these rows.
@@ -219,11 +217,11 @@ def abstention_curve(
     return curve
 
 
-def _right(part: Sequence[_Item], options: IntervalOptions) -> Result:
+def _right(part: Sequence[_Item], options: IntervalOptions) -> result.Result:
     """Share of the answers that are right."""
     if options.get("groups") is not None:
         options = {**options, "groups": [key for *_, key in part]}
-    return rate([hit for _, hit, _ in part], **options)
+    return intervals.rate([hit for _, hit, _ in part], **options)
 
 
 LEAST_ITEMS = 30
@@ -236,7 +234,7 @@ def _upper_bounds(errors: inputs.Ints, sizes: inputs.Ints, delta: float) -> inpu
 
 
 @dataclass(frozen=True)
-class Threshold(Findings):
+class Threshold(result.Findings):
     """From which confidence on a judge's verdicts are taken.
 
     Attributes:
@@ -251,8 +249,8 @@ class Threshold(Findings):
 
     value: float
     bound: float | None
-    coverage: Result
-    agreement: Result
+    coverage: result.Result
+    agreement: result.Result
     n: int
     n_failed: dict[str, int]
     needed: int | None = None
@@ -292,7 +290,7 @@ def selective_threshold(
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
     starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).
     """
-    check_shares(alpha=alpha, delta=delta)
+    intervals.check_shares(alpha=alpha, delta=delta)
     rows, failed = _usable(preferences, confidences, labels)
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])
@@ -302,8 +300,8 @@ def selective_threshold(
     needed = None if best else _labels_for(wrong, alpha, delta)
     value = float(levels[best - 1]) if best else math.inf
     hits = [float(right) for _, right in usable[:best]]
-    agreement = rate(hits) if hits else Result.undefined("nothing is taken")
-    coverage = rate([float(c is not None and c >= value) for c, _ in rows])
+    agreement = intervals.rate(hits) if hits else result.Result.undefined("nothing is taken")
+    coverage = intervals.rate([float(c is not None and c >= value) for c, _ in rows])
     return Threshold(value, bound, coverage, agreement, len(rows), dict(failed), needed)
 
 
@@ -311,7 +309,7 @@ def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
     """Labels that would suffice if the judge is wrong as often as here; None: no number."""
     if wrong >= alpha:
         return None
-    steps = round(math.log(MOST_LABELS / LEAST_ITEMS) / math.log(1.05))
+    steps = round(math.log(intervals.MOST_LABELS / LEAST_ITEMS) / math.log(1.05))
     sizes = np.ceil(LEAST_ITEMS * 1.05 ** np.arange(steps)).astype(np.int64)
     bounds = _upper_bounds(np.rint(wrong * sizes).astype(np.int64), sizes, WHOLE * delta)
     enough = sizes[bounds <= alpha]
@@ -370,7 +368,7 @@ def _usable(
 
 
 @dataclass(frozen=True)
-class CascadeFindings(Findings):
+class CascadeFindings(result.Findings):
     """Judges from the cheapest to the dearest, each with its threshold.
 
     Attributes:
@@ -380,8 +378,8 @@ class CascadeFindings(Findings):
     """
 
     thresholds: list[Threshold]
-    coverage: Result
-    agreement: Result
+    coverage: result.Result
+    agreement: result.Result
     shares: list[float]
 
 
@@ -432,6 +430,6 @@ def selective_cascade(
         shares.append((len(rest) - len(left)) / total if total else 0.0)
         thresholds.append(gate)
         rest = left
-    agreement = rate(hits) if hits else Result.undefined("nothing is taken")
-    coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
+    agreement = intervals.rate(hits) if hits else result.Result.undefined("nothing is taken")
+    coverage = intervals.rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
     return CascadeFindings(thresholds, coverage, agreement, shares)

@@ -14,14 +14,12 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
 from langchain_judges.report.answers import WORDS
-from langchain_judges.rows import checks
-from langchain_judges.rows.files import read_table
+from langchain_judges.rows import checks, files
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import readable
-from langchain_judges.runs.results import changed_line
+from langchain_judges.runs import results, tables
 from langchain_judges.runs.run_row import content_key, judged_row
 from langchain_judges.runs.sources import TABLES, Records, source_of
-from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import POINTS, Label, Preference, decision
 
 NUMBERS_ALONE = "write numbers alone, of one scale, and leave a cell empty without a label"
@@ -75,13 +73,13 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     Raises:
         InputError: The file is missing, damaged or empty.
     """
-    records = records_of(Path(path))
-    if records.suffix == ".jsonl" and records.is_file() and (line := changed_line(records)):
+    records = tables.records_of(Path(path))
+    if records.suffix == ".jsonl" and records.is_file() and (line := results.changed_line(records)):
         raise InputError(
             f"{records}, line {line}: changed since it was written; the run's own command sets "
             "it aside and judges its row again"
         )
-    judges = judges_of(read_table(records))
+    judges = judges_of(files.read_table(records))
     if not judges:
         raise InputError(f"{path} has no verdict")
     return judges

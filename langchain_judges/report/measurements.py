@@ -9,9 +9,7 @@ from functools import partial
 from typing import Any
 
 from langchain_judges import metrics
-from langchain_judges.metrics import Result
-from langchain_judges.metrics.agreement import OrdersRule
-from langchain_judges.metrics.inputs import Judgments, value_of
+from langchain_judges.metrics import Result, agreement, inputs
 from langchain_judges.report import answers
 from langchain_judges.report.answers import WORDS, Number, percent_text
 from langchain_judges.report.sample import Sample
@@ -73,10 +71,10 @@ def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
 
 
-_ORDER_RULES: dict[OrdersRule, str] = WORDS["order_rules"]
+_ORDER_RULES: dict[agreement.OrdersRule, str] = WORDS["order_rules"]
 
 
-def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]:
+def _agrees_in_orders(sample: Sample, rule: agreement.OrdersRule) -> Callable[..., Result]:
     """Function that measures agreement by a rule for rows asked in both orders."""
     # A row that failed was asked in both orders.
     asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
@@ -333,10 +331,10 @@ def _corrected(sample: Sample) -> list[Number]:
 
 
 def _failures(sample: Sample) -> list[Number]:
-    readings = [value_of(verdict) for verdict in sample.verdicts]
+    readings = [inputs.value_of(verdict) for verdict in sample.verdicts]
     reasons = [reason if answer is None else "" for answer, reason in readings]
 
-    def number(key: str, title: str, hits: Judgments) -> Number:
+    def number(key: str, title: str, hits: inputs.Judgments) -> Number:
         return Number(f"failures.{key}", title, metrics.rate(hits, **sample.settings))
 
     numbers = [number("failed", "Not judged", [bool(reason) for reason in reasons])]

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.report import answers, evidence
+from langchain_judges.report import answers, evidence, joined_rows
 from langchain_judges.report.answers import Number, TrustPolicy
 from langchain_judges.report.compared_runs import Contest, contests, drift, row_answers
-from langchain_judges.report.joined_rows import JudgedRow, join, judge_in, judges_of, rows_in
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.checks import SIDES
-from langchain_judges.rows.files import write_text
+from langchain_judges.rows import checks, files
 from langchain_judges.runs.sources import source_of
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -125,7 +123,7 @@ class TrustReport(Measured, WrittenReport):
         self.data_name, self.absent = "", 0
         # Of pairs a tie stands in it only if there is one.
         ties = "tie" in [*sample.labels, *sample.answers]
-        sides = SIDES[: 2 + ties] if sample.pairs else None
+        sides = checks.SIDES[: 2 + ties] if sample.pairs else None
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, sides)
         self.disagreements = evidence.costliest(sample)
         self.provenance: dict[str, str] = {}
@@ -194,13 +192,13 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     """Make a text inert, write it to a file if there is one, and return it."""
     text = clean(text)
     if path is not None:
-        write_text(path, text)
+        files.write_text(path, text)
     return text
 
 
-def _provenance(row: JudgedRow) -> dict[str, str]:
+def _provenance(row: joined_rows.JudgedRow) -> dict[str, str]:
     """Date, package version, and what a row says of its judge."""
-    judge = judge_in(row.row)
+    judge = joined_rows.judge_in(row.row)
     parts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "langchain-judges": version("langchain-judges"),
@@ -326,14 +324,14 @@ def trust(  # noqa: PLR0913 - options
         InputError: There are no verdicts, those of several judges, or labels of pairs other
             than A, B and tie; or no verdict belongs to a row of the data.
     """
-    rows = rows_in(verdicts, "verdicts")
-    judges = judges_of(rows)
+    rows = joined_rows.rows_in(verdicts, "verdicts")
+    judges = joined_rows.judges_of(rows)
     if len(judges) > 1:
         raise InputError(
             f"`trust` takes the verdicts of one judge, got {sorted(judges)[:5]!r}; "
             "`compare` takes several"
         )
-    joined = join(rows, data, columns)
+    joined = joined_rows.join(rows, data, columns)
     counted, problems = joined.usable()
     sample = Sample(counted, confidence, unread + len(problems))
     first = [f"First: {each}." for each in problems[:1]]

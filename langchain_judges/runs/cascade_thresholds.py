@@ -11,17 +11,15 @@ from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
-from langchain_judges.runs.many import judge_many
+from langchain_judges.runs import many, run_state, sources
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.run_row import ResultRow, content_key, digest_of
-from langchain_judges.runs.run_state import Rows
-from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.verdict import decision
 
 
 @with_options(CalibrationOptions)
 def calibrate_cascade(
-    cascade: CombinedGraph, rows: Rows, options: CalibrationOptions
+    cascade: CombinedGraph, rows: run_state.Rows, options: CalibrationOptions
 ) -> CombinedGraph:
     """Create a cascade with the lowest thresholds that guarantee an agreement.
 
@@ -62,8 +60,8 @@ def calibrate_cascade(
     if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement
-    source = source_of(rows)
-    records = Records(source, None, kind_of(cascade))
+    source = sources.source_of(rows)
+    records = sources.Records(source, None, kind_of(cascade))
     data = [records.row(record, number) for number, record in enumerate(source.records)]
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")
@@ -107,7 +105,7 @@ def _results(
         if 0 in (calls, dollars):
             raise OverBudget(f"the budget is spent before {member.name!r} was asked")
         left = {"max_calls": calls, "max_dollars": dollars, "records": options.records}
-        with judge_many(member.judge, rows, **options.of_run(**left)) as run:
+        with many.judge_many(member.judge, rows, **options.of_run(**left)) as run:
             results.append(list(run))
         if run.summary.not_judged["over_budget"]:
             raise OverBudget(f"the budget is spent before {member.name!r} judged every row")

@@ -23,13 +23,10 @@ from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.question import within_run
 from langchain_judges.methods import describe
 from langchain_judges.methods.graph import JudgeGraph, Node, is_unfinished
-from langchain_judges.runs import run_row
+from langchain_judges.runs import run_files, run_row, sources, summary
 from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
-from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.runs.sources import Records, RowReader, source_of
-from langchain_judges.runs.summary import Summary, show_progress
 from langchain_judges.verdict import NOTES, Failure, Notes
 
 _LOG = logging.getLogger(__name__)
@@ -152,7 +149,7 @@ class RunState:
         """Check the judge; nothing is opened before the first row is requested."""
         describe.check_judge(judge)
         describe.check_no_budget(judge, "the run")
-        source = source_of(rows, cast("Any", options.client)).first(options.max_rows)
+        source = sources.source_of(rows, cast("Any", options.client)).first(options.max_rows)
         self._judge = judge
         self._graph = describe.unwrapped(judge)
         self._options = options
@@ -162,10 +159,10 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._files = RunFiles(options, self._shard)
+        self._files = run_files.RunFiles(options, self._shard)
         fingerprint = self._fingerprint()
         shards = self._shard.of if self._shard else 1
-        self.summary = Summary(
+        self.summary = summary.Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
             prices=prices.source if prices else None,
             assumed=bool(describe.assumptions_of(judge)),
@@ -173,9 +170,9 @@ class RunState:
         takes = None
         with suppress(errors.OptionError):  # it does not say it
             takes = describe.kind_of(judge)
-        self.records = Records(source, options.columns, takes)
+        self.records = sources.Records(source, options.columns, takes)
         self.summary.systems = self.records.systems
-        self._reader = RowReader(
+        self._reader = sources.RowReader(
             *(self.records, fingerprint, self._shard),
             judge=judge,
             numbers_repeats=bool(self._files.records) or self._keeps_threads,
@@ -411,7 +408,7 @@ class RunState:
     @contextmanager
     def display(self) -> Iterator[None]:
         """Show the progress while it is entered."""
-        with show_progress(self.summary, on=self._options.progress) as self._show:
+        with summary.show_progress(self.summary, on=self._options.progress) as self._show:
             yield
 
     def _refresh(self) -> None:

@@ -9,20 +9,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.rows.checks import ANNOTATIONS
-from langchain_judges.rows.files import writing
-from langchain_judges.rows.texts import READ
-from langchain_judges.runs.book import XlsxFile
+from langchain_judges.rows import checks, files, texts
+from langchain_judges.runs import book, run_row, sheets
 from langchain_judges.runs.results import line_of, locked_folder, read_receipt, write_receipt
-from langchain_judges.runs.run_row import ResultRow
-from langchain_judges.runs.sheets import ParquetFile, TableFile
 
 _RECEIPT = "table"
-_KNOWN = ("id", *READ, *ANNOTATIONS)
+_KNOWN = ("id", *texts.READ, *checks.ANNOTATIONS)
 # What writes a table, by the ending of its name.
-FORMS: dict[str, type[TableFile]] = {
-    **dict.fromkeys((".csv", ".jsonl", ".md"), TableFile),
-    **{".parquet": ParquetFile, ".tsv": TableFile, ".xlsx": XlsxFile},
+FORMS: dict[str, type[sheets.TableFile]] = {
+    **dict.fromkeys((".csv", ".jsonl", ".md"), sheets.TableFile),
+    **{".parquet": sheets.ParquetFile, ".tsv": sheets.TableFile, ".xlsx": book.XlsxFile},
 }
 
 
@@ -37,7 +33,7 @@ def table_path(out: str | os.PathLike[str]) -> Path:
     return Path(out)
 
 
-def write_results(path: Path, results: Iterable[ResultRow]) -> None:
+def write_results(path: Path, results: Iterable[run_row.ResultRow]) -> None:
     """Write stored results: `.jsonl` unchanged, any other form as a table.
 
     Args:
@@ -78,7 +74,7 @@ class TableOut:
         self._draft = self._folder / f"draft.{path.name}"
         self._receipt = self._folder / "table.json"
         self.records = self._folder / "records.jsonl"
-        self._file: TableFile | None = None
+        self._file: sheets.TableFile | None = None
         self._lock: int | None = None
         self._mark = ""
         self._rows = self._least = 0
@@ -95,7 +91,7 @@ class TableOut:
             OutputError: The table is somebody else's, was edited, is of another judge or has
                 more rows; another run writes it; or the folder cannot be written to.
         """
-        with ExitStack() as undo, writing(self._path):
+        with ExitStack() as undo, files.writing(self._path):
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._lock = locked_folder(self._folder, self._path)
             undo.callback(self._free)
@@ -132,12 +128,12 @@ class TableOut:
         return OutputError(f"{self._path} {why}")
 
     def add(
-        self, own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None
+        self, own: Mapping[str, object], result: run_row.ResultRow, systems: Sequence[str] | None
     ) -> None:
         """Write a row."""
         if self._file is not None:
             self._broken = True
-            with writing(self._path):
+            with files.writing(self._path):
                 self._file.add(own, result, systems)
             self._broken = False
             self._rows += 1
@@ -148,7 +144,7 @@ class TableOut:
         if file is None:
             return
         try:
-            with writing(self._path):
+            with files.writing(self._path):
                 is_kept = whole and not self._broken
                 file.close(kept=is_kept)
                 if is_kept:

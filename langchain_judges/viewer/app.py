@@ -27,9 +27,7 @@ from starlette.types import ASGIApp
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.texts import texts_read
-from langchain_judges.viewer import render
-from langchain_judges.viewer.desks import Desk
-from langchain_judges.viewer.items import Collection
+from langchain_judges.viewer import desks, items, render
 
 _HOST = "127.0.0.1"
 # Names by which it may be reached.
@@ -57,8 +55,8 @@ class Page:
         name: The person's name, until another is typed.
     """
 
-    found: Collection
-    desk: Desk | None = None
+    found: items.Collection
+    desk: desks.Desk | None = None
     name: str = ""
 
     def listed(self, place: int) -> dict[str, Any]:
@@ -200,7 +198,7 @@ def create_app(page: Page, token: str) -> ASGIApp:
     return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, guard)])
 
 
-def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
+def _answering(page: Page, desk: desks.Desk) -> Callable[[Request], Any]:
     """Handler of answers: one at a time, each saved before the page is updated."""
 
     async def answer(request: Request) -> Response:
@@ -221,7 +219,7 @@ def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
     return answer
 
 
-def _take(desk: Desk, place: int, by: str, sent: Mapping[str, Any]) -> int:
+def _take(desk: desks.Desk, place: int, by: str, sent: Mapping[str, Any]) -> int:
     """Do what an answer says; return the place of its row.
 
     Raises:

@@ -16,9 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
 
-from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
-from langchain_judges.asking.models import plain_model
-from langchain_judges.asking.reply_log import ReplyLog
+from langchain_judges.asking import effects, models, reply_log
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure import admission, auditors, held_out, label_checks
@@ -96,7 +94,7 @@ def _loop(
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = metadata.get("method") != "allure"
     everywhere |= isinstance(recall, Mapping) and bool(recall.get("any_family"))
-    paid = ReplyLog(options.checkpointer)
+    paid = reply_log.ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
     audited = Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
     return Loop(
@@ -167,7 +165,7 @@ def judge_to_audit(
     if not is_memory(memory):
         raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
     given = {name: getattr(options, name) for name in ("instructions", "temperature", "cache")}
-    judge = plain_model(judge)
+    judge = models.plain_model(judge)
     if isinstance(judge, str | BaseChatModel):
         labels = (0, 1) if options.labels is None else options.labels
         given["repairs"] = options.repairs
@@ -203,12 +201,12 @@ _SCHEMA = StateSchema(states.AuditState, states.AuditOptions.results, states.Aud
 class AuditNode(StepNode):
     """A step of the loop as a node."""
 
-    def __init__(self, step: Callable[[states.AuditState], Step[Update]]) -> None:
+    def __init__(self, step: Callable[[states.AuditState], effects.Step[effects.Update]]) -> None:
         """Make a node of a step, from the state to what changes."""
         self._step = step
         self.name: str = step.__name__
 
-    async def step(self, state: states.AuditState, config: RunnableConfig | None) -> Update:
+    async def step(self, state: states.AuditState, config: RunnableConfig | None) -> effects.Update:
         """Do the step."""
         return await self._step(state)
 
@@ -245,7 +243,7 @@ class Loop:
         )
         return graph
 
-    async def prepare(self, state: states.AuditState) -> Update:
+    async def prepare(self, state: states.AuditState) -> effects.Update:
         """Name the items and hold out those of dev and test."""
         items = held_out.identified(state["items"], "item")
         self.checks.require(items, self.labels)
@@ -258,7 +256,7 @@ class Loop:
             "stale": [item["id"] for item in (*pool, *dev, *test)],
         }
 
-    async def evaluate(self, state: states.AuditState) -> Update:
+    async def evaluate(self, state: states.AuditState) -> effects.Update:
         """Judge every item whose verdict is not known, or may have changed."""
         stale, version = set(state["stale"]), self.memory.version
         parts = {
@@ -268,14 +266,14 @@ class Loop:
         }
         items = [item_of(i) for part in parts.values() for i in part if i["id"] in stale]
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        new = admission.by_id(items, await gather(judged, self.options.max_concurrency))
+        new = admission.by_id(items, await effects.gather(judged, self.options.max_concurrency))
         old = cast("Mapping[str, Any]", state)
         return {
             key: {i["id"]: new.get(i["id"]) or old[key][i["id"]] for i in part}
             for key, part in parts.items()
         }
 
-    async def check(self, state: states.AuditState) -> Update:
+    async def check(self, state: states.AuditState) -> effects.Update:
         """Let the check doubt the labels."""
         doubts: dict[str, states.PlainDoubt] = {}
         for item in state["pool"]:
@@ -286,19 +284,19 @@ class Loop:
         dev_before = self.measured(state["dev"], state["dev_verdicts"])
         return {"doubts": doubts, "dev_before": dev_before}
 
-    async def propose(self, state: states.AuditState) -> Update:
+    async def propose(self, state: states.AuditState) -> effects.Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.checks.name)
         drawn = admission.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
-        emit_each("proposal", "propose", [*doubts, *drawn])
+        effects.emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
-    async def audit(self, state: states.AuditState) -> Update:
+    async def audit(self, state: states.AuditState) -> effects.Update:
         """Have every proposal decided; queue what was accepted."""
         proposals = state["proposals"]
         decisions, usages = await self.audit_by(proposals)
         decided = {decision["id"]: decision for decision in decisions}
-        emit_each("decision", "audit", decisions)
+        effects.emit_each("decision", "audit", decisions)
         mistakes, right = admission.learnt_from(decided, self.options.right_share)
         examples = [
             admission.example_of(proposal, decided[proposal["id"]], self.modes)
@@ -312,10 +310,10 @@ class Loop:
             **self.admission.queued(examples, state),
         }
 
-    async def measure(self, state: states.AuditState) -> Update:
+    async def measure(self, state: states.AuditState) -> effects.Update:
         """Record the result of the round, and decide whether another one follows."""
         result = self.summary(state)
-        emit("round", "measure", result)
+        effects.emit("round", "measure", result)
         history = [*state["history"], result]
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
@@ -327,7 +325,7 @@ class Loop:
             "round": state["round"] + 1,
         }
 
-    async def test(self, state: states.AuditState) -> Update:
+    async def test(self, state: states.AuditState) -> effects.Update:
         """Judge the items of test with what was remembered, where it may change their label."""
         new = set(state["examples"])
         examples = self.memory.examples()
@@ -336,10 +334,10 @@ class Loop:
         items = [item_of(item) for item in reached]
         version = self.memory.version
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        verdicts = await gather(judged, self.options.max_concurrency)
+        verdicts = await effects.gather(judged, self.options.max_concurrency)
         return {"test_verdicts": admission.by_id(items, verdicts)}
 
-    async def conclude(self, state: states.AuditState) -> Update:
+    async def conclude(self, state: states.AuditState) -> effects.Update:
         """Sentence about the audit's gain."""
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]

@@ -11,13 +11,9 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
 from pydantic import BaseModel, create_model
 
-from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking import adapter, effects, models, own_prompts, reply_log
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.effects import Effect, Step, gather, running_config
-from langchain_judges.asking.models import ModelLike, plain_model
-from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Account, Question, run_of
-from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure import state as states
@@ -33,7 +29,7 @@ from langchain_judges.verdict import Label, Usage
 # Decisions, and what they cost.
 Decided = tuple[list[states.AuditDecision], list[Usage]]
 # Decides proposals.
-Audit = Callable[[Sequence[states.AuditProposal]], Step[Decided]]
+Audit = Callable[[Sequence[states.AuditProposal]], effects.Step[Decided]]
 
 # Proposals that a model audits at the same time.
 _AT_A_TIME = 8
@@ -64,7 +60,7 @@ def resolve_auditor(
     *,
     labels: Sequence[Label],
     modes: Mapping[str, str],
-    paid: ReplyLog,
+    paid: reply_log.ReplyLog,
     standard: Standard = lambda _: "",
 ) -> Audit:
     """Who decides.
@@ -86,7 +82,7 @@ def resolve_auditor(
     if auditor == "labels":
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
-    auditor = plain_model(auditor)
+    auditor = models.plain_model(auditor)
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
         asked, places = _question(auditor, modes, options), options.branches()
         return _by_model(asked, labels, modes, paid, standard, places)
@@ -142,7 +138,7 @@ async def _by_function(
 
     answers: dict[str, object] = {}
     for each in proposals:
-        answers[each["id"]] = await Effect(partial(function, each), partial(later, each))
+        answers[each["id"]] = await effects.Effect(partial(function, each), partial(later, each))
     decisions, problems = read_answers(answers, proposals, labels, name)
     if problems:
         raise InputError(f"the auditor {name}: {problems[0]}")
@@ -158,13 +154,13 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
     return {"answer": "label", "label": nearest(item["label"], labels), **fields}
 
 
-def _question(model: ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
+def _question(model: models.ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
     """The question put to a model about each proposal."""
-    prompts, version = prompt_set(options.templates, options.prompts)
+    prompts, version = own_prompts.prompt_set(options.templates, options.prompts)
     return Question(
         method="allure",
         step="audit",
-        adapter=ModelAdapter(model),
+        adapter=adapter.ModelAdapter(model),
         prompt=prompts["audit"],
         reply_schema=audited_shape(tuple(modes)),
         version=version,
@@ -176,7 +172,7 @@ def _by_model(
     question: Question,
     labels: Sequence[Label],
     modes: Mapping[str, str],
-    paid: ReplyLog,
+    paid: reply_log.ReplyLog,
     standard: Standard,
     places: int,
 ) -> Audit:
@@ -184,7 +180,7 @@ def _by_model(
 
     async def answer(proposal: states.AuditProposal) -> tuple[dict[str, object], Usage]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
-        account = Account(run=run_of(running_config()))
+        account = Account(run=run_of(effects.running_config()))
         reply = await ask(question, variables, account, unit=str(proposal["id"]))
         if reply.data is None:
             why = reply.failures[0]["reason"]
@@ -198,9 +194,9 @@ def _by_model(
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
             some = proposals[start : start + _AT_A_TIME]
-            keys = [key_of("audit", question.version, name, each) for each in some]
+            keys = [reply_log.key_of("audit", question.version, name, each) for each in some]
             calls = [partial(answer, each) for each in some]
-            replies = await gather(list(map(paid.once, keys, calls)), places)
+            replies = await effects.gather(list(map(paid.once, keys, calls)), places)
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)

@@ -16,10 +16,8 @@ from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.declaration import Written
-from langchain_judges.methods.rubric.criteria import Labels, Rubric, checked_name
-from langchain_judges.methods.rubric.judge import LabelSteps
+from langchain_judges.methods.rubric import criteria, judge, prompts
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ class ALLURE(LabelOptions):
 
     method = "allure"
     summary = "ALLURE: label one text, shown the audited mistakes that matter for it."
-    templates = ANSWER_PROMPTS
+    templates = prompts.ANSWER_PROMPTS
     presets = {
         "bare": {"instruct": "bare", "recall": "none"},
         "criteria": {"instruct": "criteria", "recall": "none"},
@@ -83,13 +81,13 @@ class ALLURE(LabelOptions):
         "e2": {**_PAPER, "rubric": "groundedness", "steps": WORDS["steps_of_summaries"]},
     }
 
-    labels: Labels = (0, 1)
-    rubric: Annotated[Written, AfterValidator(checked_name)] | None = None
+    labels: criteria.Labels = (0, 1)
+    rubric: Annotated[Written, AfterValidator(criteria.checked_name)] | None = None
     instruct: Instruct = "steps"
     show_task: bool = True
 
     @cached_property
-    def own_rubric(self) -> Rubric | None:
+    def own_rubric(self) -> criteria.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
         return self.named(self.rubric) if self.rubric else None
 
@@ -117,7 +115,7 @@ class ALLURE(LabelOptions):
 
 def build(options: ALLURE, model: ModelLike) -> JudgeGraph:
     """Build the judge."""
-    return LabelSteps.build(options, model)
+    return judge.LabelSteps.build(options, model)
 
 
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")

@@ -10,20 +10,17 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import OtherModel, Seed, check_quorum
-from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.pairs import Worded, prompts_in, words_in
-from langchain_judges.methods.replies import PlanLine, PlanLineLike, read_criteria
+from langchain_judges.methods import declaration, lookups, pairs, replies
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 
 PROMPTS = "bsm/prompts.yaml"
 # What the prompts are filled with.
-WORDS = words_in(PROMPTS)
+WORDS = pairs.words_in(PROMPTS)
 
 Criteria = Annotated[
-    Sequence[PlanLineLike],
-    AfterValidator(read_criteria),
+    Sequence[replies.PlanLineLike],
+    AfterValidator(replies.read_criteria),
     Rule(
         "a list with distinct names, of 'name', 'name: description' or {'name', 'description', "
         "'asks_right'}"
@@ -31,7 +28,7 @@ Criteria = Annotated[
 ]
 
 
-class BSM(LookupOptions, Worded):
+class BSM(lookups.LookupOptions, pairs.Worded):
     """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
 
     `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
@@ -88,12 +85,12 @@ class BSM(LookupOptions, Worded):
         "ten_points": {"scale": (1, 10)},
     }
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
-    templates = prompts_in(PROMPTS, "bsm")
+    templates = pairs.prompts_in(PROMPTS, "bsm")
     examples_in = ("branch", "merge")
     results = ("criteria", "subscores", "by_order")
 
     criteria: Criteria | None = None
-    reference_model: OtherModel = None
+    reference_model: declaration.OtherModel = None
     max_criteria: Annotated[int, Ge(1)] = 5
     scale: Scale = (1, 5)
     merge: Literal["sum", "model"] = "sum"
@@ -103,11 +100,11 @@ class BSM(LookupOptions, Worded):
     show_turn1_answers: bool = False
     explain_first: bool = True
     min_valid: Annotated[int, Ge(1)] | None = None
-    seed: Seed = 0
+    seed: declaration.Seed = 0
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
+        declaration.check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
         if self.memory is not None and self.plan and self.merge != "model":
             raise OptionError(
                 "a `memory` is shown to the plan or to the model that merges: leave out "
@@ -116,9 +113,9 @@ class BSM(LookupOptions, Worded):
         return self
 
     @property
-    def plan(self) -> tuple[PlanLine, ...]:
+    def plan(self) -> tuple[replies.PlanLine, ...]:
         """The caller's own plan; empty where one is made."""
-        return read_criteria(self.criteria) if self.criteria else ()
+        return replies.read_criteria(self.criteria) if self.criteria else ()
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:

@@ -9,10 +9,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.question import Account
+from langchain_judges.methods import declaration, lookups, pairs
 from langchain_judges.methods.bsm.options import BSM
-from langchain_judges.methods.declaration import with_name
-from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import OrderAnswer, PairState, first_reason, order_verdict
 from langchain_judges.methods.replies import PlanLine, PlanScore, ScoreCells, totals_of
 from langchain_judges.orders import Order, in_slots, naming_slots, prefer
 from langchain_judges.verdict import Preference, Verdict
@@ -30,7 +28,7 @@ class OrderResult(TypedDict):
     explanation: str
 
 
-class BSMState(PairState, LookupState, total=False):
+class BSMState(pairs.PairState, lookups.LookupState, total=False):
     """State of the graph.
 
     Attributes:
@@ -72,7 +70,7 @@ def scores_shown(
             if (subscore["criterion"], subscore["order"]) == (name, order)
         )
         lines.append(
-            f"{with_name(name, criterion['description'])}\n"
+            f"{declaration.with_name(name, criterion['description'])}\n"
             f"response 1 scored {first:g}, response 2 scored {second:g}. "
             f"{naming_slots(explanation, order)}"
         )
@@ -85,7 +83,7 @@ def decide(
     """Combine the orders into the verdict."""
     summed = options.merge == "sum"
     answers = {
-        order: OrderAnswer(result["preference"], scores=result["totals"] if summed else None)
+        order: pairs.OrderAnswer(result["preference"], scores=result["totals"] if summed else None)
         for order, result in by_order.items()
         if result["preference"]
     }
@@ -93,7 +91,7 @@ def decide(
         side: round(sum(result["totals"][side] for result in by_order.values()), 9)
         for side in ("A", "B")
     }
-    verdict = order_verdict(options, answers, account, _totals_reason(totals, cells))
+    verdict = pairs.order_verdict(options, answers, account, _totals_reason(totals, cells))
     if (said := verdict["preference"]) is None:
         return verdict
     if summed and said != "tie":
@@ -101,7 +99,7 @@ def decide(
         margin = fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
         verdict["score"] = 0.5 + margin
     agreeing = [{"order": o, **r} for o, r in by_order.items() if r["preference"] == said]
-    rationale = f"{verdict['rationale']} {first_reason(agreeing)}".strip()
+    rationale = f"{verdict['rationale']} {pairs.first_reason(agreeing)}".strip()
     return {**verdict, "scores": totals, "rationale": rationale}
 
 

@@ -11,10 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import declaration
-from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.pairs import Worded, prompts_in
-from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask, FewShot, WorkedExample
+from langchain_judges.methods import declaration, lookups, pairs, tasks
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.rows.texts import is_blank
@@ -52,7 +49,7 @@ class BaselineSpec(NamedTuple):
     max_criteria: int = 0
 
 
-class Baseline(LookupOptions, Worded):
+class Baseline(lookups.LookupOptions, pairs.Worded):
     """The options of all baselines.
 
     Attributes:
@@ -75,7 +72,7 @@ class Baseline(LookupOptions, Worded):
         return BaselineSpec(**{name: getattr(self, name) for name in names})
 
     @property
-    def worked(self) -> Sequence[WorkedExample]:
+    def worked(self) -> Sequence[tasks.WorkedExample]:
         """The worked examples that are shown."""
         return ()
 
@@ -95,7 +92,7 @@ class AboutATask(Baseline):
         task: As for `sc2`.
     """
 
-    task: AboutTask = "helpful"
+    task: tasks.AboutTask = "helpful"
 
 
 def _lines(criteria: Sequence[str] | Mapping[str, str]) -> Sequence[str]:
@@ -123,7 +120,7 @@ class ByCriteria(Baseline):
     criteria: _Criteria | None = None
 
 
-class Relative(FewShot, ByCriteria):
+class Relative(tasks.FewShot, ByCriteria):
     """Create a judge that is asked in each order which text is better, or whether they tie.
 
     Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
@@ -146,7 +143,7 @@ class Relative(FewShot, ByCriteria):
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
     presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
-    templates = prompts_in(PROMPTS, "relative")
+    templates = pairs.prompts_in(PROMPTS, "relative")
     reads = "label"
 
     orders: OrderRule = "strict"
@@ -191,7 +188,7 @@ class Absolute(ScoresBoth, ByCriteria):
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
     presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
-    templates = prompts_in(PROMPTS, "absolute")
+    templates = pairs.prompts_in(PROMPTS, "absolute")
 
     scale: Scale = (1, 10)
     orders: OrderRule = "strict"
@@ -232,10 +229,10 @@ class Direct(AboutATask):
     summary = "Direct prompting: one call, A or B."
     presets = {
         "paper": {"wording": "paper"},
-        "with_aspects": {"aspects": list(ASPECTS)},
+        "with_aspects": {"aspects": list(tasks.ASPECTS)},
         "both_orders": {"orders": "strict"},
     }
-    templates = prompts_in(PROMPTS, "direct")
+    templates = pairs.prompts_in(PROMPTS, "direct")
 
     aspects: _Names | None = None
     orders: OrderRule = "none"
@@ -248,7 +245,7 @@ SHOWN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class ChainOfThought(FewShot, AboutATask):
+class ChainOfThought(tasks.FewShot, AboutATask):
     """Create a judge that thinks step by step and then names the better text.
 
     Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
@@ -269,7 +266,7 @@ class ChainOfThought(FewShot, AboutATask):
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
     presets = SHOWN
-    templates = prompts_in(PROMPTS, "cot")
+    templates = pairs.prompts_in(PROMPTS, "cot")
 
     orders: OrderRule = "none"
 
@@ -300,12 +297,12 @@ class LLMScore(Baseline):
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
     presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
-    templates = prompts_in(PROMPTS, "llm_score")
+    templates = pairs.prompts_in(PROMPTS, "llm_score")
     results = ("ballots", "llm_score")
     noun = "passage"
     weighs_choice = True
 
-    task: AutoTask = "auto"
+    task: tasks.AutoTask = "auto"
     orders: OrderRule = "none"
 
     @property
@@ -341,7 +338,7 @@ class PlanSolve(ScoresBoth):
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
-    templates = prompts_in(PROMPTS, "plan_solve")
+    templates = pairs.prompts_in(PROMPTS, "plan_solve")
     results = ("ballots", "criteria", "subscores")
 
     max_criteria: Annotated[int, Ge(1)] = 5
@@ -349,7 +346,7 @@ class PlanSolve(ScoresBoth):
     orders: OrderRule = "strict"
 
 
-class SelfConsistency(FewShot, AboutATask):
+class SelfConsistency(tasks.FewShot, AboutATask):
     """Create a judge that asks for several replies and takes the majority.
 
     `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
@@ -382,7 +379,7 @@ class SelfConsistency(FewShot, AboutATask):
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
     presets = SHOWN
     few = {"samples": 3}
-    templates = prompts_in(PROMPTS, "cot")
+    templates = pairs.prompts_in(PROMPTS, "cot")
 
     prompt: Literal["cot", "relative"] = "cot"
     samples: Annotated[int, Ge(1)] | None = None
@@ -433,6 +430,6 @@ class RelativeSelfConsistency(SelfConsistency):
 
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
-    templates = prompts_in(PROMPTS, "relative")
+    templates = pairs.prompts_in(PROMPTS, "relative")
 
     prompt: Literal["cot", "relative"] = "relative"

@@ -14,12 +14,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
+from langchain_judges.asking import effects, reading, reply_log
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_each, gather
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings, embedded
 from langchain_judges.asking.question import Account, Question, Reply
-from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.reply_log import key_of
 from langchain_judges.methods.declaration import with_name
 from langchain_judges.methods.drpe.options import DRPE, WORDS, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
@@ -75,9 +73,9 @@ class RoleSteps(PairSteps):
         return default_embeddings(", or no readers: `preset=manual`, or `panel.dynamic` 0")
 
     @cached_property
-    def panels(self) -> SingleFlight[tuple[list[Role], list[Failure]]]:
+    def panels(self) -> effects.SingleFlight[tuple[list[Role], list[Failure]]]:
         """The panels that were seated, for rows of the same text."""
-        return SingleFlight()
+        return effects.SingleFlight()
 
     @property
     def panel(self) -> Panel:
@@ -93,13 +91,13 @@ class RoleSteps(PairSteps):
             for kind in self.options.kinds
         }
 
-    def begin(self, state: PairState, account: Account) -> Update:
+    def begin(self, state: PairState, account: Account) -> effects.Update:
         """Check the pair, and say what it is about and whose roles it may share."""
         update = super().begin(state, account)
         name, task = self.task(pair_of(state))
         return {**update, "task": name, "roles_key": self.key(self._context(state), task)}
 
-    async def roles(self, state: DRPEState, account: Account) -> Update:
+    async def roles(self, state: DRPEState, account: Account) -> effects.Update:
         """Seat the panel: the static judges, and diverse readers of the text."""
         pair = pair_of(state)
         proposed, seated = list[Any](), list[Role]()
@@ -119,7 +117,7 @@ class RoleSteps(PairSteps):
             new = [role for role in proposed if role["type"].casefold() not in names]
             seated = await self._seated(new, account)
         roles = [*static, *seated]
-        emit_each("role", "roles", roles)
+        effects.emit_each("role", "roles", roles)
         said = {"task": name, "task_kind": wanted} if wanted else {}
         return {"proposed": proposed, "roles": roles, **said}
 
@@ -134,7 +132,7 @@ class RoleSteps(PairSteps):
         identity = self.context.adapters["roles"].identity
         view = [fences.unsealed(text), self.panel.as_json(), identity, self.context.version]
         about = [self._sought(task), self.panel.static_roles(task)]
-        return key_of([view, about, self.options.seed])[:16]
+        return reply_log.key_of([view, about, self.options.seed])[:16]
 
     async def _replies(self, text: str, pair: ShownPair, account: Account) -> dict[str, Reply]:
         """Ask for readers of both kinds; rows of the same text share the replies.
@@ -151,13 +149,13 @@ class RoleSteps(PairSteps):
         }
         questions = self.questions(open_task=open_task)
         asks = [ask(q, variables, account.part(), unit=kind) for kind, q in questions.items()]
-        return dict(zip(questions, await gather(asks), strict=True))
+        return dict(zip(questions, await effects.gather(asks), strict=True))
 
     async def _seated(self, pool: list[Role], account: Account) -> list[Role]:
         """Choose the diverse ones."""
         target, seats = self.panel.dynamic, pool
         if len(pool) < target and (pool or not account.failures):
-            few = Problem("missing", f"{len(pool)} usable roles came, {target} were wanted")
+            few = reading.Problem("missing", f"{len(pool)} usable roles came, {target} were wanted")
             account.fail([few.failure("roles", "")])
         if self.panel.clustering and pool:
             key = json.dumps([pool, target])
@@ -183,7 +181,7 @@ class RoleSteps(PairSteps):
         if vectors is None:
             return pool[:seats], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
-        medoids = await Effect(
+        medoids = await effects.Effect(
             lambda: self._medoids(vectors, seats),
             lambda: asyncio.to_thread(self._medoids, vectors, seats),
         )

@@ -20,11 +20,9 @@ from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
+from langchain_judges.rows import fields, lookup, texts
 from langchain_judges.rows.checks import OF_OUTPUT, expected_answers, fields_of, lacking
-from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.lookup import CONTEXTS, documents_in
 from langchain_judges.rows.record import last_turn
-from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.verdict import NOTES, Label
 
 # Stands for what a search found, where it found nothing.
@@ -139,22 +137,22 @@ class LabelOptions(LookupOptions):
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """A row as this judge takes it: what is judged as its output."""
         if self.needs_source and not row.get("rubric"):
-            read = plain_row(row)
+            read = fields.plain_row(row)
             source = read.get("source") or read.get(OF_OUTPUT)
             row = {**row, **{name: read[name] for name in ("media", NOTES) if read.get(name)}}
             if self.judges_source:
-                own = {name: value for name, value in row.items() if name not in CONTEXTS}
+                own = {name: value for name, value in row.items() if name not in lookup.CONTEXTS}
                 return {**own, "output": source or NOTHING_FOUND}
             row = {**row, "source": source}
         if not self.last_turn:
             return row
-        row = plain_row(row)
+        row = fields.plain_row(row)
         output, task = row.get("output"), row.get("input")
         if isinstance(output, str) or not output:
             return row
         before, last = last_turn(output)
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task or []
-        asked = [] if task == CONVERSATION and before else asked
+        asked = [] if task == texts.CONVERSATION and before else asked
         return {**row, "input": [*asked, *before], "output": last}
 
     def rubric_of(self, item: Mapping[str, object]) -> rubrics.Rubric:
@@ -234,7 +232,7 @@ class LabelOptions(LookupOptions):
 
 def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
     """A rubric whose scale counts documents with one that ends at their number."""
-    number = documents_in(str(item.get("output"))) if rubric.counts else 0
+    number = lookup.documents_in(str(item.get("output"))) if rubric.counts else 0
     ends = rubric.criteria[0].scale
     if not ends or not 0 < number < ends[1]:
         return rubric

@@ -11,26 +11,22 @@ from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
 
-from langchain_judges.asking import effects, own_prompts, reply_log
-from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking import adapter, effects, own_prompts, reading, reply_log
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Question, Reply, run_of
-from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.context import instructions_block
-from langchain_judges.methods.declaration import AskingOptions
-from langchain_judges.methods.pairs import prompts_in
 from langchain_judges.methods.sc2 import replies
 from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
 from langchain_judges.methods.sc2.replies import Extracted
-from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows import checks, fences, fields, files
 from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Failure, add_usage
 
-LEARN_PROMPTS = prompts_in(PROMPTS, "learn_aspects")
+LEARN_PROMPTS = pairs.prompts_in(PROMPTS, "learn_aspects")
 # Phrases that are merged: the most frequent of those that were found.
 MERGED = 400
 
@@ -80,7 +76,7 @@ def _passages(text: TextLike) -> list[Passage]:
     return [Passage(request, readable(pair[side])) for side in ("output_a", "output_b")]
 
 
-class LearnOptions(AskingOptions):
+class LearnOptions(declaration.AskingOptions):
     """The options of learning aspects from a corpus.
 
     Attributes:
@@ -95,7 +91,7 @@ class LearnOptions(AskingOptions):
 
     n: Annotated[int, Ge(1)] = 5
     path: Annotated[str | os.PathLike[str] | None, Owner()] = None
-    task: AboutTask = "helpful"
+    task: tasks.AboutTask = "helpful"
     max_concurrency: Annotated[int, Ge(1)] = 8
     config: Annotated[Mapping[str, Any] | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
         None
@@ -105,7 +101,7 @@ class LearnOptions(AskingOptions):
     def shared(self) -> dict[str, str]:
         """The words that both prompts share."""
         return {
-            "question": read_task(self.task)["question"],
+            "question": tasks.read_task(self.task)["question"],
             "instructions": instructions_block(self.instructions),
         }
 
@@ -167,7 +163,7 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
     extract = Question(
         method="sc2",
         step="extract",
-        adapter=ModelAdapter(model, options.temperature),
+        adapter=adapter.ModelAdapter(model, options.temperature),
         prompt=prompts["extract"],
         reply_schema=Extracted,
         version=version,
@@ -210,7 +206,7 @@ async def _named(
     answers = await effects.gather(asks, options.max_concurrency)
     failures = [failure for reply in answers for failure in reply.failures]
     failures += [
-        Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
+        reading.Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(answers, 1)
         if reply.data and not replies.distinct_phrases(reply.data["aspects"])
     ]
@@ -246,4 +242,4 @@ def _too_few(merged: Reply, n: int) -> list[Failure]:
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"
-    return [Problem("missing", detail).failure("consolidate", "")]
+    return [reading.Problem("missing", detail).failure("consolidate", "")]

@@ -13,10 +13,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import OtherModel, Seed
-from langchain_judges.methods.pairs import Worded, prompts_in, words_in
+from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.sc2.replies import Inference, distinct_phrases
-from langchain_judges.methods.tasks import ASPECTS, AboutTask, FewShot, Task, read_task, worded
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.files import json_in
@@ -24,7 +22,7 @@ from langchain_judges.verdict import Failure, Usage
 
 PROMPTS = "sc2/prompts.yaml"
 # What the prompts are filled with.
-WORDS = words_in(PROMPTS)
+WORDS = pairs.words_in(PROMPTS)
 
 
 class AspectSet(TypedDict):
@@ -96,7 +94,7 @@ def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
 AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), Owner(but=list)]
 
 
-class SC2(FewShot, Worded):
+class SC2(tasks.FewShot, pairs.Worded):
     """Create a judge that compares by tables before it prefers (Yan et al. 2023, SC²).
 
     `aspects` names what to compare the texts by; `table` samples |C| tables of what
@@ -149,7 +147,7 @@ class SC2(FewShot, Worded):
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     few = {"aspects": ["Tone", "Depth"], "samples": 4}
     presets = {
-        "paper": {"wording": "paper", "aspects": list(ASPECTS)},
+        "paper": {"wording": "paper", "aspects": list(tasks.ASPECTS)},
         "one_table": {"samples": 1},
         "random": {"inference": "random"},
         "exact": {"inference": "exact"},
@@ -162,20 +160,20 @@ class SC2(FewShot, Worded):
         "table": "The table that won",
         "bracket": "How the table was chosen",
     }
-    templates = prompts_in(PROMPTS, "sc2")
+    templates = pairs.prompts_in(PROMPTS, "sc2")
     examples_in = ("preference",)
     describes = ("table", "match")
     results = ("aspects", "proposals", "tables", "bracket", "table", "choices")
 
-    comparison_model: OtherModel = None
+    comparison_model: declaration.OtherModel = None
     aspects: AspectsOption = None
     n_aspects: Annotated[int, Ge(1)] = 5
     aspect_samples: Annotated[int, Ge(1)] = 8
     samples: Annotated[int, Ge(1)] = 8
     inference: Inference = "tournament"
-    task: AboutTask = "helpful"
+    task: tasks.AboutTask = "helpful"
     orders: OrderRule = "none"
-    seed: Seed = 0
+    seed: declaration.Seed = 0
 
     @property
     def models(self) -> Mapping[str, ModelLike | None]:
@@ -193,10 +191,10 @@ class SC2(FewShot, Worded):
         return tuple(cast("list[str]", self.aspects or ()))
 
     @property
-    def aim(self) -> Task:
+    def aim(self) -> tasks.Task:
         """The task of the preference."""
         name = self.task if isinstance(self.task, str) else "own"
-        return worded(name, read_task(self.task), self.wording)
+        return tasks.worded(name, tasks.read_task(self.task), self.wording)
 
     @property
     def tables(self) -> int:
