@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import AgentState, create_agent
+from langchain_core.agents import AgentFinish
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -795,6 +796,8 @@ ODD: list[Any] = [
     {"messages": [AIMessage("x", response_metadata={"incomplete_details": [1]})]},
     {"messages": [AIMessage("", invalid_tool_calls=[BROKEN]), 7]},
     {"values": {}, "next": 1},
+    {"values": {"messages": [SAID]}, "next": 1, "tasks": [3]},
+    {"messages": [{**SAID, "invalid_tool_calls": 3}], "tasks": 3},
 ]
 
 
@@ -802,6 +805,47 @@ ODD: list[Any] = [
 def test_values_of_odd_types_do_not_raise(value):
     plain_row({"input": value, "output": value})
     record_in(value)
+
+
+@for_each(
+    "more, told",
+    [
+        ({"output": "Both."}, ""),
+        ({"query": TASK, "result": "Both."}, ""),
+        ({"agent_outcome": AgentFinish({"output": "Both."}, "")}, ""),
+        ({"agent_outcome": {"return_values": {"output": "Both."}}}, ""),
+        ({"mine": "Both."}, "is read from 'intermediate_steps'; not shown: 'mine'"),
+    ],
+)
+def test_an_executors_answer_is_shown_or_named(more, told):
+    read = plain_row({"input": TASK, "output": {"intermediate_steps": STEPS, **more}})
+    assert "result 2 of track]\nin Oslo" in readable(read["output"])
+    assert ("[final answer]\nBoth." in readable(read["output"])) == (not told)
+    assert "".join(note["detail"] for note in read.get(NOTES, ())) == told
+
+
+@for_each("steps", [["SELECT 1", "[(1,)]"], [{"query": "MATCH"}, {"context": [{"n": 1}]}], [["a"]]])
+def test_steps_of_a_chain_that_calls_no_tools_are_named_beside_its_answer(steps):
+    row = {"input": TASK, "output": {"result": "In Oslo.", "intermediate_steps": steps}}
+    read = plain_row(row)
+    assert read["output"] == "In Oslo."
+    assert "not shown: 'intermediate_steps'" in read[NOTES][0]["detail"]
+
+
+# Under each of these names an application may have something else than a reader expects.
+OPEN_NAMES = ["intermediate_steps", "chat_history", "agent_outcome", "tool_calls", "messages"]
+OPEN_NAMES += ["files", "tools", "documents", "values", "interrupts", "results", "choices"]
+ODD_PARTS: list[Any] = [
+    *(3, object(), [3], ["a", "b"], [["a", "b"]], {"a": object()}, {1: 2}),
+    {"role": "user", "content": 3, "name": ["a"]},
+    [{"action": None, "observation": object()}],
+]
+
+
+@for_each("name", OPEN_NAMES)
+def test_whatever_stands_under_a_name_of_work_can_be_read(name):
+    for odd in ODD_PARTS:
+        plain_row({"input": TASK, "output": {name: odd, "steps": [1], "answer": "So."}})
 
 
 def test_functions_of_old_and_messages_without_content_are_read():
@@ -891,6 +935,72 @@ def test_messages_of_no_user_are_told_by_who_speaks(path, fields):
     judged: Any = judge.invoke if path == "invoke" else lambda row: list(judge_many(judge, [row]))
     with pytest.raises(InputError, match="of a 'user': they are of 'customer', 'agent'"):
         judged(row)
+
+
+FRAMES = {"read_file_media_result": True, "read_file_tool_call_id": "1"}
+A_SUMMARY = HumanMessage("It looked.", additional_kwargs={"lc_source": "summarization"})
+
+
+@for_each(
+    "message, mark",
+    [
+        (A_SUMMARY, "summary"),
+        (HumanMessage("Use it.", additional_kwargs={"lc_source": "pinned_skill"}), "system"),
+        (
+            HumanMessage("Bad.", name="judge", additional_kwargs={"lc_source": "judge"}),
+            "participant judge",
+        ),
+        (
+            HumanMessage("More.", additional_kwargs={"lc_source": "rubric_grader"}),
+            "participant rubric_grader",
+        ),
+        (HumanMessage("A frame.", additional_kwargs=FRAMES), "result of a_tool"),
+        (HumanMessage("Go on.", additional_kwargs={"lc_source": ["x"]}), "turn 2, user"),
+    ],
+)
+def test_what_a_middleware_writes_in_the_users_place_is_not_the_users(message, mark):
+    for form in (message, message.model_dump(), dumpd(message), message_to_dict(message)):
+        said = record_in([HumanMessage("Why?"), form, AIMessage("So.")])
+        assert [step.mark for step in steps_of(said)][1] == mark
+        assert record_in(said) == said
+
+
+@for_each(
+    "names, is_answered, roles",
+    [
+        ((None, "coder", "critic"), False, "upp"),
+        ((None, "coder"), True, "up"),
+        ((None, None), False, "uu"),
+        (("ann", "bob"), True, "uu"),
+        (("ann", "bob", "ann"), False, "upu"),
+        (("ann", None, "bob"), True, "uup"),
+    ],
+)
+def test_agents_that_answer_as_users_are_told_from_them_by_name(names, is_answered, roles):
+    talk: list[Any] = [HumanMessage(f"say {n}", name=n) for n in names]
+    said = record_in([*talk, *[AIMessage("So.")] * is_answered])
+    assert "".join(each["role"][0] for each in said[: len(names)]) == roles
+
+
+def test_the_answers_of_named_agents_are_judged_and_not_asked():
+    answers = [HumanMessage(f"By {name}.", name=name) for name in ("finder", "coder")]
+    state = {"messages": [HumanMessage("Draw it."), *answers]}
+    for row in ({"output": state}, {"input": "Draw it.", "output": state}):
+        read = plain_row(row)
+        assert read["input"] == "Draw it." or readable(read["input"]) == "Draw it."
+        assert [each["content"] for each in read["output"]] == ["By finder.", "By coder."]
+
+
+@for_each("asked", [None, TASK])
+def test_a_summary_stands_before_the_request_and_is_told(asked):
+    said = [HumanMessage(asked)] if asked else []
+    row = {"output": {"messages": [A_SUMMARY, *said, *PARALLEL]}}
+    for known in ({}, {"input": asked} if asked else {}):
+        read = plain_row({**row, **known})
+        assert [each["role"] for each in read["input"]] == ["summary", "user"][: 1 + len(said)]
+        assert read["output"] == record_in(PARALLEL)
+        [note] = read[NOTES]
+        assert (note["unit"], "a summary in place" in note["detail"]) == ("input", True)
 
 
 def test_a_preferred_text_and_another_are_for_a_run_which_says_so():

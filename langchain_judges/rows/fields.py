@@ -77,6 +77,8 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
         shown.pop("source", None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     found = notes_on(read, shown)
+    for unit in filter(lambda name: _is_summed_up(shown[name]), shown):
+        found.add(unit, "has a summary in place of earlier messages, which are not shown")
     if "output_a" in row and row.get("input") == CONVERSATION:
         found.add("input", "is not known, as the conversations begin with different requests")
     if row.get("rubric") and not given.get("rubric"):
@@ -100,6 +102,10 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
             rest += [n for n in unsaid if n not in rest and not lookup.lines_in(row[n]) & there]
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
+
+
+def _is_summed_up(value: object) -> bool:
+    return any(each.get("role") == "summary" for each in messages.mappings_in(value))
 
 
 # A name, as data sets have, where a text to check against may stand.
@@ -267,11 +273,11 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
         record = records.record_in(_part(outputs, "output", source), is_work=True)
     except InputError:
         return None
-    asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
+    asked = list(takewhile(lambda message: message["role"] in records.ASKING, record))
     rest = record[len(asked) :]
     if any(message["role"] == "user" for message in rest):
         return CONVERSATION  # it may begin with what the assistant says
-    is_asked = rest and any(message["role"] == "user" for message in asked)
+    is_asked = rest and any(message["role"] != "system" for message in asked)
     return task_in(asked) if is_asked else None
 
 

@@ -357,7 +357,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     shown = lines_in(case)
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
         is_record = _is_record(value, field) and not records.calls_beside(value)
-        usual = ("messages",) * records.is_state(value) if is_record else USUAL[field]
+        own = "messages" if records.is_state(value) else "intermediate_steps"
+        usual = (own,) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
@@ -384,7 +385,7 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
 
 # What a record has of a state, what another field is read from, and what has nothing to show.
 _OF_RUN = {*chat.KNOWN_NAMES["state"], *chat.KNOWN_NAMES["origin"]}
-_SHOWN_ELSEWHERE = {*CONTEXTS, *_OF_RUN} - {"messages"}
+_SHOWN_ELSEWHERE = {"agent_outcome", *CONTEXTS, *_OF_RUN} - {"messages"}
 
 
 def is_called(name: object, what: str) -> bool:
@@ -443,9 +444,7 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
     is_work = (
-        value.get("intermediate_steps")
-        or records.calls_beside(value)
-        or records.trajectory_of(value)
+        records.steps_taken(value) or records.calls_beside(value) or records.trajectory_of(value)
     )
     if is_work and field in ("output", "reference"):
         return True

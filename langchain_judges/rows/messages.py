@@ -25,6 +25,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.speakers import speaker_of, told_apart
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
 
 # Names of what is read, by which it is known.
@@ -54,7 +55,7 @@ def messages_in(value: object) -> list[Message]:
         if not read and not _is_silent(part):
             return []
         messages += read
-    return messages
+    return told_apart(messages)
 
 
 def whole(parts: Sequence[Any]) -> list[Any]:
@@ -107,7 +108,7 @@ def _messages_of(value: object) -> Iterator[Message]:
     role = fields.get("role") or (kind if _speaks(kind) else None)
     if not isinstance(role, str):
         return
-    role = _ROLES.get(role, role)
+    role = speaker_of(_ROLES.get(role, role), fields.get("additional_kwargs"))
     parts = fields.get("parts")
     said = _first(fields, "content", "items", default=None)
     content = parts if isinstance(parts, list) else said or _said_apart(fields) or said
@@ -371,16 +372,25 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in _CALL_NOTHING:
         return
-    listed = spelt(fields.get("tool_calls"))
-    parts = [*map(spelt, listed if isinstance(listed, list | tuple) else ())]
+    parts = [*map(spelt, listed(spelt(fields.get("tool_calls"))))]
     calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
     if not calls and isinstance(legacy := spelt(_also(fields, "function_call")), Mapping):
         calls = [legacy]
-    invalid = [c for c in fields.get("invalid_tool_calls") or () if isinstance(c, Mapping)]
+    invalid = mappings_in(fields.get("invalid_tool_calls"))
     known = {str(call.get("id")) for call in invalid} - {"None"}
     yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
     for call in invalid:
         yield {**call_in(call), "error": str(call.get("error") or _NOT_JSON)}
+
+
+def listed(value: object) -> Sequence[Any]:
+    """A list; of anything else, where data should have one, nothing."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def mappings_in(value: object) -> list[Mapping[str, Any]]:
+    """The objects in a list."""
+    return [each for each in listed(value) if isinstance(each, Mapping)]
 
 
 _NOT_JSON = "the arguments are no valid JSON"

@@ -65,8 +65,8 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
         return _of_graph(trajectory)
-    if isinstance(value, Mapping) and isinstance(value.get("intermediate_steps"), list):
-        return _of_executor(value)
+    if (steps := steps_taken(value)) is not None:
+        return _of_executor(value, steps)
     if (state := _state(value)) is not None:
         record = _of_state(state, is_work=is_work)
         is_silent = is_work and _SILENT.issuperset(each["role"] for each in record)
@@ -156,7 +156,9 @@ def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """
     if isinstance(inner := value.get("outputs"), Mapping):
         value = {**value, **inner, "inputs": value.get("inputs") or inner.get("inputs")}
-    return value if {"results", "steps"} <= value.keys() else None
+    results, steps = chat.listed(value.get("results")), chat.listed(value.get("steps"))
+    are_nodes = all(isinstance(each, list | tuple) for each in steps)
+    return value if results and steps and are_nodes else None
 
 
 def _state(value: object) -> Mapping[str, Any] | None:
@@ -173,9 +175,9 @@ def _state(value: object) -> Mapping[str, Any] | None:
         waiting = [each for own in waiting.values() if isinstance(own, list) for each in own]
     if waiting:
         return {**state, "__interrupt__": waiting}
-    tasks: Any = map(record_row, thread.get("tasks") or ())
+    tasks = chat.mappings_in([*map(record_row, chat.listed(thread.get("tasks")))])
     errors = [f"{each.get('name')}: {each['error']}" for each in tasks if each.get("error")]
-    following = [f"It stopped before {name}" for name in thread.get("next") or ()]
+    following = [f"It stopped before {name}" for name in chat.listed(thread.get("next"))]
     following += ["It failed"] if thread.get("status") == "error" else []
     return {**state, "__stops__": [f"It failed in {each}" for each in errors] or following}
 
@@ -184,7 +186,7 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
     """The turns of a graph's trajectory."""
     record: list[Message] = []
     turns = zip(value["steps"], value["results"], strict=False)
-    asked = chain(value.get("inputs") or [], repeat(None))
+    asked = chain(chat.listed(value.get("inputs")), repeat(None))
     for (nodes, result), given in zip(turns, asked, strict=False):
         begun = given.get("__start__", given) if isinstance(given, Mapping) else given
         record += _part_of_turn("input", begun)
@@ -198,23 +200,43 @@ def _part_of_turn(role: str, part: object) -> list[Message]:
     return said or ([{"role": role, "content": chat.as_json(part)}] if part else [])
 
 
-def _of_executor(value: Mapping[str, Any]) -> list[Message]:
-    """Work of an AgentExecutor: each action with its observation, then its answer."""
+def steps_taken(value: object) -> list[tuple[Mapping[str, Any], object]] | None:
+    """The actions in what an AgentExecutor returns, each with its observation; else None.
+
+    Chains call other things `intermediate_steps`, such as their queries.
+    """
+    listed = value.get("intermediate_steps") if isinstance(value, Mapping) else None
+    steps = [*map(_parts_of_step, listed)] if isinstance(listed, list) else None
+    are_actions = steps is not None and all("tool" in action for action, _ in steps)
+    return steps if are_actions and not is_state(value) else None
+
+
+def _of_executor(value: Any, steps: Sequence[tuple[Mapping[str, Any], object]]) -> list[Message]:
+    """Work of an AgentExecutor: each action with its observation, then its answer.
+
+    The graph of one keeps the answer in its outcome.
+    """
     record = chat.messages_in(value.get("chat_history"))
     if isinstance(value.get("input"), str):
         record.append({"role": "user", "content": value["input"]})
     calls = []
-    for action, seen in map(_parts_of_step, value["intermediate_steps"]):
+    for action, seen in steps:
         said = {"log": action.get("log") or "", "result": seen}
         calls.append({"name": action.get("tool"), "args": action.get("tool_input"), **said})
-    return record + _of_calls(calls, value.get("output"))
+    returned = _fields_of(_fields_of(value.get("agent_outcome")).get("return_values"))
+    return record + _of_calls(calls, _answer(value) or _answer(returned))
 
 
 def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
     """The action and the observation of a step, an object, a pair or JSON."""
     pair = (step.get("action"), step.get("observation")) if isinstance(step, Mapping) else step
     action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
-    return chat.message_fields(action) if isinstance(action, Mapping) else vars(action), seen
+    return _fields_of(action), seen
+
+
+def _fields_of(value: object) -> Mapping[str, Any]:
+    """The fields of an action or of an outcome, an object or data."""
+    return chat.message_fields(value) or (vars(value) if isinstance(value, Serializable) else {})
 
 
 def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -336,9 +358,11 @@ def ended(words: str) -> Message:
     return {"role": "how it ended", "content": words}
 
 
+# Roles of what stands before the first reply. A summary is a middleware's, of what was before.
+ASKING = ("user", "system", "summary")
 _NO_REPLY = ended("There is no reply")
 # Roles of messages after which a reply is still to come.
-_SILENT = {"user", "system", "tools available", "file"}
+_SILENT = {*ASKING, "tools available", "file"}
 
 
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
@@ -390,7 +414,7 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
     if _before(record, asked):
         return [*record]
     rest = list(record[sum(takewhile(bool, map(says_same, asked, record))) :])
-    replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]
+    replies = [i for i, each in enumerate(rest) if each["role"] not in ASKING]
     if replies and not any(message["role"] == "user" for message in rest[replies[0] :]):
         done, known = rest[replies[0] :], "\n".join(map(_words, asked))
         others = [each for each in rest[: replies[0]] if _words(each) not in known]
@@ -427,7 +451,8 @@ def _before(record: Sequence[Message], asked: Sequence[Message]) -> Sequence[Mes
     place = max(places_in(record, asked), default=0)
     before, after = record[:place], record[place + len(asked) :]
     is_last = all(each["role"] != "user" for each in after)
-    return before if is_last and any(map(is_reply, before)) else []
+    is_talk = any(is_reply(m) or m["role"] in ("participant", "summary") for m in before)
+    return before if is_last and is_talk else []
 
 
 def says_same(one: Message, other: Message) -> bool:

@@ -174,7 +174,7 @@ NO_TASK = "(no task)"
 OUTCOMES = ("structured response", "tools available", "how it ended", "file")
 # Who may have written a message. Of any other role is a `participant`, by its name.
 ROLES = frozenset(
-    {"user", "assistant", "system", "tool", "participant", "source", *OUTCOMES}
+    {"user", "assistant", "system", "tool", "participant", "source", "summary", *OUTCOMES}
     | {"input", "nodes", "result"}  # of a graph
 )
 _ANSWERS = {"assistant", "structured response"}
@@ -315,7 +315,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 # Roles of messages that say what was done, and are no text of their own.
-_DONE = ("tool", *OUTCOMES[1:])
+_DONE = ("tool", "summary", *OUTCOMES[1:])
 _NO_ANSWER = "(there is no final answer, unless the last result is one)"
 
 
@@ -327,7 +327,7 @@ def _written(text: Text, write: Callable[[WorkStep], str], *, is_work: bool) -> 
         return plain(text[0].get("content"))
     parts = [write(step) for step in steps_of(text, is_work=is_work)]
     tools = any(_calls(message) or message.get("role") == "tool" for message in text)
-    if is_work and tools and not has_answer(text):
+    if is_work and tools and not (has_answer(text) or text[-1].get("role") == "participant"):
         parts.append(_NO_ANSWER)
     return ("\n" if write is _fenced else "\n\n").join(parts)
 
