@@ -842,6 +842,27 @@ def test_a_named_output_is_judged_with_the_tools_and_the_error_of_its_run(place,
     assert "Yes it is" in model.prompts[0]
 
 
+AGAIN = {"role": "user", "content": "Pay again."}
+PAID = [
+    {"role": "user", "content": "Pay."},
+    {"role": "assistant", "content": "", "tool_calls": [{"name": "pay", "args": {}, "id": "1"}]},
+    {"role": "tool", "content": "ok", "tool_call_id": "1"},
+    {"role": "assistant", "content": "Paid."},
+]
+
+
+@for_each(
+    "inputs", [{"messages": [*PAID, AGAIN]}, {"messages": [AGAIN]}, {"question": "Pay again."}]
+)
+@for_each("does", [True, False])
+def test_calls_before_the_request_are_not_compared(inputs, does):
+    new = [{"role": "assistant", "content": "No."}] if not does else PAID[1:]
+    state = {"messages": [*PAID, AGAIN, *new]}
+    for wanted in (["pay"], {"messages": [*PAID, AGAIN, *PAID[1:]]}):
+        result = trajectory_evaluator("any")(inputs=inputs, outputs=state, reference_outputs=wanted)
+        assert (result["score"], "1 made, 1" in result["comment"]) == (does, does)
+
+
 @for_each("name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}]))
 def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
     values: Any = {"output": ["a"], "reference": ["a"], name: value}

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
-from langchain_judges.rows.fields import outputs_of, work_in
-from langchain_judges.rows.lookup import TextSource, check_sources, check_words, find
+from langchain_judges.rows import fields, lookup, record, texts
 from langchain_judges.rows.messages import call_in, messages_in
-from langchain_judges.rows.record import is_run, is_state, record_in
-from langchain_judges.rows.texts import PlainText, ToolCall
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.
@@ -24,7 +22,7 @@ Arguments = Literal["equal", "subset", "superset", "ignored"]
 # Whether the arguments of a call agree, from its name, its arguments and the reference's.
 ArgumentsMatch = Callable[[str, Any, Any], bool]
 # Calls; those that were made at once together.
-_Turns = Sequence[Sequence[ToolCall]]
+_Turns = Sequence[Sequence[texts.ToolCall]]
 
 
 def trajectory_evaluator(
@@ -32,16 +30,16 @@ def trajectory_evaluator(
     *,
     arguments: Arguments | ArgumentsMatch = "equal",
     key: str | None = None,
-    output: TextSource = None,
-    reference: TextSource = None,
+    output: lookup.TextSource = None,
+    reference: lookup.TextSource = None,
 ) -> Callable[..., Feedback]:
     """Create an evaluator that compares an agent's calls of tools with a reference.
 
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
-    takes an agent's work. Its score is 1 if the calls agree, else 0; the comment names the
-    calls that are missing or were not wanted. The reference may also be a list of names
-    (`["search", "pay"]`, whose arguments do not matter) or of calls (`{"name", "args"}`).
-    Outputs without a trajectory get no score.
+    takes an agent's work; calls before the request that stands in `inputs` do not count. Its
+    score is 1 if the calls agree, else 0; the comment names the calls that are missing or were
+    not wanted. The reference may also be a list of names (`["search", "pay"]`, whose arguments
+    do not matter) or of calls (`{"name", "args"}`). Outputs without a trajectory get no score.
 
     Args:
         order: How the calls must agree.
@@ -56,21 +54,23 @@ def trajectory_evaluator(
     """
     check_value("order", order, CallOrder)
     check_value("arguments", arguments, Arguments | ArgumentsMatch)
-    check_words(key=key)
-    check_sources(output=output, reference=reference)
+    lookup.check_words(key=key)
+    lookup.check_sources(output=output, reference=reference)
     name = key or "trajectory_match"
     agree = arguments if callable(arguments) else AGREE[arguments]
 
-    def evaluate(*, outputs: object, reference_outputs: object, **others: object) -> Feedback:
+    def evaluate(
+        *, outputs: object, reference_outputs: object, inputs: object = None, **others: object
+    ) -> Feedback:
         with logged_in_test(name) as log:
-            feedback = compared(outputs, reference_outputs)
+            feedback = compared(outputs, reference_outputs, inputs)
             log(feedback)
         return feedback
 
-    def compared(outputs: object, reference_outputs: object) -> Feedback:
+    def compared(outputs: object, reference_outputs: object, inputs: object) -> Feedback:
         try:
-            made = _turns(outputs, output, "output")
-            wanted = _turns(reference_outputs, reference, "reference")
+            made = _turns(outputs, output, "output", inputs)
+            wanted = _turns(reference_outputs, reference, "reference", inputs)
             if isinstance(wanted, _Listed) or isinstance(made, _Listed):
                 # A bare list does not say which calls were made at once.
                 made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
@@ -98,7 +98,7 @@ def _holds(more: Any, less: Any) -> bool:
     return all(name in more and more[name] == value for name, value in less.items())
 
 
-class _Listed(list[Sequence[ToolCall]]):
+class _Listed(list[Sequence[texts.ToolCall]]):
     """Calls of a bare list, each by itself."""
 
 
@@ -106,18 +106,21 @@ class _Listed(list[Sequence[ToolCall]]):
 _ANY = object()
 
 
-def _turns(value: object, source: TextSource, field: Literal["output", "reference"]) -> _Turns:
-    """The calls in an agent's work.
+def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs: object) -> _Turns:
+    """The calls in an agent's work on a request.
 
     Raises:
         InputError: The value holds neither messages nor calls.
     """
-    part = outputs_of(value) if is_run(value) else value
-    part = part if is_state(part) and source is None else _part(part, source, field)
+    part = fields.outputs_of(value) if record.is_run(value) else value
+    part = part if record.is_state(part) and source is None else _part(part, source, field)
     if (listed := _listed(part)) is not None:
         return listed
-    work: PlainText = work_in(part, None, field)
-    if isinstance(work, str) and not record_in(part):
+    work: texts.PlainText = fields.work_in(part, None, field)
+    with suppress(InputError):  # of inputs that hold no task
+        task = record.with_talk(fields.task_in(inputs), [] if isinstance(work, str) else [work])
+        work = fields.work_in(part, None, field, task=task)
+    if isinstance(work, str) and not record.record_in(part):
         raise InputError(
             f"`{field}`: expected messages, calls or names of tools, got the text "
             f"{work[:40]!r}; name their place with `{field}=`"
@@ -126,7 +129,7 @@ def _turns(value: object, source: TextSource, field: Literal["output", "referenc
     return [calls for message in messages if (calls := message.get("tool_calls"))]
 
 
-def _part(value: object, source: TextSource, field: Literal["output", "reference"]) -> object:
+def _part(value: object, source: lookup.TextSource, field: lookup.Field) -> object:
     """The part of a value that holds calls; what has none of the usual keys itself."""
     if source is None and isinstance(value, Mapping) and _LISTS & value.keys():
         lists = {name: value[name] for name in value if name in _LISTS}
@@ -137,7 +140,7 @@ def _part(value: object, source: TextSource, field: Literal["output", "reference
                 f"name one with `{field}=`"
             )
         return lists[known[0]]
-    return value if _listed(value) is not None else find(value, field, source)
+    return value if _listed(value) is not None else lookup.find(value, field, source)
 
 
 # The names under which a list of calls stands.
@@ -183,11 +186,11 @@ def _compared(
     return False, "; ".join(faults) or f"another order: {_written(all_made)}"
 
 
-def _flat(turns: _Turns) -> list[ToolCall]:
+def _flat(turns: _Turns) -> list[texts.ToolCall]:
     return [call for calls in turns for call in calls]
 
 
-def _written(calls: Sequence[ToolCall]) -> str:
+def _written(calls: Sequence[texts.ToolCall]) -> str:
     return ", ".join(
         call["name"]
         if call["args"] is _ANY
@@ -197,8 +200,8 @@ def _written(calls: Sequence[ToolCall]) -> str:
 
 
 def unmatched(
-    made: Sequence[ToolCall], wanted: Sequence[ToolCall], agree: ArgumentsMatch
-) -> tuple[list[ToolCall], list[ToolCall]]:
+    made: Sequence[texts.ToolCall], wanted: Sequence[texts.ToolCall], agree: ArgumentsMatch
+) -> tuple[list[texts.ToolCall], list[texts.ToolCall]]:
     """The calls that are missing and those that nobody wanted.
 
     Each call is matched with one of the other side; as many are matched as can be.
