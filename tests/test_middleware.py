@@ -5,7 +5,7 @@ import json
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired, cast
 
 import httpx
 import pytest
@@ -19,10 +19,11 @@ from langchain.agents.middleware import (
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
 from langsmith.utils import LangSmithError
@@ -164,7 +165,7 @@ def test_a_user_with_the_judges_name_is_a_user():
     state: Any = assistant.invoke({"messages": [*said, HumanMessage("Go on.")]})
     assert answers_of(state) == ["Why?", "Who?", "Go on.", "So."]
     [shown] = map(unfenced, model.prompts)
-    assert "[turn-1-user]\nWhy?\n\n[turn-2-user]\nWho?" in shown
+    assert "[turn-1-user-judge]\nWhy?\n\n[turn-2-user-judge]\nWho?" in shown
 
 
 @for_each(
@@ -302,9 +303,59 @@ def test_options_that_cannot_be_are_refused(options, says):
 
 
 def test_a_state_without_messages_has_no_answer():
-    assert (
-        JudgeMiddleware(bsm()).after_agent(cast("Any", {"messages": []}), cast("Any", None)) is None
-    )
+    guard = JudgeMiddleware(bsm())
+    assert guard.after_agent(cast("Any", {"messages": []}), cast("Any", None)) == {"judged": []}
+
+
+@tool
+def delegate(call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    """Let another agent answer, and hand back its state as deepagents does."""
+    answer = {"answer": "good good", "score": 1.0, "run": "1", "judge": "JudgeMiddleware"}
+    said = ToolMessage("good good", tool_call_id=call_id)
+    return Command(update={"judged": [answer], "messages": [said]})
+
+
+def test_what_subagents_judged_decides_nothing_for_the_agent_that_called_them():
+    calls = [{"name": "delegate", "args": {}, "id": str(n), "type": "tool_call"} for n in (1, 2)]
+    model = FakeToolModel(replies=[AIMessage("", tool_calls=calls), *map(AIMessage, ("bad", "so"))])
+    guard = JudgeMiddleware(labels(), trajectory=False)
+    state: Any = create_agent(model, [delegate], middleware=[guard]).invoke(ASKED)
+    assert [each["answer"] for each in state["judged"]] == ["bad", "so"]
+    assert answers_of(state)[-1] == "so"
+
+
+@tool
+def look(call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    """Show a picture, as a message under the user's role."""
+    shown = HumanMessage("A picture."), HumanMessage("Another.", name="camera")
+    return Command(update={"messages": [ToolMessage("Done.", tool_call_id=call_id), *shown]})
+
+
+def test_what_a_tool_says_in_the_users_place_is_work_and_no_request():
+    model = FakeChatModel(replies=fitting_reply)
+    guard = JudgeMiddleware(create_rubric_judge(model, rubric="Right?"), max_revisions=0)
+    calls = [{"name": "look", "args": {}, "id": "1", "type": "tool_call"}]
+    turns = FakeToolModel(replies=[AIMessage("", tool_calls=calls), AIMessage("Seen.")])
+    create_agent(turns, [look], middleware=[guard]).invoke(ASKED)
+    [prompt] = map(unfenced, model.prompts)
+    assert "[request]\nWhy?\n" in prompt
+    work = "[participant-not_the_user]\nA picture.\n\n[participant-camera]\nAnother."
+    assert work in prompt.split("[response]")[1]
+
+
+def test_an_earlier_draft_is_returned_with_all_that_its_message_has():
+    draft = AIMessage("good", name="bob", response_metadata={"model_name": "x"})
+    guard = JudgeMiddleware(labels(), threshold=0.95)
+    state: Any = create_agent(writer(draft, "bad"), middleware=[guard]).invoke(ASKED)
+    last = state["messages"][-1]
+    assert (last.text, last.name, last.response_metadata) == ("good", "bob", {"model_name": "x"})
+
+
+def test_each_of_two_judges_asks_for_as_many_revisions_as_it_may():
+    own = [JudgeMiddleware(labels(), key=key, threshold=t) for key, t in (("a", 0.95), ("b", 0.5))]
+    made: Any = create_agent(writer("good", "bad", "good"), middleware=own)
+    judged = [(each["judge"][-1], each["answer"]) for each in made.invoke(ASKED)["judged"]]
+    assert judged == [("b", "good"), ("a", "good"), ("b", "bad"), ("b", "good"), ("a", "good")]
 
 
 # ---- an agent's whole work
@@ -670,25 +721,37 @@ def test_an_evaluation_has_the_words_and_the_run_of_its_judgment():
 
 # A score at the threshold is good enough; `labels` gives 0.1 or 0.9.
 @KINDS
-async def test_what_the_user_asked_is_judged_where_other_middleware_summed_it_up(kind):
-    told = SummarizationMiddleware(
-        model=FakeChatModel(replies=lambda _: "It looked."),
-        trigger=("messages", 4),
-        keep=("messages", 1),
-    )
+async def test_what_was_asked_and_done_is_judged_where_other_middleware_summed_it_up(kind):
+    sums = FakeChatModel(replies=lambda _: "It looked.")
+    told = SummarizationMiddleware(sums, trigger=("messages", 4), keep=("messages", 1))
     model = FakeChatModel(replies=fitting_reply)
     judge = create_rubric_judge(model, rubric="Is it right?")
     own = [JudgeMiddleware(judge, key=key, threshold=0.0) for key in "ab"]
     # An agent names the messages that it is given, in place: others may have used these.
-    replies = [each.model_copy(update={"id": None}) for each in (ONE, ONE, IN_KYIV)]
-    assistant = create_agent(FakeToolModel(replies=replies), [track], middleware=[told, *own])
-    asked: Any = {"messages": [HumanMessage(TASK)]}
-    state: Any = assistant.invoke(asked) if kind == "sync" else await assistant.ainvoke(asked)
-    assert "asked" not in state
-    for prompt in map(unfenced, model.prompts):
-        assert f"[request]\n[turn-1-user]\n{TASK}" in prompt
-        assert "to date:\n\nIt looked." in prompt
-    assert len(model.prompts) == 2
+    turns = [AIMessage("", tool_calls=[call(number, str(n))]) for n, number in enumerate((7, 9, 7))]
+    replies = [*turns, AIMessage("In Kyiv."), turns[0].model_copy(), AIMessage("Yes.")]
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    assistant = create_agent(
+        FakeToolModel(replies=replies),
+        [track],
+        middleware=[told, *own],
+        checkpointer=InMemorySaver(),
+    )
+    for text in (TASK, "Sure?"):
+        asked: Any = {"messages": [HumanMessage(text)]}
+        state: Any = (
+            assistant.invoke(asked, thread)
+            if kind == "sync"
+            else await assistant.ainvoke(asked, thread)
+        )
+    assert not {"seen", "answers"} & state.keys()
+    first, _, later, _ = map(unfenced, model.prompts)
+    assert f"[request]\n{TASK}" in first
+    assert [first.count(f"[result-{n}-of-track]") for n in (1, 2, 3)] == [1, 1, 1]
+    assert "It looked." not in first
+    assert "[summary]\nHere is a summary" in later
+    assert "-user]\nSure?" in later.split("[response]")[0]
+    assert "[call-of-track]" in later.split("[response]")[1]
 
 
 @for_each("threshold, asked", [(0.9, 1), (0.91, 2)])
@@ -956,6 +1019,23 @@ class Writing(AgentMiddleware[Any, Any, Any]):
     def before_model(self, state, runtime):
         new = {"/notes.md": {"content": ["Paid", "in full."]}, "/log.md": "Later."}
         return {"files": {**state.get("files", {}), **new}}
+
+
+class Drafting(Writing):
+    """Puts another text into a file for each draft, and leaves a file beside the second."""
+
+    def before_model(self, state, runtime):
+        old = state.get("files", {})
+        return {"files": {**old, "/r.md": f"Text {len(old)}.", f"/{len(old)}.md": "x"}}
+
+
+def test_an_agent_that_ends_with_an_earlier_draft_has_its_files_of_then():
+    guard = JudgeMiddleware(labels(), threshold=0.95, trajectory=False)
+    made: Any = create_agent(writer("good", "bad"), middleware=[Drafting(), guard])
+    state = made.invoke({**ASKED, "files": {"/in.md": "Theirs."}})
+    assert answers_of(state)[-1] == "good"
+    # A file is taken out by None, as deep agents do.
+    assert state["files"] == {"/in.md": "Theirs.", "/r.md": "Text 1.", "/1.md": "x", "/3.md": None}
 
 
 @for_each("trajectory", [True, False])

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, MinLen
@@ -16,14 +15,7 @@ from langchain.agents import middleware as agents
 from langchain.agents.middleware import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -31,103 +23,19 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
+from langchain_judges.integrations import agent_work as agent
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.feedback import send_feedback
 from langchain_judges.methods.describe import kind_of, tell_good
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
-from langchain_judges.rows.fields import task_in, work_in
-from langchain_judges.rows.messages import as_json, is_nothing, messages_in, plain_data
-from langchain_judges.rows.texts import NO_TASK, PlainText, plain
+from langchain_judges.rows.messages import is_nothing, plain_data
+from langchain_judges.rows.texts import PlainText
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
 _UNJUDGED = "An answer passes unjudged (`context=` and `trajectory=` say what is shown): %s"
-# Name of the messages that request a revision of the agent's model.
-REVISER = "judge"
-
-
-def task_of(messages: Sequence[AnyMessage], system: str = "", files: Any = None) -> PlainText:
-    """The agent's task, without its drafts and the judge's reasons.
-
-    Args:
-        messages: Those of the agent's state.
-        system: The agent's instructions, which stand first if the messages lack them.
-        files: Those that were in the state before the agent began.
-    """
-    until = messages[: _beginning(messages)] or messages[:-1]
-    rejected = drafts_in(until)
-    asked = [m for m in until if str(m.id) not in rejected]
-    if system and not any(m.type == "system" and m.text == system for m in asked):
-        asked = [SystemMessage(system), *asked]
-    try:
-        return task_in({"messages": asked, "files": files} if files else asked)
-    except InputError:
-        return NO_TASK
-
-
-def work_of(messages: Sequence[AnyMessage], files: object = None) -> PlainText:
-    """An agent's work since the user's last message, without rejected drafts.
-
-    Args:
-        messages: Those of the agent's state.
-        files: Those that it wrote there, where it may have put results.
-    """
-    rejected, since = drafts_in(messages), messages[_beginning(messages) :]
-    done = [message for message in since if str(message.id) not in rejected]
-    return work_in({"messages": done, "files": files} if files else done)
-
-
-def _beginning(messages: Sequence[AnyMessage]) -> int:
-    """Start of the work after the user's last message."""
-    users = (i for i, m in enumerate(messages, 1) if m.type == "human" and m.name != REVISER)
-    return max(users, default=0)
-
-
-def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
-    """The ids of each request to revise and of the draft before it."""
-    drafts: list[AnyMessage] = []
-    for place, message in enumerate(messages):
-        if message.type == "human" and message.name == REVISER:
-            drafts += [*answer_at_end(messages[:place]), message]
-    return {str(message.id) for message in drafts}
-
-
-def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """The messages of the last answer: one, or a call with the results after it.
-
-    A structured response that a tool's call gives ends in that tool's result.
-    """
-    start = len(messages) - 1
-    while start > 0 and messages[start].type == "tool":
-        start -= 1
-    return messages[start:] if start >= 0 and messages[start].type == "ai" else []
-
-
-def answer_in(last: AnyMessage) -> PlainText:
-    """The answer that an agent's last message is; empty if it has no text, or is none."""
-    said = "".join(plain(message["content"]) for message in messages_in(last))
-    is_answer = isinstance(last, AIMessage) and not last.tool_calls
-    return work_in([last]) if is_answer and said.strip() else ""
-
-
-def with_answer(state: JudgedState) -> list[AnyMessage]:
-    """The messages with the answer as the last.
-
-    That may be a structured response, in place of its call, or what a tool returned to the
-    user, which is named after the tool.
-    """
-    messages, structured = state["messages"], state.get("structured_response")
-    results = answer_at_end(messages)[1:]
-    if not results:
-        return messages
-    if structured is None:
-        said = results[0].content if len(results) == 1 else "\n\n".join(r.text for r in results)
-        return [*messages, AIMessage(said, name=results[-1].name)]
-    # The results of other tools, called at the same time, are still to be seen.
-    before = messages[:-2] if len(results) == 1 else messages
-    return [*before, AIMessage(as_json(structured))]
 
 
 class Judged(TypedDict):
@@ -141,6 +49,8 @@ class Judged(TypedDict):
         judge: The name of the middleware that judged.
         criteria: The sub-scores of a judge with several criteria.
         structured_response: The answer as the agent's `response_format`, if it has one.
+        files: Those of a deep agent's state at this answer.
+        revised: True where the judge asked for a better one.
     """
 
     answer: PlainText
@@ -151,6 +61,8 @@ class Judged(TypedDict):
     judge: str
     criteria: NotRequired[list[CriterionScore]]
     structured_response: NotRequired[Any]
+    files: NotRequired[Mapping[str, Any]]
+    revised: NotRequired[bool]
 
 
 class _SystemMessages(BaseCallbackHandler):
@@ -187,31 +99,27 @@ register_configure_hook(_HEARD, inheritable=True)
 def _kept(state: Any, sees: bool) -> Iterator[Callable[[ModelResponse], ExtendedModelResponse]]:
     """Yield what puts next to a model's response what other middleware may change.
 
-    That is what the user asks, which may be summed up later, and the system message.
+    That is the messages, which may be summed up later, and the system message.
 
     Args:
         state: The agent's state.
         sees: Whether the judge is shown that message; of several in an agent, the outermost
             one listens.
     """
-    asked = {} if state.get("asked") else {"asked": _request_in(state["messages"])}
+    messages = agent.with_removed(state)
+    start = 0 if state.get("seen") else agent.request_at(messages, state.get("begun"))
+    seen = {"seen": messages[max(0, start - 1) :]}
     if not sees or _HEARD.get():
-        yield lambda said: ExtendedModelResponse(said, Command(update=asked))
+        yield lambda said: ExtendedModelResponse(said, Command(update=seen))
         return
     heard = _SystemMessages()
     token = _HEARD.set(heard)
     try:
         yield lambda said: ExtendedModelResponse(
-            said, Command(update={**asked, "system_sent": heard.of(said)})
+            said, Command(update={**seen, "system_sent": heard.of(said)})
         )
     finally:
         _HEARD.reset(token)
-
-
-def _request_in(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The last words of the user, in one message or in several."""
-    until = messages[: _beginning(messages)]
-    return [*takewhile(lambda message: message.type == "human", reversed(until))][::-1]
 
 
 def _latest(_: object, value: Any) -> Any:
@@ -233,14 +141,18 @@ class JudgedState(agents.AgentState[Any]):
         judged: Every answer of this run of the agent, in order.
         rubric: What this run's answers are judged by, in place of the judge's own: a text, or
             a criterion on each line after a dash.
-        asked: What the user asks in this run.
+        answers: The same, which no subagent hands back.
+        seen: The messages of this run, and the last one before it.
+        begun: The id of the last message before this run.
         system_sent: The agent's instructions, if the judge is shown them.
         files_before: The files of a deep agent that this run began with.
     """
 
-    judged: NotRequired[list[Judged]]
+    judged: NotRequired[Annotated[list[Judged], _latest]]
     rubric: NotRequired[str]
-    asked: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
+    answers: NotRequired[Annotated[list[Judged], PrivateStateAttr, _latest]]
+    seen: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr, _latest]]
+    begun: NotRequired[Annotated[str | None, PrivateStateAttr, _latest]]
     system_sent: NotRequired[Annotated[str | None, PrivateStateAttr]]
     files_before: NotRequired[Annotated[Any, PrivateStateAttr, _latest]]
 
@@ -283,6 +195,11 @@ def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
     return [{"name": each, "description": each} for each in found]
 
 
+def _files_in(state: Any, name: str) -> Mapping[str, Any]:
+    files = state.get(name)
+    return files if isinstance(files, Mapping) else {}
+
+
 class AnswerOptions(Options):
     """Options of the judgment of an agent's answers.
 
@@ -294,8 +211,8 @@ class AnswerOptions(Options):
             agent's state. A judge of pairs reads it after the task.
         trajectory: Judge everything that the agent did since the user's last message: its
             tool calls, their results, the files it wrote and the final answer, without rejected
-            drafts; files of a deep agent that were there before stand in the task. False: only
-            the final answer.
+            drafts, also where other middleware sums it up; files of a deep agent that were
+            there before stand in the task. False: only the final answer.
         key: Name of the feedback; default as in `as_evaluator`.
         max_iterations: The most judged answers, in place of `max_revisions`.
         on_evaluation: Called with the `RubricEvaluation` of each answer.
@@ -336,10 +253,11 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     takes the answer alone, with the reference as the expected answer and the context as its
     source.
     Below `threshold` the reasons go back to the model for one more turn. The agent ends with
-    the best answer, even if it is an earlier one; other drafts and the comments on them are
-    removed from its messages. The scores are stored in the state under `judged`, and in
-    LangSmith as feedback on the agent's trace. An answer that could not be judged is returned
-    unchanged, even if the judge raises an error; the feedback and a logged warning say why.
+    the best answer, even if it is an earlier one, and with the files that a deep agent's state
+    had then; other drafts and the comments on them are removed from its messages. The scores are
+    stored in the state under `judged`, and in LangSmith as feedback on the agent's trace. An
+    answer that could not be judged is returned unchanged, even if the judge raises an error; the
+    feedback and a logged warning say why.
 
     A run of the agent may bring its own `rubric`, as with deepagents' `RubricMiddleware`, and a
     judge of one text then uses it. A judge that has no rubric, reference or context judges only
@@ -375,31 +293,27 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
 
     def _earlier(self, state: JudgedState) -> list[Judged]:
         """The answers that this middleware judged."""
-        return [each for each in state.get("judged") or [] if each["judge"] == self.name]
+        return [each for each in state.get("answers") or [] if each["judge"] == self.name]
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ExtendedModelResponse:
-        """Keep what the user asks and the agent's instructions, synchronously."""
+        """Keep the messages and the agent's instructions, synchronously."""
         with _kept(request.state, self._sees) as kept:
             return kept(handler(request))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ExtendedModelResponse:
-        """Keep what the user asks and the agent's instructions, asynchronously."""
+        """Keep the messages and the agent's instructions, asynchronously."""
         with _kept(request.state, self._sees) as kept:
             return kept(await handler(request))
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
-        """Clear the judged answers of an earlier run on the same thread.
-
-        What the user says loses a name that marks the judge's requests.
-        """
-        asked = takewhile(lambda m: m.type == "human", reversed(state["messages"]))
-        named = [m.model_copy(update={"name": None}) for m in asked if m.name == REVISER]
-        begun: Update = {"messages": named} if named else {}
-        return {**begun, "judged": [], "asked": [], "files_before": {**state}.get("files")}
+        """Clear the judged answers of an earlier run on the same thread."""
+        last = state["messages"][-1].id if state["messages"] else None
+        files = _files_in(state, "files")
+        return {"judged": [], "answers": [], "seen": [], "begun": last, "files_before": files}
 
     @agents.hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
@@ -412,45 +326,51 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
-        messages, earlier = with_answer(state), self._earlier(state)
+        whole = {**state, "messages": agent.with_removed(state)}
+        messages, earlier = agent.with_answer(whole), self._earlier(state)
+        judged = state.get("answers") or []
         if not messages or not self._has_basis(state):
-            return None
+            return {"judged": judged}  # a subagent may have handed back its own
         current, outcome, judge_run = await self._judged(state, messages)
         answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
-        judged = [*(state.get("judged") or []), current]
         is_too_low = verdict is None or (score is not None and score < self.options.threshold)
-        is_last = len(earlier) >= self.options.revisions
+        revisions = sum("revised" in each for each in earlier)
+        is_last = revisions >= self.options.revisions
+        if is_too_low and not is_last:
+            current["revised"] = True
+        kept: Update = {key: [*judged, current] for key in ("judged", "answers")}
         if outcome:
             too_low: RubricResult = "max_iterations_reached" if is_last else "needs_revision"
             self._report(outcome, too_low if is_too_low else "satisfied", answers)
-        if is_too_low and not is_last:
+        if "revised" in current:
             request = HumanMessage(
                 self._request(state, verdict),
-                name=REVISER,
-                additional_kwargs={"lc_source": REVISER},
+                name=agent.REVISER,
+                additional_kwargs={"lc_source": agent.REVISER},
             )
-            return {"judged": judged, "messages": [request], "jump_to": "model"}
+            return {**kept, "messages": [request], "jump_to": "model"}
         if outcome:
-            send_feedback(self.judge, outcome, self.key, judge_run, revisions=len(earlier))
+            send_feedback(self.judge, outcome, self.key, judge_run, revisions=revisions)
         if not current["answer"]:
-            return {"judged": judged, **(self._ending(state, earlier, None) if earlier else {})}
-        return {"judged": judged, **self._ending(state, answers, current)}
+            return {**kept, **(self._ending(state, earlier, None) if earlier else {})}
+        return {**kept, **self._ending(state, answers, current)}
 
     async def _judged(
         self, state: JudgedState, messages: Sequence[AnyMessage]
     ) -> tuple[Judged, cases.JudgmentResult | None, uuid.UUID]:
         """Judge the last message; return the answer with its score, the outcome and its run."""
-        answer, judge_run = answer_in(messages[-1]), uuid.uuid4()
-        before, now = (dict[str, Any](state).get(n) or {} for n in ("files_before", "files"))
+        answer, judge_run = agent.answer_in(messages[-1]), uuid.uuid4()
+        before, now = _files_in(state, "files_before"), _files_in(state, "files")
         files = {name: now[name] for name in now if now[name] != before.get(name)}
-        work = work_of(messages, files) if self.options.trajectory and answer else answer
-        known = {message.id for message in messages}
-        lost = [message for message in state.get("asked") or [] if message.id not in known]
-        task = task_of([*lost, *messages], state.get("system_sent") or "", before)
+        start = agent.beginning(messages, state.get("begun"))
+        is_whole = self.options.trajectory and answer
+        work = agent.work_of(messages[start:], files) if is_whole else answer
+        asked = messages[:start] or messages[:-1]
+        task = agent.task_of(asked, state.get("system_sent") or "", before)
         outcome = await self._outcome(state, task, work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
-        earlier = state.get("judged") or []
+        earlier = state.get("answers") or []
         current: Judged = {
             "answer": answer,
             "score": score,
@@ -464,6 +384,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
             current["work"] = work
         if (structured := state.get("structured_response")) is not None:
             current["structured_response"] = structured
+        if now:
+            current["files"] = now
         return current, outcome, judge_run
 
     def _has_basis(self, state: JudgedState) -> bool:
@@ -511,18 +433,23 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         """
         messages: list[AnyMessage] = state["messages"]
         best = self._best(answers)
-        stays = current is not None and best["answer"] == current["answer"]
-        gone = set() if self.options.keep_drafts else drafts_in(messages)
+        stays = best is current
+        gone = set() if self.options.keep_drafts else agent.drafts_in(messages)
         if not (stays or self.options.keep_drafts):
-            gone |= {str(message.id) for message in answer_at_end(messages)}
+            gone |= {str(message.id) for message in agent.answer_at_end(messages)}
         removed: list[Any] = [RemoveMessage(str(m.id)) for m in messages if str(m.id) in gone]
         if stays:
             return {"messages": removed} if removed else {}
         answer = best["answer"]
-        content = answer if isinstance(answer, str) else answer[-1]["content"]
-        update: dict[str, Any] = {"messages": [*removed, AIMessage(content)]}
+        drafts = (m for m in agent.with_removed(state) if agent.answer_in(m) == answer)
+        said = next(drafts, AIMessage(answer if isinstance(answer, str) else answer[-1]["content"]))
+        again = said.model_copy(update={"id": None})  # at the end, not at its place
+        update: dict[str, Any] = {"messages": [*removed, again]}
         if "structured_response" in best:
             update["structured_response"] = best["structured_response"]
+        files, now = best.get("files", {}), _files_in(state, "files")
+        if files != now:  # None takes a file out
+            update["files"] = {**dict.fromkeys(now), **files}
         return update
 
     async def _outcome(
