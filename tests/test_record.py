@@ -969,17 +969,30 @@ def test_what_a_middleware_writes_in_the_users_place_is_not_the_users(message, m
     "names, is_answered, roles",
     [
         ((None, "coder", "critic"), False, "upp"),
-        ((None, "coder"), True, "up"),
+        ((None, "coder"), True, "uu"),
         ((None, None), False, "uu"),
         (("ann", "bob"), True, "uu"),
-        (("ann", "bob", "ann"), False, "upu"),
-        (("ann", None, "bob"), True, "uup"),
+        (("ann", "bob", "ann"), False, "uuu"),
+        ((None, "bob", None), False, "upu"),
     ],
 )
 def test_agents_that_answer_as_users_are_told_from_them_by_name(names, is_answered, roles):
     talk: list[Any] = [HumanMessage(f"say {n}", name=n) for n in names]
-    said = record_in([*talk, *[AIMessage("So.")] * is_answered])
+    talk += [AIMessage("So.")] * is_answered
+    said = record_in(talk, is_work=True)
     assert "".join(each["role"][0] for each in said[: len(names)]) == roles
+    assert all(each["role"] != "participant" for each in record_in(talk))
+    for row in ({"output": talk}, {"input": talk[:1], "output": talk[1:]}):
+        read = plain_row(row)
+        assert plain_row(read) == read
+        shown = [each for own in read.values() if isinstance(own, list) for each in own]
+        assert "p" in roles or all(each["role"] != "participant" for each in shown)
+
+
+def test_a_named_user_who_answers_an_assistant_has_a_turn_of_the_talk():
+    talk = [HumanMessage("Plan"), AIMessage("Where?"), HumanMessage("Rome", name="Bob")]
+    marks = [step.mark for step in steps_of(plain_row({"output": [*talk, PARALLEL[-1]]})["output"])]
+    assert marks[2] == "turn 2, user Bob"
 
 
 def test_the_answers_of_named_agents_are_judged_and_not_asked():

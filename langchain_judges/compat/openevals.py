@@ -15,6 +15,7 @@ from langchain_judges.integrations.trajectory_match import AGREE, ArgumentsMatch
 from langchain_judges.options import check_value
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.record import told_apart
 from langchain_judges.rows.texts import Message, ToolCall, plain, shown
 
 Examples = Sequence[Mapping[str, Any]] | None
@@ -278,7 +279,7 @@ def _messages_of(value: Any, field: str) -> list[Message]:
     """
     is_holder = isinstance(value, Mapping) and "role" not in value
     inner = value.get("messages") if is_holder else value
-    messages = messages_in(inner) if inner else []
+    messages = told_apart(messages_in(inner)) if inner else []
     if inner is None or (inner and not messages):
         raise InputError(f"`{field}` must be messages, or have 'messages', got {value!r}")
     return messages

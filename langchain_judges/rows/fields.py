@@ -311,7 +311,7 @@ def work_in(
 
 def _work_of(part: object, field: Field, task: object = None) -> PlainText:
     """The text or the record that a part of an application's outputs is."""
-    record = _spoken(records.record_in(part, is_work=True), field)
+    record = _spoken(records.record_in(part, is_work=True, task=task), field)
     if not record:
         return _text(part, field)
     record = records.without_task(record, task)

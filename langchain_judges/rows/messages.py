@@ -25,7 +25,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block
-from langchain_judges.rows.speakers import speaker_of, told_apart
+from langchain_judges.rows.speakers import speaker_of
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
 
 # Names of what is read, by which it is known.
@@ -55,7 +55,7 @@ def messages_in(value: object) -> list[Message]:
         if not read and not _is_silent(part):
             return []
         messages += read
-    return told_apart(messages)
+    return messages
 
 
 def whole(parts: Sequence[Any]) -> list[Any]:

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from langchain_judges.rows import messages as chat
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.texts import OUTCOMES, Message, has_answer, plain
+from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens"}
@@ -47,7 +47,7 @@ def is_state(value: object) -> bool:
     )
 
 
-def record_in(value: object, *, is_work: bool = False) -> list[Message]:
+def record_in(value: object, *, is_work: bool = False, task: object = None) -> list[Message]:
     """The record of what happened in a value of any shape; [] if it holds none.
 
     What is not of the messages themselves follows them, under one of the roles of `OUTCOMES`.
@@ -55,10 +55,12 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
     Args:
         value: Messages, a state, a thread, a response.
         is_work: Whether it is what is judged: of a state that ends with a request, the record
-            says that nobody replied.
+            says that nobody replied, and agents that speak as users are told by their names.
+        task: What was asked, where the work is a part of a row.
     """
     if messages := chat.messages_in(value):
-        return [*messages, *_ending(messages, value)]
+        said = told_apart(messages, task) if is_work else messages
+        return [*said, *_ending(said, value)]
     if isinstance(value, list) and any(map(chat.is_call, value)):
         return chat.messages_in({"role": "assistant", "content": value})  # without its message
     if content := content_in(value):
@@ -68,7 +70,7 @@ def record_in(value: object, *, is_work: bool = False) -> list[Message]:
     if (steps := steps_taken(value)) is not None:
         return _of_executor(value, steps)
     if (state := _state(value)) is not None:
-        record = _of_state(state, is_work=is_work)
+        record = _of_state(state, task, is_work=is_work)
         is_silent = is_work and _SILENT.issuperset(each["role"] for each in record)
         return [*record, _NO_REPLY] if record and is_silent else record
     if isinstance(value, Mapping) and (calls := calls_beside(value)):
@@ -279,8 +281,9 @@ def _of_files(files: object) -> list[Message]:
     return record
 
 
-def _of_state(state: Mapping[str, Any], *, is_work: bool) -> list[Message]:
+def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[Message]:
     messages = chat.messages_in(state.get("messages"))
+    messages = told_apart(messages, task) if is_work else messages
     response = state.get("structured_response")
     beside = _reply_beside(state, messages) if is_work and response is None else []
     record = [*messages, *beside, *_tools_available(state.get("tools"))]
@@ -313,6 +316,25 @@ def _reply_beside(state: Mapping[str, Any], messages: Sequence[Message]) -> list
         reply = _answer(reply)
     said = record_in(reply) or _of_calls((), reply)
     return [] if said and any(says_same(said[-1], each) for each in messages) else said
+
+
+def told_apart(messages: list[Message], task: object = None) -> list[Message]:
+    """Messages in which agents that answer under the user's role are participants.
+
+    They have names, the user has none, and nobody replies as assistant. In any other talk, and in
+    a task, named users are users.
+
+    Args:
+        messages: All that was said, or all but the task.
+        task: What was asked, if it is known.
+    """
+    asked = as_messages(task) if task != CONVERSATION else []
+    talk = [*asked, *messages]
+    users = [each for each in talk if each["role"] == "user"]
+    if not users or users[0].get("name") or any(map(is_reply, talk)):
+        return messages
+    agents = [u for u in users if u.get("name") and not any(says_same(u, own) for own in asked)]
+    return [{**m, "role": "participant"} if m in agents else m for m in messages]
 
 
 def is_reply(message: Message) -> bool:
