@@ -331,7 +331,7 @@ def look(call_id: Annotated[str, InjectedToolCallId]) -> Any:
     return Command(update={"messages": [ToolMessage("Done.", tool_call_id=call_id), *shown]})
 
 
-def test_what_a_tool_says_in_the_users_place_is_work_and_no_request():
+def test_what_is_said_in_the_users_place_during_the_work_is_shown_there_and_is_no_request():
     model = FakeChatModel(replies=fitting_reply)
     guard = JudgeMiddleware(create_rubric_judge(model, rubric="Right?"), max_revisions=0)
     calls = [{"name": "look", "args": {}, "id": "1", "type": "tool_call"}]
@@ -339,7 +339,7 @@ def test_what_a_tool_says_in_the_users_place_is_work_and_no_request():
     create_agent(turns, [look], middleware=[guard]).invoke(ASKED)
     [prompt] = map(unfenced, model.prompts)
     assert "[request]\nWhy?\n" in prompt
-    work = "[participant-not_the_user]\nA picture.\n\n[participant-camera]\nAnother."
+    work = "[participant-during_the_work]\nA picture.\n\n[participant-camera]\nAnother."
     assert work in prompt.split("[response]")[1]
 
 

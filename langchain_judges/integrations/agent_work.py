@@ -42,13 +42,16 @@ def work_of(messages: Sequence[AnyMessage], files: object = None) -> texts.Plain
         files: Those that it wrote there, where it may have put results.
     """
     rejected = drafts_in(messages)
-    done = [_not_of_user(message) for message in messages if str(message.id) not in rejected]
+    done = [_amid_work(message) for message in messages if str(message.id) not in rejected]
     return fields.work_in({"messages": done, "files": files} if files else done)
 
 
-def _not_of_user(message: AnyMessage) -> AnyMessage:
-    """A message amid the work, where a tool or a middleware may have the user's role."""
-    marks = {"additional_kwargs": {"lc_source": "not_the_user"}}
+def _amid_work(message: AnyMessage) -> AnyMessage:
+    """A message amid the work; under the user's role it may be a tool's, or the user's own.
+
+    Nothing tells which, so it has its own name, or says when it came.
+    """
+    marks = {"additional_kwargs": {"lc_source": "during_the_work"}}
     return message.model_copy(update=marks) if _speaker(message) == "user" else message
 
 
