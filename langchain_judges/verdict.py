@@ -341,7 +341,7 @@ def positions_of(labels: Sequence[Label]) -> dict[Label, float]:
     """
     is_graded = not any(isinstance(label, str) for label in labels)
     places = list(map(float, labels if is_graded else range(len(labels))))
-    whole = abs(places[-1] - places[0]) if places else 1
+    whole = abs(places[-1] - places[0]) or 1 if places else 1
     return {label: abs(n - places[0]) / whole for label, n in zip(labels, places, strict=True)}
 
 

@@ -210,12 +210,40 @@ def test_members_that_label_on_several_scales_are_refused(create, one, other):
         ([5, 4, 3, 2, 1], (2, 2, 3), {"majority": (2, 2 / 3), "mean": (2, 2 / 3)}),
         (["toxic", "clean"], ("toxic", "toxic", "clean"), {"majority": ("toxic", 1 / 3)}),
         ([0, 1], (7, 7), {"majority": (7, None), "mean": (7, None)}),
+        ([0, 1], (0.5, 0.7), {"mean": (0.6, None), "median": (0.5, None)}),
+        ([0, 1], ("yes", "yes", "no"), {"mean": ("yes", None), "median": ("yes", None)}),
+        ([1], (1, 1), {"majority": (1, 0), "mean": (1, 0)}),
     ],
 )
 def test_the_score_of_a_jury_is_where_its_members_labels_stand(scale, said, expected):
     members = [labeller(f"j{n}", own, scale) for n, own in enumerate(said)]
     for combine, (label, score) in expected.items():
         assert decided(members, combine=combine)[:2] == [label, score and pytest.approx(score)]
+
+
+@for_each(
+    ("said", "combine", "label", "score"),
+    [
+        ((4, 5), "mean", 4, 0.875),
+        ((5, 2, 4), "median", 4, 2 / 3),
+        (("none", "some", "all"), "median", "some", 0.5),
+        (("none", "all"), "mean", "some", 0.5),
+    ],
+)
+def test_a_jury_judges_a_row_by_the_scale_of_its_own_rubric(said, combine, label, score):
+    words = ["none", "some", "all"]
+    labels = {"labels": words, "best": "all"} if label in words else {"scale": [1, 5]}
+    replies = [json.dumps({"label": str(each), "explanation": "so"}) for each in said]
+    jury = create_jury(
+        [
+            create_rubric_judge(FakeChatModel(replies=[each]), rubric="Is it kind?", name=f"j{n}")
+            for n, each in enumerate(replies)
+        ],
+        combine=combine,
+    )
+    row = {**ITEM, "rubric": [{"name": "Facts", "description": "Are they right?", **labels}]}
+    verdict = jury.invoke(row)["verdict"]
+    assert (verdict["label"], verdict["score"]) == (label, pytest.approx(score))
 
 
 @for_each(

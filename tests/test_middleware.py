@@ -34,6 +34,7 @@ from langchain_judges.errors import InputError, ModelSetupError, OptionError
 from langchain_judges.integrations import feedback
 from langchain_judges.integrations.middleware import rubric_in
 from langchain_judges.integrations.tool import judge_tool
+from langchain_judges.methods import create_jury
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.testing import error, reply
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -807,13 +808,20 @@ def test_a_tool_is_judged_by_what_it_can_be_given_or_refused(rubric):
         with pytest.raises(OptionError, match="and a tool is given texts alone"):
             judge_tool(judge)
         return
-    texts = {"input": "Why?", "output": "So."}
+    texts = {"input": "Why?", "output": "So.", "source": ""}
     for lost in needs:
         assert judge_tool(judge).invoke(texts).startswith(f"give {', '.join(sorted(needs))} too")
         texts[lost] = "It rained."
         needs = needs - {lost}
     judge_tool(judge).invoke({**texts, "expected": "It rained."})
     assert "It rained." in model.prompts[0]
+
+
+def test_a_tool_of_several_judges_needs_what_each_of_them_does():
+    makes = [{"rubric": "Is it kind?"}, {"rubric": "Is it brief?"}, {"rubric": "correctness"}]
+    members = [of_method("rubric", name=str(n), **each) for n, each in enumerate(makes)]
+    told = judge_tool(create_jury(members)).invoke({"input": "Why?", "output": "good"})
+    assert json.loads(told)["label"] == 1
 
 
 @for_each("judge", [labels, bsm])

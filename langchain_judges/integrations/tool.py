@@ -60,7 +60,8 @@ def judge_tool(
         )
 
     async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
-        case = {field: value for field, value in arguments.items() if value is not None}
+        optional = ("expected", "source")  # a model may write nothing there
+        case = {name: value for name, value in arguments.items() if value or name not in optional}
         if lost := sorted(needed - case.keys()):
             raise ToolException(f"give {', '.join(lost)} too: without it there is no verdict")
         try:
@@ -84,9 +85,11 @@ def judge_tool(
 
 def _needs(judge: Judge) -> set[str]:
     """The parts of a row that a judge cannot do without, besides the task and the text."""
-    leaves = leaves_of(judge)
-    source = {"source"} if any(option_of(leaf, "needs_source") for leaf in leaves) else set()
-    return source.union(*(option_of(leaf, "needed") or () for leaf in leaves))
+    needs = [
+        {*(option_of(leaf, "needed") or ()), *["source"] * bool(option_of(leaf, "needs_source"))}
+        for leaf in leaves_of(judge)
+    ]
+    return set.intersection(*needs)  # one member that lacks something leaves others to judge
 
 
 def _purpose(judge: Judge, pairs: bool) -> str:

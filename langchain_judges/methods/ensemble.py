@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable
@@ -13,7 +14,7 @@ from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import plain_model
 from langchain_judges.asking.question import Account, Booking
 from langchain_judges.asking.reply_log import key_of
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods import context, declaration, describe, items, pairs, registry
 from langchain_judges.methods.ensemble_options import COMMON, Combination, MembersLike, Opinion
@@ -50,9 +51,16 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     return kind
 
 
-def scale_of(member: Member) -> tuple[verdicts.Label, ...]:
-    """The labels of a judge of single texts, from the worst; empty: a total from 0 to 1."""
+def scale_of(member: Member, row: Mapping[str, object] | None = None) -> tuple[verdicts.Label, ...]:
+    """The labels of a judge of single texts, from the worst; empty: a total from 0 to 1.
+
+    Those of a row are its own where it brings a rubric.
+    """
     judge, *_ = describe.leaves_of(member.judge)  # those of a judge of judges share one scale
+    if row and row.get("rubric") and (rubric_of := describe.option_of(judge, "rubric_of")):
+        with suppress(InputError):  # each member says so
+            criteria = rubric_of(row).criteria
+            return criteria[0].names if len(criteria) == 1 else ()
     stated = (describe.metadata_of(judge).get("options") or {}).get("labels")
     own = describe.option_of(judge, "human_labels")
     return tuple(stated or (0, 1)) if own is None else own

@@ -215,13 +215,29 @@ def _jury_label(
     """The label of one text, and its score."""
     labels = [verdict.decision(each) for each in ballots.valid]
     places = verdict.positions_of(scale) or {label: label for label in labels}
-    is_known = all(label in places for label in labels)  # a runnable may say anything
-    if ballots.combine == "mean" and is_known:
+    if not all(label in places for label in labels):  # a runnable may say anything
+        return _unplaced(ballots, labels)
+    score = ballots.mean(lambda each: places[verdict.decision(each)])
+    if ballots.combine == "mean":
         score = ballots.mean(lambda each: _score_of(each, places))
         nearest = min(places, key=lambda label: abs(places[label] - score))
         return nearest if scale else score, score
-    said = median_low(labels) if ballots.combine == "median" else ballots.majority()
-    return said, ballots.mean(lambda each: places[verdict.decision(each)]) if is_known else None
+    if ballots.combine == "median":
+        return sorted(labels, key=lambda label: places[label])[(len(labels) - 1) // 2], score
+    return ballots.majority(), score
+
+
+def _unplaced(
+    ballots: Ballots, labels: Sequence[verdict.Label]
+) -> tuple[verdict.Label | None, float | None]:
+    """The label and the score where labels are of no known scale: numbers have a mean."""
+    scores = [each["score"] for each in ballots.valid]
+    score = None if None in scores else ballots.mean(lambda each: float(each["score"] or 0))
+    if ballots.combine == "majority" or any(isinstance(label, str) for label in labels):
+        return ballots.majority(), score
+    if ballots.combine == "median":
+        return median_low(labels), score
+    return ballots.mean(lambda each: float(verdict.decision(each))), score
 
 
 def _score_of(opinion: Opinion, places: Mapping[verdict.Label, float]) -> float:
@@ -263,7 +279,6 @@ class JurySteps:
     members: tuple[ensemble.Member, ...]
     kind: Kind
     weights: Mapping[str, float]
-    scale: tuple[verdict.Label, ...]
 
     async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
         """Ask all members at the same time, and combine their answers in one verdict."""
@@ -271,7 +286,8 @@ class JurySteps:
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         least = self.options.min_valid or len(self.members) // 2 + 1
         ballots = Ballots(opinions, self.weights, self.options.combine, least)
-        decided = verdict_of(ballots, self.kind, self.scale, account)
+        scale = ensemble.scale_of(self.members[0], row) if self.kind == "item" else ()
+        decided = verdict_of(ballots, self.kind, scale, account)
         return {"members": opinions, "verdict": decided}
 
     async def _asked(
@@ -294,7 +310,7 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
     if options.combine in by_number and not is_graded:
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
-    steps = JurySteps(options, jurors, kind, weights, scale)
+    steps = JurySteps(options, jurors, kind, weights)
     return ensemble.graph_of(options, jurors, kind, (JuryState, ItemJuryState), steps.ask)
 
 
