@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from statistics import median_low
 from textwrap import shorten
 from typing import Annotated, Any, Literal
 
@@ -214,30 +213,19 @@ def _jury_label(
 ) -> tuple[verdict.Label | None, float | None]:
     """The label of one text, and its score."""
     labels = [verdict.decision(each) for each in ballots.valid]
-    places = verdict.positions_of(scale) or {label: label for label in labels}
-    if not all(label in places for label in labels):  # a runnable may say anything
-        return _unplaced(ballots, labels)
-    score = ballots.mean(lambda each: places[verdict.decision(each)])
+    places = verdict.positions_of(scale)
+    is_placed = bool(places) and all(label in places for label in labels)
+    if not is_placed:  # totals; or those of a runnable, which may say anything
+        places = {label: label for label in labels if not isinstance(label, str)}
+    if any(label not in places for label in labels):
+        return ballots.majority(), None
+    said, score = ballots.majority(), ballots.mean(lambda each: places[verdict.decision(each)])
     if ballots.combine == "mean":
-        score = ballots.mean(lambda each: _score_of(each, places))
-        nearest = min(places, key=lambda label: abs(places[label] - score))
-        return nearest if scale else score, score
-    if ballots.combine == "median":
-        return sorted(labels, key=lambda label: places[label])[(len(labels) - 1) // 2], score
-    return ballots.majority(), score
-
-
-def _unplaced(
-    ballots: Ballots, labels: Sequence[verdict.Label]
-) -> tuple[verdict.Label | None, float | None]:
-    """The label and the score where labels are of no known scale: numbers have a mean."""
-    scores = [each["score"] for each in ballots.valid]
-    score = None if None in scores else ballots.mean(lambda each: float(each["score"] or 0))
-    if ballots.combine == "majority" or any(isinstance(label, str) for label in labels):
-        return ballots.majority(), score
-    if ballots.combine == "median":
-        return median_low(labels), score
-    return ballots.mean(lambda each: float(verdict.decision(each))), score
+        middle, score = score, ballots.mean(lambda each: _score_of(each, places))
+        said = min(places, key=lambda n: abs(places[n] - score)) if is_placed else middle
+    elif ballots.combine == "median":
+        said = sorted(labels, key=lambda label: places[label])[(len(labels) - 1) // 2]
+    return said, score if 0 <= score <= 1 else None
 
 
 def _score_of(opinion: Opinion, places: Mapping[verdict.Label, float]) -> float:
