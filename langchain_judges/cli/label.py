@@ -12,9 +12,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from langchain_judges.cli import row_files
+from langchain_judges.cli import messages, row_files
 from langchain_judges.cli.flags import Paths, QuestionFlags, RowFlags, unfolded
-from langchain_judges.cli.messages import error_console, say, warn
 from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import InputError
 from langchain_judges.report import labelling
@@ -45,7 +44,7 @@ def write_first(
     rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
     write_text(path, "".join(map(labelling.label_line, first)))
-    say(
+    messages.say(
         f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
         f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
         f"--max-rows {len(first)}"
@@ -125,7 +124,7 @@ def label(
     known = row_files.known_rows(Path(data), _check_shown, whole, [*runs.values()])
     found = collected(Collection(list(row_files.checked_rows(known, "row"))), runs)
     for problem in found.problems:
-        warn(problem)
+        messages.warn(problem)
     desk = open_labels(found, out, *asked.questions)
     with closing(desk.file):
         kinds = [
@@ -138,7 +137,7 @@ def label(
             for each in desk.questions(place)
             if each["name"] not in desk.answered(place, by)
         ]
-        Terminal(error_console(), read_key, desk, by).go_through(questions)
+        Terminal(messages.error_console(), read_key, desk, by).go_through(questions)
         now = {n for n, name in questions if name in desk.answered(n, by)}
         _tell_labelled(desk.file, len(now))
 
@@ -150,12 +149,12 @@ def _tell_labelled(file: labelling.LabelFile, now: int) -> None:
         by_name = {"": row.get("label"), **(row.get("labels") or {})}
         counts.update(f"{n} {v}:".strip() for n, v in by_name.items() if v is not None)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    say(f"{now} labelled now, {len(file.answers)} in {file.path}: {shares or 'no label'}.")
+    messages.say(f"{now} labelled now, {len(file.answers)} in {file.path}: {shares or 'no label'}.")
     differ = [line for line in file.answers.values() if file.difference(line)]
     for line in differ[:3]:
-        say(f"{line.get('id')}: {file.difference(line)}")
+        messages.say(f"{line.get('id')}: {file.difference(line)}")
     if len(differ) > 3:
-        say(f"People differ on {counted(len(differ) - 3, 'more row')}.")
+        messages.say(f"People differ on {counted(len(differ) - 3, 'more row')}.")
 
 
 def _check_shown(row: object) -> None:

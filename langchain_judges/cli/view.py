@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from langchain_judges.cli import messages, row_files
 from langchain_judges.cli.flags import QuestionFlags, RowFlags, unfolded
-from langchain_judges.cli.messages import say, warn
-from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.rows.files import write_text
 
@@ -70,13 +69,13 @@ def view(
         raise OptionError("--export writes a page to look at; -o labels on a page")
     for flag, path in (("--out", out), ("--export", page.export)):
         if path:
-            check_file(flag, path)
-    check_not_read(data, [page.export, out])
-    found = read_collection(data, named_columns(table.column))
+            row_files.check_file(flag, path)
+    row_files.check_not_read(data, [page.export, out])
+    found = read_collection(data, row_files.named_columns(table.column))
     if table.max_rows:
         found.rows = list(islice(found.rows, table.max_rows))
     for problem in found.problems:
-        warn(problem)
+        messages.warn(problem)
     if page.export:
         write_text(page.export, export(Page(found)))
         return
@@ -85,12 +84,12 @@ def view(
         return
     desk = open_labels(found, out, *labelling.questions)
     with contextlib.closing(desk.file):
-        say(desk.asked.sentence(found.rows))
+        messages.say(desk.asked.sentence(found.rows))
         serve_page(Page(found, desk, labelling.name), page)
         told, command = desk.standing()
-    say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
+    messages.say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
     if command:
-        say(f"Next: {command}")
+        messages.say(f"Next: {command}")
 
 
 def serve_page(shown: Page, flags: PageFlags) -> None:
@@ -103,6 +102,6 @@ def serve_page(shown: Page, flags: PageFlags) -> None:
 
     server = Server(shown, port=flags.port)
     typer.echo(server.address)
-    say("Open this address in a browser. Ctrl-C ends it.")
+    messages.say("Open this address in a browser. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         server.run()

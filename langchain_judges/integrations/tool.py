@@ -53,15 +53,14 @@ def judge_tool(
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
     needed = _needs(judge)
-    if beyond := sorted(needed - {"expected", "source"}):
+    if more := sorted(needed - {"expected", "source"}):
         raise OptionError(
-            f"`judge` needs {', '.join(beyond)}, and a tool is given texts alone; judge an "
-            "agent by `JudgeMiddleware`, or its runs by `as_evaluator`"
+            f"`judge` needs {', '.join(more)}, and a tool is given texts alone: see `as_evaluator`"
         )
 
     async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
-        optional = ("expected", "source")  # a model may write nothing there
-        case = {name: value for name, value in arguments.items() if value or name not in optional}
+        # A model may write nothing where nothing is known.
+        case = {n: own for n, own in arguments.items() if own or n not in ("expected", "source")}
         if lost := sorted(needed - case.keys()):
             raise ToolException(f"give {', '.join(lost)} too: without it there is no verdict")
         try:

@@ -42,8 +42,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     """
     kind = describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
     if kind == "item" and len({scale_of(each) for each in members}) > 1:
-        scales = ((each.name, [*scale_of(each)] or "a total") for each in members)
-        told = "; ".join(f"{name}: {scale}" for name, scale in scales)
+        told = "; ".join(f"{m.name}: {[*scale_of(m)] or 'a total'}" for m in members)
         raise OptionError(
             "all members must have the same `labels`, from the worst to the best, or all give a "
             f"total of several criteria; got {told}"

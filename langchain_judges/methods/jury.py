@@ -194,7 +194,7 @@ def verdict_of(
 def _preferred(ballots: Ballots) -> tuple[verdict.Preference | None, float]:
     """The preference on a pair, and how far A is preferred."""
     if ballots.combine == "mean":
-        score = ballots.mean(_pair_score)
+        score = ballots.mean(lambda each: _score_of(each, verdict.POINTS))
         preference: Any = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
         return preference, score
     preference = ballots.majority()
@@ -202,10 +202,10 @@ def _preferred(ballots: Ballots) -> tuple[verdict.Preference | None, float]:
     return preference, 0.5 if preference == "tie" else score
 
 
-def _pair_score(opinion: Opinion) -> float:
-    if opinion["score"] is not None:
-        return opinion["score"]
-    return verdict.POINTS[opinion["preference"] or "tie"]
+def _score_of(opinion: Opinion, places: Mapping[Any, float]) -> float:
+    """The score of a member, or that of its answer."""
+    score = opinion["score"]
+    return places[verdict.decision(opinion)] if score is None else score
 
 
 def _jury_label(
@@ -226,12 +226,6 @@ def _jury_label(
     elif ballots.combine == "median":
         said = sorted(labels, key=lambda label: places[label])[(len(labels) - 1) // 2]
     return said, score if 0 <= score <= 1 else None
-
-
-def _score_of(opinion: Opinion, places: Mapping[verdict.Label, float]) -> float:
-    """The score of a member, or where its label stands."""
-    score = opinion["score"]
-    return places[verdict.decision(opinion)] if score is None else score
 
 
 class JuryState(PairState, total=False):
@@ -293,7 +287,7 @@ def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     kind, weights = ensemble.kind_of_members(jurors), _weights(options.weights, jurors)
     scale = ensemble.scale_of(jurors[0]) if kind == "item" else ()
     is_graded = kind == "item" and not any(isinstance(label, str) for label in scale)
-    by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
+    by_number = {"median"} if kind == "pair" else {"mean", "median"}
     if options.combine == "median" and options.weights is not None:
         raise OptionError("`weights` go with `combine='majority'` or `'mean'`")
     if options.combine in by_number and not is_graded:

@@ -19,8 +19,7 @@ from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
-from langchain_judges.writing import steps
-from langchain_judges.writing.coverage import fold, missing, present
+from langchain_judges.writing import coverage, steps
 from langchain_judges.writing.prompts import DIRECT_PROMPTS, PROMPTS, WORDS
 from langchain_judges.writing.steps import DraftReply, Topic, Writer, WriterOptions, WriteState
 
@@ -78,7 +77,7 @@ def runs(concepts: Sequence[str], groups: int) -> Groups:
 @lru_cache(maxsize=4096)
 def _concept_key(name: str) -> str:
     # "ice cream" and "ice-cream" have keys of their own.
-    return " ".join(fold(name).split())
+    return " ".join(coverage.fold(name).split())
 
 
 def _is_same(concept: str, name: str) -> bool:
@@ -86,7 +85,7 @@ def _is_same(concept: str, name: str) -> bool:
 
 
 def _is_form(concept: str, name: str) -> bool:
-    return _size(concept) == _size(name) and present(concept, name)
+    return _size(concept) == _size(name) and coverage.present(concept, name)
 
 
 def _size(name: str) -> int:
@@ -187,7 +186,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Make one text of the drafts; then name what it lacks, and ask for it again."""
         text = await self._merged(state, account)
         for turn in range(1, self.options.rewrites + 1):
-            lacking = missing(state["concepts"], text or "", **self.options.counting)
+            lacking = coverage.missing(state["concepts"], text or "", **self.options.counting)
             if not text or not lacking:
                 break
             text = await self._repaired(state, text, lacking, turn, account)
@@ -217,7 +216,7 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             f"turn {turn}" if turn > 1 else "",
         )
         again = reply.data["text"].strip() if reply.data else ""
-        still = missing(state["concepts"], again, **self.options.counting)
+        still = coverage.missing(state["concepts"], again, **self.options.counting)
         return again if again and len(still) < len(lacking) else text
 
 
@@ -320,7 +319,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             return candidates[0] if candidates else None
         if self.options.choose == "coverage":
             wanted, counting = state["concepts"], self.options.counting
-            lacking = [len(missing(wanted, text, **counting)) for text in candidates]
+            lacking = [len(coverage.missing(wanted, text, **counting)) for text in candidates]
             return candidates[lacking.index(min(lacking))]
         reply = await self.ask(
             "choose",

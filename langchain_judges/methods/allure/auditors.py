@@ -16,12 +16,11 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Account, Question, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
+from langchain_judges.methods import describe, items
+from langchain_judges.methods.allure import label_checks
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.allure.prompts import WORDS
 from langchain_judges.methods.declaration import GraphOptions, name_and_text, with_name
-from langchain_judges.methods.describe import unwrapped
-from langchain_judges.methods.items import prompt_variables
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
@@ -40,7 +39,7 @@ Standard = Callable[[Mapping[str, Any]], str]
 
 def standard_of(judge: object) -> Standard:
     """The standard that a judge labels by, item by item."""
-    options = getattr(unwrapped(judge), "options", None)
+    options = getattr(describe.unwrapped(judge), "options", None)
     if not isinstance(options, LabelOptions):
         return lambda _: ""
 
@@ -151,7 +150,7 @@ def by_label(proposal: states.AuditProposal, labels: Sequence[Label]) -> dict[st
     if item.get("label") is None:
         return {"answer": "reject", "note": "nobody has labelled it"}
     fields = {name: item[name] for name in ("note", "auditor") if item.get(name)}
-    return {"answer": "label", "label": nearest(item["label"], labels), **fields}
+    return {"answer": "label", "label": label_checks.nearest(item["label"], labels), **fields}
 
 
 def _question(model: models.ModelLike, modes: Mapping[str, str], options: GraphOptions) -> Question:
@@ -210,7 +209,7 @@ def _variables(
     proposal: states.AuditProposal, modes: Mapping[str, str], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
-    parts = prompt_variables(proposal["item"], also=[rationale])
+    parts = items.prompt_variables(proposal["item"], also=[rationale])
     reason = WORDS["reason"].format(fence=parts["fence"], rationale=rationale)
     return {
         **parts,
