@@ -44,8 +44,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     if kind == "item" and len({scale_of(each) for each in members}) > 1:
         told = "; ".join(f"{m.name}: {[*scale_of(m)] or 'a total'}" for m in members)
         raise OptionError(
-            "all members must have the same `labels`, from the worst to the best, or all give a "
-            f"total of several criteria; got {told}"
+            f"all members must have the same `labels`, the worst first, or a total; got {told}"
         )
     return kind
 
