@@ -1029,21 +1029,46 @@ class Writing(AgentMiddleware[Any, Any, Any]):
         return {"files": {**state.get("files", {}), **new}}
 
 
-class Drafting(Writing):
+def merged(left, right):
+    """Files as a deep agent's state merges them: None takes one out."""
+    return {name: file for name, file in {**(left or {}), **right}.items() if file is not None}
+
+
+class Merging(AgentState[Any]):
+    """The state of a deep agent."""
+
+    files: NotRequired[Annotated[dict[str, Any], merged]]
+
+
+class Drafting(AgentMiddleware[Any, Any, Any]):
     """Puts another text into a file for each draft, and leaves a file beside the second."""
+
+    def __init__(self, schema, form):
+        self.state_schema, self.form = schema, form
 
     def before_model(self, state, runtime):
         old = state.get("files", {})
-        return {"files": {**old, "/r.md": f"Text {len(old)}.", f"/{len(old)}.md": "x"}}
+        new = {"/r.md": f"Text {len(old)}.", f"/{len(old)}.md": "x"}
+        return {"files": {**old, **{name: self.form(text) for name, text in new.items()}}}
 
 
-def test_an_agent_that_ends_with_an_earlier_draft_has_its_files_of_then():
+def deep_file(text):
+    return {"content": text, "encoding": "utf-8"}
+
+
+def old_file(text):
+    return {"content": [text], "created_at": "1", "modified_at": "1"}
+
+
+@for_each("schema, form", [(Keeping, str), (Merging, deep_file), (Merging, old_file)])
+def test_an_agent_that_ends_with_an_earlier_draft_has_its_files_of_then(schema, form):
     guard = JudgeMiddleware(labels(), threshold=0.95, trajectory=False)
-    made: Any = create_agent(writer("good", "bad"), middleware=[Drafting(), guard])
-    state = made.invoke({**ASKED, "files": {"/in.md": "Theirs."}})
+    drafting = Drafting(schema, form)
+    made: Any = create_agent(writer("good", "bad"), middleware=[drafting, guard])
+    state = made.invoke({**ASKED, "files": {"/in.md": form("Theirs.")}})
     assert answers_of(state)[-1] == "good"
-    # A file is taken out by None, as deep agents do.
-    assert state["files"] == {"/in.md": "Theirs.", "/r.md": "Text 1.", "/1.md": "x", "/3.md": None}
+    wanted = {"/in.md": "Theirs.", "/r.md": "Text 1.", "/1.md": "x"}
+    assert state["files"] == {name: form(text) for name, text in wanted.items()}
 
 
 @for_each("trajectory", [True, False])

@@ -195,6 +195,10 @@ def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
     return [{"name": each, "description": each} for each in found]
 
 
+# What deep agents keep of each file beside its content; older versions have the first alone.
+_OF_DEEP = {"modified_at", "encoding"}
+
+
 def _files_in(state: Any, name: str) -> Mapping[str, Any]:
     files = state.get(name)
     return files if isinstance(files, Mapping) else {}
@@ -433,12 +437,11 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         """
         messages: list[AnyMessage] = state["messages"]
         best = self._best(answers)
-        stays = best is current
         gone = set() if self.options.keep_drafts else agent.drafts_in(messages)
-        if not (stays or self.options.keep_drafts):
+        if not (best is current or self.options.keep_drafts):
             gone |= {str(message.id) for message in agent.answer_at_end(messages)}
         removed: list[Any] = [RemoveMessage(str(m.id)) for m in messages if str(m.id) in gone]
-        if stays:
+        if best is current:
             return {"messages": removed} if removed else {}
         answer = best["answer"]
         drafts = (m for m in agent.with_removed(state) if agent.answer_in(m) == answer)
@@ -448,8 +451,9 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         if "structured_response" in best:
             update["structured_response"] = best["structured_response"]
         files, now = best.get("files", {}), _files_in(state, "files")
-        if files != now:  # None takes a file out
-            update["files"] = {**dict.fromkeys(now), **files}
+        if files != now:  # None takes out a deep agent's file, whose state merges; others replace
+            merged = (n for n, f in now.items() if isinstance(f, Mapping) and _OF_DEEP & f.keys())
+            update["files"] = {**dict.fromkeys(merged), **files}
         return update
 
     async def _outcome(
@@ -474,9 +478,8 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         """A `Pair` or an `Item`; None if there is nothing to compare with yet."""
         reference, source = self.options.texts(state)
         if self.kind == "item":
-            own: Any = rubric_in(state.get("rubric"))
-            more: Any = {"expected": reference, "source": source, "rubric": own}
-            return cases.item_for(self.judge, task, work, **more)
+            own: Any = {"rubric": rubric_in(state.get("rubric"))}
+            return cases.item_for(self.judge, task, work, expected=reference, source=source, **own)
         earlier = self._earlier(state)
         best = self._best(earlier) if earlier else None
         other = (best and best.get("work", best["answer"])) if reference is None else reference
