@@ -22,6 +22,7 @@ from langchain_judges import (
     learn_aspects,
     load_judge,
 )
+from langchain_judges.asking.own_prompts import OUR_NAMES
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods import create_jury, pair_prompt
@@ -156,14 +157,41 @@ def test_what_an_own_prompt_of_a_pair_shows_first_is_what_a_reply_calls_1(form):
             create_relative_judge(model, prompts=IN_A_PAIR[form](second, first))
 
 
-@for_each("name", ["inputs", "outputs", "output_a", "response_1", "reference_outputs", "source"])
-def test_a_variable_that_would_stand_in_a_prompt_as_a_text_is_refused(name):
+@for_each("name", ["outputs", "output_a", "response_1"])
+def test_a_text_to_judge_whose_name_alone_would_stand_in_a_prompt_is_refused(name):
     for left in (f"{{{{{name}}}}}", f"{{{{ {name} }}}}"):
+        own = f"For {{inputs}}: {left} or {{output_b}}"
         with pytest.raises(OptionError, match=f"sends {{{name}}} as it stands"):
-            create_relative_judge(FakeChatModel(replies=[]), prompts=f"For {{tone}}: {left}")
+            create_relative_judge(FakeChatModel(replies=[]), prompts=own)
     mustache: Any = ChatPromptTemplate([("human", f"{{{name}}}")], template_format="mustache")
     with pytest.raises(OptionError, match=f"sends {{{name}}} as it stands"):
         create_relative_judge(FakeChatModel(replies=[]), prompts=mustache)
+
+
+@for_each("name", ["output", "outputs", "response", "input", "inputs", "request", "task"])
+def test_what_a_step_is_about_is_shown_by_a_variable_and_not_by_its_name_alone(name):
+    is_task = name in OUR_NAMES["inputs"] or name.startswith("input")
+    create: Any = create_bsm_judge if is_task else create_rubric_judge
+    own = f"Is {{{{{name}}}}} right for {{{'tone' if is_task else 'inputs'}}}?"
+    with pytest.raises(OptionError, match=f"sends {{{name}}} as it stands"):
+        create(FakeChatModel(replies=[]), prompts={"branch": own} if is_task else own)
+
+
+@for_each("name", sorted({*OUR_NAMES, "expected", "source", "labels", "tone"}))
+@for_each("create", [create_rubric_judge, create_relative_judge])
+def test_a_name_in_doubled_braces_is_text_in_a_prompt_that_shows_what_is_judged(create, name):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create(model, prompts=f"Is {{outputs}} a template? A good one has {{{{{name}}}}}.")
+    judge.invoke(ITEM if create is create_rubric_judge else PAIR)
+    assert f"A good one has {{{name}}}." in model.prompts[0]
+
+
+def test_a_name_in_doubled_braces_has_no_place_in_the_order_of_a_pair():
+    second_first = "{{response_1}} is first. {response_2} or {response_1}"
+    with pytest.raises(OptionError, match=r"shows \{response_2\} first"):
+        create_relative_judge(FakeChatModel(replies=[]), prompts=second_first)
+    own = "{{response_2}} is second. {response_1} or {response_2}"
+    create_relative_judge(FakeChatModel(replies=[]), prompts=own)
 
 
 @for_each("name", ["ask", "criteria", "fence"])

@@ -287,33 +287,33 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
 
 
 def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> None:
-    """Check that no variable stands as a text, and that what a reply calls 1 is shown first.
+    """Check that no text to judge stands as its name, and that what a reply calls 1 is first.
 
     Raises:
         OptionError: One does, or what is called 2 is.
     """
-    text, own = prompt.pretty_repr(), {*prompt.input_variables}
-    for name in sorted({*known, *OUR_NAMES, *_FIELDS.values()} - own - {*prompt.partial_variables}):
-        if re.search(rf"(?<!\w){{\s*{name}\s*}}", text):
+    marks: dict[str, Any] = {name: fence() + name + fence() for name in prompt.input_variables}
+    whole = {name: [chat.HumanMessage(marks[name])] for name in marks.keys() & placeholders(prompt)}
+    filled = prompt.format_messages(**{**marks, **whole})
+    text = "\n".join(str(message.content) for message in filled)
+    places = re.findall(f"{fence()}(.+?){fence()}", text)
+    # By which name each variable of ours is shown first.
+    shown = {part: name for name in places[::-1] for part in OUR_NAMES.get(name, (name,))}
+    judged = known & {"response", "response_1", "response_2"} or known & {"task", "request"}
+    for name in re.findall(r"(?<!\w){\s*(\w+)\s*}", text):
+        if judged.difference(shown).intersection(OUR_NAMES.get(name, (name,))):
             raise OptionError(
                 f"the prompt {step!r} sends {{{name}}} as it stands, and not what it names: a "
                 f"text shows that by {{{name}}}, and a template of the format 'mustache' by "
                 f"{{{{{name}}}}}"
             )
     for one in sorted(name for name in known if name.endswith("_1") and "fence" not in name):
-        (at_1, first), (at_2, second) = (_first_place(text, own, one[:-1] + n) for n in "12")
-        if -1 < at_2 < at_1:
+        first, second = (shown.get(one[:-1] + n) for n in "12")
+        if first and second and places.index(second) < places.index(first):
             raise OptionError(
                 f"the prompt {step!r} shows {{{second}}} first, which a reply would call 1: show "
                 f"{{{first}}} first"
             )
-
-
-def _first_place(text: str, names: Collection[str], variable: str) -> tuple[int, str]:
-    """Where a text shows a variable first, and by which of the names; -1 where it does not."""
-    shown = (name for name in names if variable in OUR_NAMES.get(name, (name,)))
-    places = [(text.find(f"{{{name}}}"), name) for name in shown]
-    return min((each for each in places if each[0] >= 0), default=(-1, ""))
 
 
 def check_fields(prompts: Prompts, originals: Prompts, row: Mapping[str, Any]) -> None:
