@@ -371,6 +371,9 @@ SOURCES: dict[str, tuple[object, str, bool]] = {
         '{"body": "In Kyiv", "source": {"url": "a"}}',
         True,
     ),
+    "LaTeX": (["{\\it Kyiv} is wet."], "{\\it Kyiv} is wet.", False),
+    "JSON in a document": ([Document('{"price": 3}')], '{"price": 3}', False),
+    "JSON in texts": (['{"price": 3}', "In Oslo"], '[1]\n{"price": 3}\n\n[2]\nIn Oslo', False),
     "beside other texts": (
         {"documents": ["In Kyiv"], "remark": "Not so."},
         '{"documents": ["In Kyiv"], "remark": "Not so."}',

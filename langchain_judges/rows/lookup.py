@@ -512,7 +512,7 @@ def context_in(value: object) -> str | None:
         if (documents := listed_in(value)) is None:
             return value if value.strip() else None
         value = documents
-    parts = [(title, _LIKE_A_HEAD.sub("> ", text)) for title, text in _documents(value)]
+    parts = [(name, _LIKE_A_HEAD.sub("> ", chat.text_in(each))) for name, each in _documents(value)]
     if len(parts) < 2:
         return parts[0][1] if parts else None
     return "\n\n".join(
@@ -543,7 +543,7 @@ def listed_in(text: str) -> list[Any] | None:
 
 def is_data(context: object) -> bool:
     """Whether a document of a context is shown as JSON."""
-    return any(text[:1] == "{" for _, text in _documents(context))
+    return any(isinstance(each, Mapping | BaseModel) for _, each in _documents(context))
 
 
 def documents_in(context: str) -> int:
@@ -575,8 +575,8 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
 
 
-def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the documents in a value, each with its title."""
+def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the documents in a value, each with its title: texts, and data of no known form."""
     if chat.is_nothing(value := records.opened(chat.plain_data(value))):
         return
     if isinstance(value, str):
@@ -597,7 +597,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping) and (inner := _documents_below(value)):
         yield from _documents(inner)
     else:
-        yield title, chat.as_json(value)
+        yield title, value
 
 
 def _is_titled(value: object) -> bool:
