@@ -106,8 +106,8 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         [("output", "is read from 'answer'; not shown: 'reasoning', 'share'")],
     ),
     "words that ask something": (
-        {"input": {"question": "Where?", "language": "German", "most": 5}, "output": "Kyiv"},
-        [("input", "is read from 'question'; not shown: 'language', 'most'")],
+        {"input": {"question": "Where?", "language": "German", "max": 5}, "output": "Kyiv"},
+        [("input", "is read from 'question'; not shown: 'language', 'max'")],
     ),
     "words about a task and its answer": (
         {
@@ -389,6 +389,23 @@ def test_a_source_of_a_data_set_or_a_search_is_its_documents_or_said_to_be_json(
     assert row["source"] == text
     told = [("source", "has documents of no known form, shown as JSON")]
     assert notes(row.get(NOTES, [])) == (told if is_told else [])
+
+
+ASKING = "audience format language length max_words style target_language targetLanguage tone"
+# Of a row, as MATH, MMLU, HotpotQA and LangSmith have it.
+OF_A_ROW = (
+    "level subject topic lang uid userId hash score k row license region is_answerable "
+    "max_score maxScores target_label max_tokens target_id annotator_language annotators_tone"
+)
+
+
+@for_each("value", ["German", 5])
+@for_each("name", [*ASKING.split(), *OF_A_ROW.split()])
+def test_a_word_or_a_number_beside_a_task_is_told_where_its_name_asks_something(name, value):
+    under, beside = {"question": "Where?", name: value}, {**TASK, name: value}
+    for row, field in (({"input": under}, "input"), (beside, "row")):
+        told = notes(plain_row({**row, "output": "Kyiv"}).get(NOTES, []))
+        assert [unit for unit, _ in told] == [field] * (name in ASKING.split())
 
 
 SEEN = "I was in Kyiv"

@@ -97,8 +97,7 @@ def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> No
     unsaid = [n for n in lookup.unshown(row) if repr(n) not in told and n not in said]
     if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
         there = lookup.lines_in(shown)
-        asking = {n for n in unsaid if lookup.is_called(n, "asking")}
-        if rest := [n for n in unsaid if lookup.lines_of(row[n], asks=n in asking) - there]:
+        if rest := [n for n in unsaid if lookup.lines_of(row[n], n) - there]:
             rest += [n for n in unsaid if n not in rest and not lookup.lines_in(row[n]) & there]
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes

@@ -354,7 +354,7 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
     the only key is told too, whose name may say that it is no answer.
     """
-    shown = lines_in(case)
+    shown, is_task = lines_in(case), field == "input"
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
         is_record = _is_record(value, field) and not records.calls_beside(value)
         own = "messages" if records.is_state(value) else "intermediate_steps"
@@ -365,9 +365,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = chat.messages_in(value[name]) or value[name]
             is_other = name in names and chat.as_json(part) != chat.as_json(value[names[0]])
-            # A word or a number beside a task asks something; beside an answer it is about it.
-            asks = field == "input" and not is_called(name, "about")
-            said = lines_in(part) if field == "output" else lines_of(part, asks=asks)
+            # A word or a number beside a task may ask something; beside an answer it is about it.
+            said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")
             if is_other or said - shown:
                 rivals.append(name)
             elif not (chat.is_nothing(part) or lines_in(part) & shown):
@@ -386,15 +385,13 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
 # What a record has of a state, what another field is read from, and what has nothing to show.
 _OF_RUN = {*chat.KNOWN_NAMES["state"], *chat.KNOWN_NAMES["origin"]}
 _SHOWN_ELSEWHERE = {"agent_outcome", *CONTEXTS, *_OF_RUN} - {"messages"}
+# Names of what asks something of an answer, as `max_words` does.
+_ASKING = re.compile(chat.KNOWN_NAMES["asking"])
 
 
-def is_called(name: object, what: str) -> bool:
-    """Whether a word of a name is one of those that are known of something in `names.yaml`."""
-    return not {*chat.KNOWN_NAMES[what]}.isdisjoint(checks.plain_name(str(name)).split("_"))
-
-
-def lines_of(value: object, *, asks: bool) -> set[str]:
-    """Lines in data; of a word or a number alone, where it asks something of an answer."""
+def lines_of(value: object, name: object) -> set[str]:
+    """Lines in data; of a word or a number alone, where its name asks something of an answer."""
+    asks = bool(_ASKING.match(checks.plain_name(str(name))))
     return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
 
 
