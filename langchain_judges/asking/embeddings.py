@@ -83,8 +83,8 @@ async def embedded(
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
-        passing = (JudgeError, ImportError, *failures.PASSING)
-        if isinstance(exc, passing) or failures.status_of(exc) in {401, 403, 404}:
+        of_all = (JudgeError, ImportError, *failures.NOT_FAILURES)
+        if isinstance(exc, of_all) or failures.status_of(exc) in {401, 403, 404}:
             raise
         detail = f"{instead}: {failures.in_a_line(exc)}"
         return None, [reading.Problem(failures.diagnosis(exc).reason, detail).failure(step, unit)]

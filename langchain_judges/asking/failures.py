@@ -318,7 +318,7 @@ def _pair(sentence: str, at: int) -> tuple[str, str]:
 
 
 # What no part of a judge may take for a failure: a stop, and what hands control to LangGraph.
-PASSING = (errors.RunStopped, GraphBubbleUp)
+NOT_FAILURES = (errors.RunStopped, GraphBubbleUp)
 
 
 def ends_the_run(exc: Exception) -> bool:

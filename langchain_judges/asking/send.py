@@ -154,7 +154,7 @@ async def _reply_or_error(
         effects.check_stop()
         call = effects.Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
         message = _raw_reply(await with_timeout(adapter.deadline, call))
-    except (*failures.PASSING, ModelSetupError):
+    except (*failures.NOT_FAILURES, ModelSetupError):
         raise
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
         if denied := _denied(exc, adapter):

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 RowCheck = Callable[[object], object]
 
 
-# What to add to the command where no row can be judged.
 # Where a command is told to read what of a run, by the option that says so in Python.
 PLACES = {"input": "input", "output": "output", "source": "context"}
+# What to add to the command where no row can be judged.
 _HINT = (
     "Name columns by --column, such as --column input=question; say what to judge single texts "
     "by with --set, such as --set rubric='Is it polite?'."

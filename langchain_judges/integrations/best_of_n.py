@@ -15,7 +15,7 @@ from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect, Step, emit, gather, run, running_config
-from langchain_judges.asking.failures import PASSING, failure_of
+from langchain_judges.asking.failures import NOT_FAILURES, failure_of
 from langchain_judges.asking.models import is_openai_compatible, plain_model, resolve_model
 from langchain_judges.asking.question import run_of, sample_seed
 from langchain_judges.errors import InputError, OverBudget
@@ -235,7 +235,7 @@ async def _sample(
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
         return work_in(reply, task=prompt), []
-    except PASSING:
+    except NOT_FAILURES:
         raise
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
         return None, [{**failure_of(exc, "sample"), "unit": unit}]

@@ -527,7 +527,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 the judge has limits of its own and is asked within those of a run.
         """
         if context and self.bounds.context is None:
-            advice = f"give the judge {[*context]!r} when it is made"
+            advice = f"leave it out; options, if {[*context]!r} are any, are given to the factory"
             raise OptionError(f"only a server reads options from a `context`: {advice}")
         for name in ("max_concurrency", "recursion_limit"):
             limit = (config or {}).get(name)

@@ -397,7 +397,7 @@ async def _call_tool(tools: Mapping[str, BaseTool], call: _Call, limits: ToolLim
         message = await send.with_timeout(limits.seconds, _call_of(tool, request))
     except TimeoutError:
         return _cut_result("timeout", f"no result within {limits.seconds:g} seconds")
-    except failures.PASSING:
+    except failures.NOT_FAILURES:
         raise
     except Exception as exc:  # noqa: BLE001 - a tool may raise anything, and one call fails
         return _cut_result("error", f"{type(exc).__name__}: {exc}")

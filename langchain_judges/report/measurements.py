@@ -108,7 +108,7 @@ def people_alike(sample: Sample) -> list[Number]:
     beside = metrics.beside_people(first, votes, second, **sample.settings)
     alike = "every row weighted equally"
     over = f"Over people among themselves, {alike}"
-    out = f"left out: {counted(beside.called_in, 'answer')}, asked for only where others differ"
+    out = f"left out: {counted(beside.called_in, 'answer')}, of rows with more answers than others"
     return [
         *numbers,
         Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
