@@ -397,8 +397,12 @@ class Notes(list[Failure]):
 
 def first_names(names: Sequence[object]) -> str:
     """The first of many names, and how many more there are."""
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return ", ".join(repr(name)[:60] for name in names[:5]) + more
+    return first_of([repr(name)[:60] for name in names], 5)
+
+
+def first_of(texts: Sequence[str], most: int = 3) -> str:
+    """The first of many texts, and how many more there are."""
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most:,} more" if texts[most:] else "")
 
 
 def noted(verdict: Mapping[str, Any], notes: Sequence[Failure] | None) -> dict[str, Any]:

@@ -186,8 +186,8 @@ def test_rows_of_several_peoples_answers_correct_the_average_of_all_rows(own):
     assert "people.corrected" not in alone.numbers
 
 
-@for_each(("whose", "value"), [("gpt", 55), ("ann0", 99), ("ann1", -99)])
-def test_a_rating_far_from_all_others_widens_no_limit_and_is_named(whose, value):
+@for_each(("whose", "value"), [("gpt", 55), ("ann0", 99), ("ann1", -99), ("ann0", -1), ("gpt", 11)])
+def test_a_rating_outside_the_scale_of_all_others_widens_no_limit_and_is_named(whose, value):
     people = [1, 2, 3, 4, 5] * 12
     judge = [5 if i % 4 == 0 else own for i, own in enumerate(people)]
     rows = table(judge, people, people)
@@ -203,9 +203,43 @@ def test_a_rating_far_from_all_others_widens_no_limit_and_is_named(whose, value)
 
 
 def test_a_rating_that_the_other_side_has_too_is_of_the_scale():
-    people = [*[1, 2, 3, 4, 5] * 9, 90]
-    found: Any = trust_columns(table([*[10, 40, 70, 100, 55] * 9, 90], people), "gpt", "ann0")
-    assert "far from" not in found.left_out
+    for own, value in ((range(1, 6), 90), (range(6), -5)):
+        people = [*[*own] * 9, value]
+        found: Any = trust_columns(table([*people[:-1], value], people), "gpt", "ann0")
+        assert (found.sample.strays, found.left_out) == (set(), "")
+
+
+@for_each(
+    ("own", "value"),
+    [
+        (range(8, 11), 1),
+        (range(78, 101), 5),
+        (range(1, 4), 10),
+        (range(23), 95),
+        (range(1, 6), 7),
+        ([0, 0.01, 0.02, 0.03], 0.9),
+    ],
+)
+def test_a_rating_that_may_be_the_end_of_the_scale_is_of_it(own, value):
+    people = [*own] * (30 // len(own))
+    found: Any = trust_columns(table(people, [value, *people[1:]]), "gpt", "ann0")
+    ends = min(*own, value), max(*own, value)
+    assert (found.sample.ends, found.left_out) == (ends, "")
+
+
+def test_ratings_outside_the_scale_are_as_far_as_they_are_for_the_interval_of_a_mean():
+    people = [1, 2, 3, 4, 5] * 12
+    found: Any = trust_columns(table(people, [*people[:-6], *[900] * 6]), "gpt", "ann0")
+    gap = found.uses["averages"].number.result
+    assert found.uses["averages"].limit == pytest.approx((-0.2, 0.2))
+    assert gap.interval.low < gap < -80  # six of 60 rows are off by about 900
+
+
+def test_of_many_ratings_outside_the_scale_some_are_named_and_all_are_counted():
+    people = [1, 2, 3, 4, 5] * 16
+    found: Any = trust_columns(table(people, [*[99] * 8, *people[8:]]), "gpt", "ann0")
+    assert "99 (row 1), 99 (row 2)" in found.left_out
+    assert "99 (row 5) and 3 more." in found.left_out
 
 
 @for_each("write", [str, lambda own: str(own).replace(", ", ","), json.dumps])

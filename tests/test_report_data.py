@@ -16,7 +16,9 @@ from pandas import DataFrame
 from langchain_judges import create_relative_judge, create_rubric_judge, datasets, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.report import compare, trust
+from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import is_labelled
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import read_label
 from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.testing import FakeChatModel, fitting_reply
@@ -194,6 +196,21 @@ def test_labels_off_the_judges_scale_measure_the_order_alone(judge, people):
     report = trust(rows, texts_of([*people] * 20))
     assert {report.uses[use].word for use in ("single", "averages")} == {"not measured"}
     assert "on different scales only the order of texts counts" in report.uses["single"].text
+
+
+@for_each("labels", [range(-2, 3), range(1, 6), range(1, 11), range(101)])
+@for_each("is_low", [True, False])
+def test_no_rating_inside_the_judges_labels_is_a_stray_and_one_far_outside_is(labels, is_low):
+    used = labels[:3] if is_low else labels[-3:]
+    people = [*used] * 12
+    rows = items_of(people, judge={"labels": [*labels]})
+    for value in (*labels[:: len(labels) // 5], -99, 999):
+        data = texts_of([value, *people[1:]])
+        both = zip(rows, data, strict=True)
+        sample = Sample([JudgedRow(row, facts, i) for i, (row, facts) in enumerate(both)], 0.95)
+        assert sample.strays == {value} - {*labels}, value
+        known = {*used, value} & {*labels}
+        assert sample.ends == (min(known), max(known))
 
 
 SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -17,7 +18,7 @@ from langchain_judges.rows.checks import SIDES, kind_in
 from langchain_judges.rows.texts import NO_TASK
 from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
-from langchain_judges.verdict import POINTS, Label, Preference
+from langchain_judges.verdict import POINTS, Label, Preference, first_of
 
 
 class Sample:
@@ -205,11 +206,10 @@ class Sample:
     @cached_property
     def averaged(self) -> tuple[list[Any], list[Any], str, float]:
         """As `points`, with the wins of a system where it may stand in either slot."""
-        judge, people, what, scale = self.points
         if self.winner is None:
-            return judge, people, what, scale
-        ours, theirs = (self.points_of(self.winner, side) for side in (judge, people))
-        return ours, theirs, f"{self.winner}'s win rate", scale
+            return self.points
+        ours, theirs = (self.points_of(self.winner, side) for side in self.points[:2])
+        return ours, theirs, f"{self.winner}'s win rate", 1.0
 
     def points_of(self, name: str, side: Sequence[Any]) -> list[Any]:
         """The points of a system's own text in each row, from those of A."""
@@ -265,12 +265,26 @@ class Sample:
 
     @cached_property
     def strays(self) -> set[float]:
-        """Ratings far from all others: slips, or codes for no answer."""
+        """Ratings of few rows, outside any scale of the others: slips, or codes for no answer.
+
+        Inside the labels that a run names for its judge is none, nor is what both sides give.
+        """
         if not self.rated:
             return set()
         ours = [float(answer) for answer in self.answers if answer is not None]
         theirs = [float(vote) for own in self.targets for vote in own]
-        return _far(ours, theirs) | _far(theirs, ours)
+        named = {*map(float, self.own_labels)}
+        every, sure = {*ours, *theirs, *named}, {*ours} & {*theirs} | named
+
+        def is_stray(group: set[float]) -> bool:
+            few = (sum(v in group for v in own) <= max(1, len(own) / 10) for own in (ours, theirs))
+            return all(few) and not group & sure
+
+        # Three steps at least tell a scale that nobody names.
+        sizes = sorted(set(map(abs, every)))[0 if named else 2 :]
+        tops = [low for low, high in pairwise(sizes) if _is_beyond(high, low)]
+        groups = [{v for v in every if abs(v) > top} for top in tops]
+        return set[float]().union(*filter(is_stray, [{v for v in every if v < 0}, *groups]))
 
     @cached_property
     def scale(self) -> float:
@@ -385,8 +399,8 @@ class Sample:
         parts = [self, *map(self.by_criterion, self.criteria)]
         both = ((row, p.strays & {row.answer, *row.target}) for p in parts for row in p.rows)
         strays = [f"{value:g} (row {row.name})" for row, own in both for value in own]
-        out = "Ratings far from all others, which count, but not for the range"
-        return " ".join([*notes, *([f"{out}: {', '.join(strays[:5])}."] if strays else [])])
+        out = "Ratings outside the scale of all others, which count, but not for the range"
+        return " ".join([*notes, *([f"{out}: {first_of(strays, 5)}."] if strays else [])])
 
     @cached_property
     def apart(self) -> str:
@@ -448,16 +462,12 @@ class Sample:
         return f"Said by {alone}." if alone and not self.rated else ""
 
 
-def _far(values: Sequence[float], others: Sequence[float]) -> set[float]:
-    """The few values that lie far from the rest, and beyond the others."""
-    steps, counts = sorted({*values}), Counter(values)
-    if len(steps) < 4:
-        return set()
-    widest, place = max((b - a, i) for i, (a, b) in enumerate(pairwise(steps), 1))
-    few, rest = sorted((steps[:place], steps[place:]), key=lambda own: sum(counts[v] for v in own))
-    is_rare = sum(counts[v] for v in few) <= max(1, len(values) / 10)
-    is_far = is_rare and len(rest) > 2 and widest > 3 * (rest[-1] - rest[0])
-    return {v for v in few if is_far and not (others and min(others) <= v <= max(others))}
+def _is_beyond(size: float, top: float) -> bool:
+    """Whether a rating is of no scale that others up to `top` may be of.
+
+    Above 3 a 9 may be of a scale to 10, and above 22 a 95 of one to 100.
+    """
+    return size > max(1, 2 * top) and 10 ** math.ceil(math.log10(min(size, 1e300))) > 5 * top
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -23,7 +23,7 @@ from langchain_judges.report.measurements import baselines, people_alike, slot_t
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
-from langchain_judges.verdict import first_names
+from langchain_judges.verdict import first_names, first_of
 
 
 def answers_of(
@@ -62,8 +62,7 @@ def _nothing(sample: Sample) -> str:
     if all(answer is None for answer in sample.answers):
         return "no row was judged"
     both = zip(sample.answers, sample.choices, strict=True)
-    labelled = any(answer is not None and own for answer, own in both)
-    if labelled:
+    if any(answer is not None and own for answer, own in both):
         return ""
     if named := sorted({name for row in sample.rows for name in row.labels}):
         return f"labels are by criterion ({first_names(named)}), and the judge gives a total alone"
@@ -148,9 +147,12 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     limit = (-margin * scale, margin * scale)
     unit: Any = "number" if scale != 1 else "points"
     title = f"{what}: the judge minus {sample.whom}"
+    # Of ratings outside the scale too, which count.
+    known = [value for value in [*judge, *people] if value is not None]
+    spread = max(scale, max(known) - min(known))
 
     def gap(places: Sequence[int], level: float, one: Any = judge, other: Any = people) -> Result:
-        settings: Any = {**sample.settings_of(places), "confidence": level, "spread": scale}
+        settings: Any = {**sample.settings_of(places), "confidence": level, "spread": spread}
         sides = [one[i] for i in places], [other[i] for i in places]
         return metrics.paired_difference(*sides, **settings)
 
@@ -167,7 +169,7 @@ def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> U
     brief, own = answers.difference_text(whole, sample.whom), tuple(parts)
     if apart:
         names = [f"{part.title} ({answers.plus(part)}{answers.value_text(part)})" for part in apart]
-        off = f"clearly too far off for {_first_of(names)}"
+        off = f"clearly too far off for {first_of(names)}"
         reason += f". Part by part: {off}; clearly near enough for {len(near)} of {len(parts)}"
         brief = brief if answers.decided(whole.result, limit) == "no" else off
     basis = sample.basis(used)
@@ -253,9 +255,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     )
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = answers.difference_text(gap, "another person")
-    return _if_it_follows(
-        answers.by_number("person", gap, limit, reason, basis, brief), sample, numbers
-    )
+    answer = answers.by_number("person", gap, limit, reason, basis, brief)
+    return _if_it_follows(answer, sample, numbers)
 
 
 # ---- ordering systems
@@ -309,11 +310,11 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
         f"{of_all[False]} swapped, {of_all[None]} not clear"
     )
     if turned:
-        reason += f": swapped are {_first_of([_systems_in(pair) for pair in turned])}"
+        reason += f": swapped are {first_of([_systems_in(pair) for pair in turned])}"
     missing = ""
     if word == "not yet":
         names = [f"{_systems_in(pair)} ({_open_by(pair)})" for pair in open_steps]
-        missing = f"Not clear: {_first_of(names)}"
+        missing = f"Not clear: {first_of(names)}"
     return UseAnswer(
         "ordering",
         word,
@@ -326,10 +327,6 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
             for p in order.pairs
         ),
     )
-
-
-def _first_of(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def _systems_in(pair: SystemPair) -> str:
