@@ -92,7 +92,7 @@ def imports(tree, *, guarded=False):
             continue
         if isinstance(node, ast.With):
             calls = [getattr(item.context_expr, "func", None) for item in node.items]
-            names = {getattr(call, "id", "") for call in calls}
+            names = {getattr(call, "attr", getattr(call, "id", "")) for call in calls}
             inside = guarded or bool(names & {"needs", "_word_forms"})
         if isinstance(node, ast.Import):
             yield from ((alias.name.split(".")[0], guarded) for alias in node.names)
