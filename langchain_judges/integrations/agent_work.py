@@ -9,8 +9,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import fields, speakers, texts
-from langchain_judges.rows.messages import as_json, messages_in
+from langchain_judges.rows import fields, texts
+from langchain_judges.rows.messages import as_json, messages_in, speaker_of
 
 # Who requests a revision of the agent's model.
 REVISER = "judge"
@@ -68,7 +68,7 @@ def beginning(messages: Sequence[AnyMessage], last: str | None) -> int:
 
 def _speaker(message: AnyMessage) -> str:
     role = "user" if message.type == "human" else message.type
-    return speakers.speaker_of(role, message.additional_kwargs)
+    return speaker_of(role, message.additional_kwargs)
 
 
 def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:

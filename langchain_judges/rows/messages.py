@@ -25,7 +25,6 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block
-from langchain_judges.rows.speakers import speaker_of
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
 
 # Names of what is read, by which it is known.
@@ -529,3 +528,25 @@ def _json_value(value: Any) -> Any:
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
     return value
+
+
+# Roles of what a middleware writes in the user's place; of any other it is a participant.
+_WRITTEN = {"summarization": "summary", "pinned_skill": "system"}
+
+
+def speaker_of(role: str, marks: Any) -> str:
+    """The role of a message, or the name of the middleware that wrote it in the user's place.
+
+    >>> speaker_of("user", {"lc_source": "judge"})
+    'judge'
+
+    Args:
+        role: Its own.
+        marks: Its `additional_kwargs`.
+    """
+    if role != "user" or not isinstance(marks, Mapping):
+        return role
+    if marks.get("read_file_media_result") is True:  # of deepagents, beside the result's text
+        return "tool"
+    source = marks.get("lc_source")
+    return _WRITTEN.get(source, source) if source and isinstance(source, str) else role
