@@ -24,6 +24,7 @@ from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.integrations.langsmith_runs import QueuedRuns
 from langchain_judges.integrations.watch import Watch
+from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import head_text, table_text
@@ -240,6 +241,14 @@ def test_flags_name_a_judge(flags, spec):
 def test_a_file_of_a_judge_stands_alone(more):
     with pytest.raises(OptionError, match="--spec says what the judge is: name no other"):
         judge_flags.judge_spec(JudgeFlags(spec=Path("j.json"), **more))
+
+
+def test_a_judge_may_have_a_memory_and_tools(tmp_path):
+    memory, tools = tmp_path / "m.db", tmp_path / "t.py"
+    FailureMemory(path=memory)
+    tools.write_text("from langchain_core.tools import tool\nlook = tool(len, description='x')")
+    spec = judge_flags.judge_spec(JudgeFlags(model="m", memory=memory, tools=tools))
+    assert sorted(spec["options"]) == ["memory", "tools"]
 
 
 def plan(*asked: Any) -> CallEstimate:

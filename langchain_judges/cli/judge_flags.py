@@ -263,6 +263,8 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
         raise OptionError("name a model by --model, or a judge by --spec")
     options, path = set_options(flags.option, flags.parts), flags.memory
     method = flags.method or PAIRS
+    if flags.tools:
+        options["tools"] = tools_in(flags.tools)
     check_settable(METHODS | COMBINATIONS, method, options)
     if path and not path.exists():
         raise OptionError(f"there is no memory at {path}; `langchain-judges audit` makes one")
@@ -278,8 +280,5 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
         from langchain_judges.memory.failure_memory import FailureMemory
 
         options["memory"] = FailureMemory(path=path)
-    if flags.tools:
-        options["tools"] = tools_in(flags.tools)
-        check_settable(METHODS | COMBINATIONS, method, options)
     preset = {"preset": flags.preset} if flags.preset else {}
     return {"method": method, "model": model, "options": options, **preset}
