@@ -29,6 +29,7 @@ from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows import files, texts
 from langchain_judges.rows.checks import Kind
 
+PRESETS: Mapping[str, Mapping[str, Any]] = files.packaged(__package__, "presets.yaml")
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
 
@@ -184,7 +185,8 @@ class GraphOptions(AskingOptions):
     Attributes:
         method: The method's name on the command line, in traces and in results.
         summary: One line for lists of methods.
-        presets: Options by name; a preset is data, not another code path.
+        presets: Options by name; a preset is data, not another code path, and those of the
+            package are in `presets.yaml`.
         few: Options with which a judgment takes few calls, for examples and tests.
         result_tables: Results that a page shows as tables next to the verdict, with titles.
         templates: Its prompts by name; a step usually asks by the one of its own name.

@@ -121,10 +121,6 @@ AutoTask = Annotated[
     Rule(f"'auto', {_RULE}"),
 ]
 
-# What is compared where the caller names no aspects: finding some is paid for apart. Each is
-# something that a table can report without a verdict.
-ASPECTS: tuple[str, ...] = tuple(_WORDS["aspects"])
-
 
 def is_unsaid(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> bool:
     """Whether only the words of the request say what a pair is about."""

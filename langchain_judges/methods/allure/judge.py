@@ -14,8 +14,7 @@ from pydantic import AfterValidator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.allure.prompts import WORDS
-from langchain_judges.methods.declaration import Written
+from langchain_judges.methods.declaration import PRESETS, Written
 from langchain_judges.methods.rubric import criteria, judge, prompts
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.options import factory
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 # What the prompt contains besides the labels: nothing, the criteria, or also steps.
 Instruct = Literal["bare", "criteria", "steps"]
-
-
-_PAPER = {"recall": "all", "explain": "none", "show_task": False}
 
 
 class ALLURE(LabelOptions):
@@ -72,14 +68,7 @@ class ALLURE(LabelOptions):
     method = "allure"
     summary = "ALLURE: label one text, shown the audited mistakes that matter for it."
     templates = prompts.ANSWER_PROMPTS
-    presets = {
-        "bare": {"instruct": "bare", "recall": "none"},
-        "criteria": {"instruct": "criteria", "recall": "none"},
-        "steps": {"steps": WORDS["steps"], "recall": "none"},
-        "examples": {"steps": WORDS["steps"]},
-        "e1": {**_PAPER, "rubric": "correctness", "steps": WORDS["steps"]},
-        "e2": {**_PAPER, "rubric": "groundedness", "steps": WORDS["steps_of_summaries"]},
-    }
+    presets = PRESETS["allure"]
 
     labels: criteria.Labels = (0, 1)
     rubric: Annotated[Written, AfterValidator(criteria.checked_name)] | None = None

@@ -78,12 +78,7 @@ class BSM(lookups.LookupOptions, pairs.Worded):
     method = "bsm"
     summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
     few = {"criteria": ["Depth", "Tone"]}
-    presets = {
-        "paper": {"wording": "paper", "reuse_plan": False, "explain_first": False},
-        "neural_merge": {"merge": "model"},
-        "self_consistency": {"samples": 5},
-        "ten_points": {"scale": (1, 10)},
-    }
+    presets = declaration.PRESETS["bsm"]
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
     templates = pairs.prompts_in(PROMPTS, "bsm")
     examples_in = ("branch", "merge")

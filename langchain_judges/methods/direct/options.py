@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge
 from langchain_core.prompts import ChatPromptTemplate
@@ -142,15 +142,11 @@ class Relative(tasks.FewShot, ByCriteria):
 
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
-    presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
+    presets = declaration.PRESETS["relative"]
     templates = pairs.prompts_in(PROMPTS, "relative")
     reads = "label"
 
     orders: OrderRule = "strict"
-
-
-# The papers ask for the scores, then for why.
-SCORES_FIRST = {"paper": {"wording": "paper", "explain_first": False}}
 
 
 class ScoresBoth(Baseline):
@@ -187,7 +183,7 @@ class Absolute(ScoresBoth, ByCriteria):
 
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
-    presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
+    presets = declaration.PRESETS["absolute"]
     templates = pairs.prompts_in(PROMPTS, "absolute")
 
     scale: Scale = (1, 10)
@@ -227,22 +223,11 @@ class Direct(AboutATask):
 
     method = "direct"
     summary = "Direct prompting: one call, A or B."
-    presets = {
-        "paper": {"wording": "paper"},
-        "with_aspects": {"aspects": list(tasks.ASPECTS)},
-        "both_orders": {"orders": "strict"},
-    }
+    presets = declaration.PRESETS["direct"]
     templates = pairs.prompts_in(PROMPTS, "direct")
 
     aspects: _Names | None = None
     orders: OrderRule = "none"
-
-
-SHOWN: Mapping[str, Mapping[str, Any]] = {
-    "paper": {"wording": "paper"},
-    "one_shot": {"shots": 1},
-    "few_shot": {"shots": 5},
-}
 
 
 class ChainOfThought(tasks.FewShot, AboutATask):
@@ -265,7 +250,7 @@ class ChainOfThought(tasks.FewShot, AboutATask):
 
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
-    presets = SHOWN
+    presets = declaration.PRESETS["cot"]
     templates = pairs.prompts_in(PROMPTS, "cot")
 
     orders: OrderRule = "none"
@@ -296,7 +281,7 @@ class LLMScore(Baseline):
 
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
-    presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
+    presets = declaration.PRESETS["llm_score"]
     templates = pairs.prompts_in(PROMPTS, "llm_score")
     results = ("ballots", "llm_score")
     noun = "passage"
@@ -336,7 +321,7 @@ class PlanSolve(ScoresBoth):
 
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
-    presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
+    presets = declaration.PRESETS["plan_solve"]
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
     templates = pairs.prompts_in(PROMPTS, "plan_solve")
     results = ("ballots", "criteria", "subscores")
@@ -377,7 +362,7 @@ class SelfConsistency(tasks.FewShot, AboutATask):
 
     method = "cot_sc"
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
-    presets = SHOWN
+    presets = declaration.PRESETS["cot_sc"]
     few = {"samples": 3}
     templates = pairs.prompts_in(PROMPTS, "cot")
 

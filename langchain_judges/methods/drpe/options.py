@@ -228,9 +228,6 @@ class Voting(Options):
         return self.samples if self.confidence == "samples" else 1
 
 
-_OWN_VIEWS = {"common_ground": False}
-
-
 class DRPE(declaration.JudgeOptions):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
@@ -280,18 +277,7 @@ class DRPE(declaration.JudgeOptions):
     method = "drpe"
     summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
     few = {"panel": {"dynamic": 0}}
-    presets = {
-        "drpe": {"voting": _OWN_VIEWS},
-        "drpe_v1": {
-            "panel": {"dynamic": 5, "clustering": "dbscan", "merged_prompt": True},
-            "voting": {**_OWN_VIEWS, "first": "random"},
-        },
-        "manual": {"panel": {"static": "manual", "dynamic": 0}, "voting": _OWN_VIEWS},
-        "no_batch": {"voting": {**_OWN_VIEWS, "batch": False}},
-        "no_clustering": {"panel": {"clustering": None}, "voting": _OWN_VIEWS},
-        "no_dynamic": {"panel": {"dynamic": 0}, "voting": _OWN_VIEWS},
-        "no_static": {"panel": {"static": []}, "voting": _OWN_VIEWS},
-    }
+    presets = declaration.PRESETS["drpe"]
     result_tables = {"votes": "Votes of the panel"}
     templates = pairs.prompts_in(PROMPTS, "drpe")
     examples_in = ("vote",)

@@ -146,14 +146,7 @@ class SC2(tasks.FewShot, pairs.Worded):
     revision = 1
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     few = {"aspects": ["Tone", "Depth"], "samples": 4}
-    presets = {
-        "paper": {"wording": "paper", "aspects": list(tasks.ASPECTS)},
-        "one_table": {"samples": 1},
-        "random": {"inference": "random"},
-        "exact": {"inference": "exact"},
-        "few_shot": {"shots": 3},
-        "both_orders": {"orders": "strict"},
-    }
+    presets = declaration.PRESETS["sc2"]
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     result_tables = {
         "choices": "Preferences beside the table",
