@@ -330,30 +330,16 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         fields: Any = {n: hint if n in needed else (hint | None, None) for n, hint in hints.items()}
         return create_model(self.get_name("Input"), **fields)
 
-    bounds: Bounds
-    log: ReplyLog | None
-    prompts: Mapping[str, ChatPromptTemplate]
-    threads: int | None
+    bounds: Bounds = Bounds()
+    log: ReplyLog | None = None
+    prompts: Mapping[str, ChatPromptTemplate] = {}
+    threads: int | None = None
 
-    def __init__(
-        self,
-        *,
-        options: GraphOptions,
-        model: ModelLike,
-        bounds: Bounds | None = None,
-        log: ReplyLog | None = None,
-        prompts: Mapping[str, ChatPromptTemplate] | None = None,
-        threads: int | None = None,
-        **fields: Any,
-    ) -> None:
-        """Take over the fields of a compiled graph."""
+    def __init__(self, **fields: Any) -> None:
+        """Take over the fields of a compiled graph, and those that are declared here."""
+        own = {name: fields.pop(name) for name in JudgeGraph.__annotations__ if name in fields}
         super().__init__(**fields)
-        self.options = options
-        self.model = model
-        self.bounds = bounds or Bounds()
-        self.log = log
-        self.prompts = prompts or {}
-        self.threads = threads
+        vars(self).update(own)
 
     @property
     def spec(self) -> JudgeSpec:
