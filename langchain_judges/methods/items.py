@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_judges.asking.effects import Update
@@ -25,7 +24,6 @@ class ItemState(Item, StepState, total=False):
     verdict: LabelVerdict | None
 
 
-@dataclass(frozen=True)
 class ItemSteps(RowSteps[ItemState]):
     """The steps of a judge of one text; a method adds its own."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, NotRequired, cast
@@ -124,7 +123,6 @@ class PairState(RememberedPair, context.StepState, total=False):
     verdict: verdicts.Verdict | None
 
 
-@dataclass(frozen=True)
 class PairSteps(context.RowSteps[PairState]):
     """The steps of a judge of pairs; a method adds its own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from langchain_judges.asking.ask import ask
@@ -23,7 +22,6 @@ from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user
 from langchain_judges.verdict import Pair, not_judged, why_not
 
 
-@dataclass(frozen=True)
 class BSMSteps(pairs.PairSteps):
     """The steps of the method."""
 

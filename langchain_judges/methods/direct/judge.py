@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from pydantic import BaseModel
@@ -26,7 +26,6 @@ from langchain_judges.verdict import Pair, not_judged, why_not
 WORDS = pairs.words_in(baselines.PROMPTS)
 
 
-@dataclass(frozen=True)
 class BaselineSteps(pairs.PairSteps):
     """The steps of a baseline."""
 

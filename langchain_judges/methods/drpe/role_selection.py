@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -47,7 +46,6 @@ def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
     return readers
 
 
-@dataclass(frozen=True)
 class RoleSteps(PairSteps):
     """The steps that find the roles."""
 

@@ -8,7 +8,6 @@ the expected answer that the response states.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from statistics import harmonic_mean
 from typing import Annotated, Literal, NamedTuple
@@ -83,7 +82,6 @@ class ClaimState(replies.RubricState, total=False):
     claims: list[Claim]
 
 
-@dataclass(frozen=True)
 class ClaimSteps(replies.RubricSteps):
     """The steps of the judge: split → check."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,6 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
 _ALTERNATIVES = 20
 
 
-@dataclass(frozen=True)
 class LabelSteps(replies.RubricSteps):
     """The steps of the judge."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum, prod
 from typing import Annotated, Any, Literal
@@ -56,7 +55,6 @@ class RubricState(ItemState, LookupState, total=False):
     subscores: list[CriterionScore]
 
 
-@dataclass(frozen=True)
 class RubricSteps(ItemSteps):
     """The steps of a judge by a rubric; each way of judging adds its own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
@@ -21,7 +20,6 @@ from langchain_judges.rows.texts import readable, transcript
 from langchain_judges.verdict import Pair
 
 
-@dataclass(frozen=True)
 class SC2Steps(PairSteps):
     """The steps of the method, in the order of the graph."""
 
