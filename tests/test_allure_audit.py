@@ -13,8 +13,8 @@ from langgraph.types import Command
 
 from langchain_judges import create_allure_audit, create_allure_judge, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.audit import AuditNode
 from langchain_judges.methods.allure.label_checks import annotated
+from langchain_judges.methods.graph import StepNode
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ids_in, memory_of
@@ -157,10 +157,10 @@ def calm():
 )
 def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, monkeypatch):
     armed = [True]
-    original = AuditNode.invoke
+    original = StepNode.invoke
 
     def dying(self, state, config=None, **rest):
-        hit = armed and self.name == node
+        hit = armed and type(self) is StepNode and self.name == node
         if hit and when == "before":
             armed.clear()
             raise Killed
@@ -171,7 +171,7 @@ def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, m
         return update
 
     memory, model = memory_of(), fooled_model()
-    monkeypatch.setattr(AuditNode, "invoke", dying)
+    monkeypatch.setattr(StepNode, "invoke", dying)
     with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
         audit = loop(memory, model, **HELD_OUT, checkpointer=saver)
         assert set(audit.nodes) == {"__start__", *NODES}

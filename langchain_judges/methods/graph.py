@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -30,7 +29,7 @@ from langgraph.types import Command, StateSnapshot
 from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel, create_model
 
-from langchain_judges.asking.effects import Update, emit, run, running_config, stoppable
+from langchain_judges.asking.effects import Step, Update, emit, run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.models import ModelLike, ModelSpec
 from langchain_judges.asking.own_prompts import FencedPrompt, check_fields
@@ -50,15 +49,20 @@ from langchain_judges.verdict import NOTES, decision, noted
 MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
 
 
-class StepNode(Runnable[Any, Update], ABC):
+class StepNode(Runnable[Any, Update]):
     """A graph node that is one step, for threads and event loops alike.
 
     It adds no run of its own to a trace: LangGraph already records the node.
     """
 
-    @abstractmethod
+    def __init__(self, step: Callable[..., Step[Update]]) -> None:
+        """Make a node of a function of the graph's state, which has the name of the node."""
+        self._step = step
+        self.name: str = step.__name__
+
     async def step(self, state: Any, config: RunnableConfig | None) -> Update:
-        """Do the step; the type of the state is that of the node's graph."""
+        """Do the step."""
+        return await self._step(state)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the step, waiting in this thread."""
@@ -84,9 +88,8 @@ class Node(StepNode):
                 another one.
             is_last: Whether it has to give a verdict.
         """
-        self._phase, self._keys = phase, keys
-        self._is_first, self._is_last = is_first, is_last
-        self.name: str = phase.__name__
+        super().__init__(phase)
+        self._keys, self._is_first, self._is_last = keys, is_first, is_last
 
     async def step(self, state: Mapping[str, Any], config: RunnableConfig | None) -> Update:
         """Do the step."""
@@ -95,7 +98,7 @@ class Node(StepNode):
         account = Account(state, run_of(config))
         if not self._is_first:
             account.bookings.append(Booking(state.get("failures") or [], state.get("usage")))
-        update = await self._phase(state, account)
+        update = await self._step(state, account)
         self._check(update)
         if update.get("verdict"):
             update["verdict"] = noted(update["verdict"], state.get(NOTES))

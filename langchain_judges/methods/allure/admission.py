@@ -147,18 +147,18 @@ class Admission:
         update["spent"] = [*state["spent"], *(v["usage"] for v in trial.verdicts.values())]
         unseen = [id for id in trial.ids if len(trial.shown_on(id)) < self.options.shown_on]
         if unseen:
-            return {**update, **self._without(trial, unseen, "unmeasured", queue, state)}
+            return {**update, **self._without(trial, unseen, "unmeasured", state)}
         result = self._result(trial, state)
         if not result["admitted"]:
             update["trials"] = [*state["trials"], result]
-            return {**update, **self._refused(batch, queue, state)}
+            return {**update, **self._refused(state)}
         if len(batch) > 1 and batch != state["kept"]:
             left_out = await self._left_out(trial, state)
             update["spent"] += [v["usage"] for each in left_out.values() for v in each.values()]
             if harmful := [id for id in left_out if self._harms(left_out[id], trial, state)]:
                 update["trials"] = [*state["trials"], {**result, "admitted": False}]
                 update["kept"] = trial.parted(harmful)[1]
-                return {**update, **self._without(trial, harmful, "harms", queue, state)}
+                return {**update, **self._without(trial, harmful, "harms", state)}
         remembered = await self._remembered(batch, state)
         result["examples"] = remembered.pop("ids")
         verdicts = {**state["dev_verdicts"], **trial.verdicts}
@@ -179,14 +179,16 @@ class Admission:
     async def _tried(self, batch: list[AuditedExample], state: AuditState) -> Trial:
         """The verdicts on the items of dev that the examples may change."""
         families = {example["family"] for example in batch}
-        items = [item_of(item) for item in touched(state["dev"], families, self.everywhere)]
+        items = touched(state["dev"], families, self.everywhere)
         version = key_of(state["tried_with"], batch)
         with self.memory.trial(batch) as ids:
-            verdicts = await gather(
-                [self.audited.verdict(item, version, "try") for item in items],
-                self.options.max_concurrency,
-            )
-        return Trial(batch, ids, by_id(items, verdicts))
+            return Trial(batch, ids, await self.judged(items, version, "try"))
+
+    async def judged(self, items: Sequence[Item], version: str, step: str) -> VerdictsById:
+        """The verdicts on several items by id, asked at the same time."""
+        asked = [self.audited.verdict(item_of(item), version, step) for item in items]
+        verdicts = await gather(asked, self.options.max_concurrency)
+        return {item["id"]: verdict for item, verdict in zip(items, verdicts, strict=True)}
 
     async def _left_out(self, trial: Trial, state: AuditState) -> dict[str, VerdictsById]:
         """The verdicts, without each example, on the items that were shown it."""
@@ -197,8 +199,8 @@ class Admission:
             _, others = trial.parted([id])
             version = key_of(state["tried_with"], others)
             with self.memory.trial(others):
-                own = [await self.audited.verdict(item, version, "leave_out") for item in shown]
-            return by_id(shown, own)
+                ask = self.audited.verdict
+                return {item["id"]: await ask(item, version, "leave_out") for item in shown}
 
         verdicts = await gather(list(map(without, trial.ids)), self.options.max_concurrency)
         return dict(zip(trial.ids, verdicts, strict=True))
@@ -245,22 +247,16 @@ class Admission:
         return {"waiting": [*state["waiting"], *more]}
 
     def _without(
-        self,
-        trial: Trial,
-        ids: Sequence[str],
-        why: states.WhyWaiting,
-        queue: Sequence[list[AuditedExample]],
-        state: AuditState,
+        self, trial: Trial, ids: Sequence[str], why: states.WhyWaiting, state: AuditState
     ) -> Update:
         """Let some examples of the batch wait, and try the rest again."""
         gone, rest = trial.parted(ids)
         again = [rest] if rest else []
-        return {**self._waiting(state, gone, why), "queue": [*again, *queue]}
+        return {**self._waiting(state, gone, why), "queue": [*again, *state["queue"][1:]]}
 
-    def _refused(
-        self, batch: list[AuditedExample], queue: Sequence[list[AuditedExample]], state: AuditState
-    ) -> Update:
+    def _refused(self, state: AuditState) -> Update:
         """Try both halves of a batch; a single example waits."""
+        batch, *queue = state["queue"]
         if len(batch) == 1:
             return self._waiting(state, batch, "no_gain")
         middle = (len(batch) + 1) // 2
@@ -276,11 +272,6 @@ class Admission:
             "examples": list(dict.fromkeys([*state["examples"], *ids])),
             "tried_with": memory.version,
         }
-
-
-def by_id(items: Sequence[Item], verdicts: Sequence[LabelVerdict]) -> VerdictsById:
-    """Verdicts by the id of their item."""
-    return {item["id"]: verdict for item, verdict in zip(items, verdicts, strict=True)}
 
 
 def example_of(

@@ -6,13 +6,13 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
 
@@ -21,14 +21,13 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure import admission, auditors, held_out, label_checks
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.admission import Admission, Audited
+from langchain_judges.methods.allure.admission import Audited
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
-from langchain_judges.methods.items import item_of
 from langchain_judges.options import with_options
-from langchain_judges.verdict import Item, Label, add_usage
+from langchain_judges.verdict import Item, add_usage
 
 
 @with_options(states.AuditOptions)
@@ -97,23 +96,10 @@ def _loop(
     paid = reply_log.ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
     audited = Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
-    return Loop(
-        audited=audited,
-        memory=memory,
-        admission=Admission(memory, audited, everywhere, labels, options),
-        checks=label_checks.resolve_check(options.check or "answer_or_label"),
-        audit_by=auditors.resolve_auditor(
-            options.auditor,
-            options,
-            labels=labels,
-            modes=modes,
-            paid=paid,
-            standard=auditors.standard_of(judge),
-        ),
-        modes=modes,
-        labels=labels,
-        options=options,
-    )
+    checks = label_checks.resolve_check(options.check or "answer_or_label")
+    standard = auditors.standard_of(judge)
+    audit_by = auditors.resolve_auditor(options, labels, modes, paid, standard)
+    return Loop(memory, audited, everywhere, labels, options, checks, audit_by, modes)
 
 
 # Told to the auditor of a label that was drawn.
@@ -198,39 +184,21 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
 _SCHEMA = StateSchema(states.AuditState, states.AuditOptions.results, states.AuditInput)
 
 
-class AuditNode(StepNode):
-    """A step of the loop as a node."""
-
-    def __init__(self, step: Callable[[states.AuditState], effects.Step[effects.Update]]) -> None:
-        """Make a node of a step, from the state to what changes."""
-        self._step = step
-        self.name: str = step.__name__
-
-    async def step(self, state: states.AuditState, config: RunnableConfig | None) -> effects.Update:
-        """Do the step."""
-        return await self._step(state)
-
-
 @dataclass(frozen=True)
-class Loop:
-    """The steps of the loop and its settings."""
+class Loop(admission.Admission):
+    """The steps of the loop, of which admission is one, and its settings."""
 
-    audited: Audited
-    memory: Memory
-    admission: Admission
     checks: label_checks.Check
     audit_by: auditors.Audit
     modes: Mapping[str, str]
-    labels: tuple[Label, ...]
-    options: states.AuditOptions
 
     def graph(self) -> MethodGraph:
         """The graph of the loop."""
         graph = _SCHEMA.graph()
         steps = [self.prepare, self.evaluate, self.check, self.propose, self.audit]
-        steps += [self.admission.admit, self.measure, self.test, self.conclude]
+        steps += [self.admit, self.measure, self.test, self.conclude]
         for step in steps:
-            graph.add_node(step.__name__, AuditNode(step))
+            graph.add_node(step.__name__, StepNode(step))
         names = [START, *(step.__name__ for step in steps), END]
         for here, there in pairwise(names):
             if here not in ("admit", "measure"):
@@ -258,15 +226,14 @@ class Loop:
 
     async def evaluate(self, state: states.AuditState) -> effects.Update:
         """Judge every item whose verdict is not known, or may have changed."""
-        stale, version = set(state["stale"]), self.memory.version
+        stale = set(state["stale"])
         parts = {
             "verdicts": state["pool"],
             "dev_verdicts": state["dev"],
             "test_before": state["test"],
         }
-        items = [item_of(i) for part in parts.values() for i in part if i["id"] in stale]
-        judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        new = admission.by_id(items, await effects.gather(judged, self.options.max_concurrency))
+        items = [i for part in parts.values() for i in part if i["id"] in stale]
+        new = await self.judged(items, self.memory.version, "evaluate")
         old = cast("Mapping[str, Any]", state)
         return {
             key: {i["id"]: new.get(i["id"]) or old[key][i["id"]] for i in part}
@@ -307,7 +274,7 @@ class Loop:
             "decisions": [*state["decisions"], *decisions],
             "learnt": [],
             "spent": usages,
-            **self.admission.queued(examples, state),
+            **self.queued(examples, state),
         }
 
     async def measure(self, state: states.AuditState) -> effects.Update:
@@ -317,7 +284,7 @@ class Loop:
         history = [*state["history"], result]
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
-        stale = admission.touched(state["pool"], families, self.admission.everywhere)
+        stale = admission.touched(state["pool"], families, self.everywhere)
         return {
             "history": history,
             "stopped": self.stopped(history),
@@ -330,12 +297,8 @@ class Loop:
         new = set(state["examples"])
         examples = self.memory.examples()
         families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
-        reached = admission.touched(state["test"], families, self.admission.everywhere)
-        items = [item_of(item) for item in reached]
-        version = self.memory.version
-        judged = [self.audited.verdict(item, version, "evaluate") for item in items]
-        verdicts = await effects.gather(judged, self.options.max_concurrency)
-        return {"test_verdicts": admission.by_id(items, verdicts)}
+        reached = admission.touched(state["test"], families, self.everywhere)
+        return {"test_verdicts": await self.judged(reached, self.memory.version, "evaluate")}
 
     async def conclude(self, state: states.AuditState) -> effects.Update:
         """Sentence about the audit's gain."""

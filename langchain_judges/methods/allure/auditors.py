@@ -54,19 +54,17 @@ def standard_of(judge: object) -> Standard:
 
 
 def resolve_auditor(
-    auditor: states.Auditor,
-    options: GraphOptions,
-    *,
+    options: states.AuditOptions,
     labels: Sequence[Label],
     modes: Mapping[str, str],
     paid: reply_log.ReplyLog,
-    standard: Standard = lambda _: "",
+    standard: Standard,
 ) -> Audit:
     """Who decides.
 
     Args:
-        auditor: `"human"`, `"labels"`, a model, or a function.
-        options: Hold a replacement for the prompt of a model, and how it is asked again.
+        options: Hold the `auditor`, `"human"`, `"labels"`, a model or a function; a replacement
+            for the prompt of a model, and how it is asked again.
         labels: What a label may be.
         modes: What the failure modes mean, by name.
         paid: Holds what a model has answered.
@@ -76,12 +74,12 @@ def resolve_auditor(
         OptionError: It is none of these.
         ModelSetupError: The model cannot be made.
     """
+    auditor = models.plain_model(options.auditor)
     if auditor == "human":
         return partial(_people_in_common, labels=labels, modes=modes)
     if auditor == "labels":
         function = partial(by_label, labels=labels)
         return partial(_by_function, function=function, labels=labels, name="labels")
-    auditor = models.plain_model(auditor)
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
         asked, places = _question(auditor, modes, options), options.branches()
         return _by_model(asked, labels, modes, paid, standard, places)
