@@ -125,8 +125,8 @@ def bound(response: Any) -> None:
     is_other = len(packings) > 1 or any(name in _OTHERS for name in packings)
     if is_other and not response.is_error:
         raise httpx.DecodingError(f"it is packed by {header[:40]!r}, not by gzip")
-    limit = _Bound(is_packed=bool(packings))
-    response.stream = _stream_of(httpx)(response.stream, limit, is_error=response.is_error)
+    packed = {"is_packed": bool(packings), "error": httpx.DecodingError}
+    response.stream = _stream_of(httpx)(response, **packed)
 
 
 async def abound(response: Any) -> None:
@@ -134,48 +134,41 @@ async def abound(response: Any) -> None:
     bound(response)
 
 
-class _Bound:
-    """Unpacks an answer part by part, as far as the bound."""
+class _Bounded:
+    """A stream that unpacks an answer part by part, as far as the bound."""
 
-    def __init__(self, *, is_packed: bool) -> None:
+    def __init__(self, response: Any, *, is_packed: bool, error: type[Exception]) -> None:
+        self._parts, self._is_error, self._error = response.stream, response.is_error, error
         self._left, self._unpacking = MOST_BYTES, zlib.decompressobj(47) if is_packed else None
 
-    def unpacked(self, part: bytes) -> bytes:
-        if self._unpacking:
-            part = self._unpacking.decompress(part, self._left + 1)
-        self._left -= len(part)
-        if self._left < 0:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    def _unpacked(self, part: bytes) -> bytes:
+        try:
+            if self._unpacking:
+                part = self._unpacking.decompress(part, self._left + 1)
+            self._left -= len(part)
+            if self._left < 0:
+                raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        except (ValueError, zlib.error) as exc:
+            if self._is_error:  # its status says more than what stands in it
+                return b""
+            raise self._error(str(exc)) from exc
         return part
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from map(self._unpacked, self._parts)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._parts:
+            yield self._unpacked(part)
+
+    def close(self) -> None:
+        self._parts.close()
+
+    async def aclose(self) -> None:
+        await self._parts.aclose()
 
 
 @cache
 def _stream_of(httpx: Any) -> type:
-    """A bounded stream of parts, as a package of clients wants it."""
-
-    class Bounded(httpx.SyncByteStream, httpx.AsyncByteStream):  # type: ignore[misc]
-        def __init__(self, parts: Any, bound: _Bound, *, is_error: bool) -> None:
-            self._parts, self._bound, self._is_error = parts, bound, is_error
-
-        def _unpacked(self, part: bytes) -> bytes:
-            try:
-                return self._bound.unpacked(part)
-            except (ValueError, zlib.error) as exc:
-                if self._is_error:  # its status says more than what stands in it
-                    return b""
-                raise httpx.DecodingError(str(exc)) from exc
-
-        def __iter__(self) -> Iterator[bytes]:
-            yield from map(self._unpacked, self._parts)
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for part in self._parts:
-                yield self._unpacked(part)
-
-        def close(self) -> None:
-            self._parts.close()
-
-        async def aclose(self) -> None:
-            await self._parts.aclose()
-
-    return Bounded
+    """The class of such streams, as a package of clients wants it."""
+    return type("Bounded", (_Bounded, httpx.SyncByteStream, httpx.AsyncByteStream), {})
