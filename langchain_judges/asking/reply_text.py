@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reading import ReplyData, answer_start, object_of
+from langchain_judges.rows.files import packaged
 
 # Less is no probability that a number can hold; some servers write -9999 for "not offered".
 _LEAST = -700.0
@@ -44,15 +45,7 @@ class LabelForms(NamedTuple):
 
 
 # Of the two slots of a pair, and a tie.
-SLOT_FORMS = LabelForms(
-    fields=(
-        *("preferred", "preference", "more consistent"),
-        *("verdict", "winner", "choice", "answer", "better"),
-    ),
-    nouns=("response", "summary", "passage", "candidate", "text", "option", "table"),
-    # Letters are what models write that have read many comparisons of an A and a B.
-    labels={"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"},
-)
+SLOT_FORMS = LabelForms(**packaged(__package__, "names.yaml")["slot_forms"])
 
 
 class SpokenLabel(NamedTuple):
@@ -257,16 +250,14 @@ class ChoiceFields(NamedTuple):
     Attributes:
         reason: The field of the reason.
         label: The field of the choice.
-        forms: How a choice is said in plain words.
     """
 
     reason: str = "explanation"
     label: str = "preference"
-    forms: LabelForms = SLOT_FORMS
 
     def parse(self, text: str) -> ReplyData | None:
         """Read a reply in plain words into the shape that JSON replies have."""
-        choice = spoken_label(text, self.forms)
+        choice = spoken_label(text, SLOT_FORMS)
         return {self.reason: "", self.label: choice.label} if choice else None
 
     def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
@@ -291,5 +282,5 @@ class ChoiceFields(NamedTuple):
                 return []
             paths = ((self.reason,), (self.label,))
             return [places[path] for path in paths if path in places]
-        choice = spoken_label(text, self.forms)
+        choice = spoken_label(text, SLOT_FORMS)
         return [choice.span] if choice and choice.label == reported else []

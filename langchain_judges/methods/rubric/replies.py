@@ -128,14 +128,13 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
     return label and {"label": label.label, "explanation": text.strip()}
 
 
+_FIELDS = ("label", "verdict", "score", "grade")
+
+
 def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None:
     """The label in the fields of a reply, or that is all of it."""
-    forms = reply_text.LabelForms(
-        fields=("label", "verdict", "score", "grade"),
-        nouns=(),
-        labels={str(label).casefold(): str(label) for label in labels},
-    )
-    return reply_text.spoken_label(text, forms)
+    by_form = {str(label).casefold(): str(label) for label in labels}
+    return reply_text.spoken_label(text, reply_text.LabelForms(_FIELDS, (), by_form))
 
 
 def parts_probabilities(
