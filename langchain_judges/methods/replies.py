@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.declaration import name_and_text
 from langchain_judges.orders import ORDER_NAMES, Order, Slot, SlotOrTie
 
@@ -151,11 +152,9 @@ def score_within(scale: tuple[int, int]) -> Any:
 @cache
 def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[BaseModel]:
     """The shape of a solve reply: two scores, then the explanation, as in the paper."""
-    score = (score_within(scale), ...)
-    fields: dict[str, Any] = {"score_1": score, "score_2": score, "explanation": (str, ...)}
-    if explain_first:
-        fields = {"explanation": fields["explanation"], **fields}
-    return create_model("Scores", **fields)
+    scores = dict.fromkeys(("score_1", "score_2"), score_within(scale))
+    reason = {"explanation": str}
+    return shape_of("Scores", {**reason, **scores} if explain_first else {**scores, **reason})
 
 
 # The mean scores `{"A", "B"}` of each criterion in each order.

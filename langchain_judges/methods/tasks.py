@@ -147,8 +147,8 @@ def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple
     return name, TASKS[name]
 
 
-class WorkedRow(TypedDict):
-    """A row of a table; A is response 1."""
+class TableRow(TypedDict):
+    """One line of a table: what the texts share in an aspect and what only one has."""
 
     aspect: str
     common: str
@@ -157,7 +157,7 @@ class WorkedRow(TypedDict):
 
 
 class WorkedExample(TypedDict):
-    """A pair with its table, what decides, and the slot that is preferred.
+    """A pair with its table, where A is response 1, what decides, and the slot preferred.
 
     Attributes:
         comparison: What decides, in one or two sentences.
@@ -168,7 +168,7 @@ class WorkedExample(TypedDict):
     input: str
     response_1: str
     response_2: str
-    rows: list[WorkedRow]
+    rows: list[TableRow]
     comparison: str
     preferred: Slot
     reasoning: NotRequired[str]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 
-from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Reply
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows import checks, fences
@@ -79,18 +80,17 @@ def groups_shape(groups: int, concepts: int) -> type[BaseModel]:
     What stands in the groups is not checked here: the division is corrected afterwards.
     """
     short = Annotated[str, Field(json_schema_extra={"maxLength": 40})]
-    many = Field(json_schema_extra={"maxItems": concepts})
-    fields: dict[str, Any] = {"topic": (str, Field(json_schema_extra={"maxLength": 100}))}
-    fields |= {f"group_{n}": (list[short], many) for n in range(1, groups + 1)}
-    return create_model("Split", **fields)
+    many = Annotated[list[short], Field(json_schema_extra={"maxItems": concepts})]
+    topic = Annotated[str, Field(json_schema_extra={"maxLength": 100})]
+    names = (f"group_{n}" for n in range(1, groups + 1))
+    return shape_of("Split", {"topic": topic, **dict.fromkeys(names, many)})
 
 
 @cache
 def pick_shape(texts: int) -> type[BaseModel]:
     """The shape of a choice among so many texts."""
     numbers = tuple(str(n) for n in range(1, texts + 1))
-    fields: dict[str, Any] = {"explanation": (str, ...), "choice": (Literal[numbers], ...)}
-    return create_model("Pick", **fields)
+    return shape_of("Pick", {"explanation": str, "choice": Literal[numbers]})
 
 
 # The types of a writer's graph.

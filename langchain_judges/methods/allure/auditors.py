@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
-from langchain_judges.asking import adapter, effects, models, own_prompts, reply_log
+from langchain_judges.asking import adapter, effects, models, own_prompts, reading, reply_log
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Account, Question, run_of
 from langchain_judges.errors import InputError, OptionError
@@ -222,13 +222,8 @@ def _variables(
 
 def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
     """The shape of a model's audit of one proposal."""
-    names = (*modes, "none")
-    fields: dict[str, Any] = {
-        "reason": (str, ...),
-        "answer": (Literal["accept", "reject", "check_wrong"], ...),
-        "mode": (Literal[names], ...),
-    }
-    return create_model("Audited", **fields)
+    answer, names = Literal["accept", "reject", "check_wrong"], (*modes, "none")
+    return reading.shape_of("Audited", {"reason": str, "answer": answer, "mode": Literal[names]})
 
 
 def read_modes(modes: Sequence[str] | None) -> dict[str, str]:

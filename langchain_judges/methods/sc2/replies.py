@@ -22,6 +22,7 @@ from langchain_judges.asking.reply_text import ChoiceFields
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
 from langchain_judges.methods.pairs import PairState
+from langchain_judges.methods.tasks import TableRow
 from langchain_judges.orders import Order, Slot, SlotOrTie, in_slots, naming_ab, naming_slots
 from langchain_judges.verdict import Preference
 
@@ -46,15 +47,6 @@ _ARTICLES = {"the", "a", "an"}
 Inference = Literal["tournament", "exact", "random"]
 
 DecidedBy = Literal["comparator", "coin", "bye", "identical"]
-
-
-class TableRow(TypedDict):
-    """One line of a table: what the texts share in an aspect and what only one has."""
-
-    aspect: str
-    common: str
-    only_a: str
-    only_b: str
 
 
 class ComparisonTable(TypedDict):
