@@ -17,13 +17,12 @@ from typing_extensions import TypedDict
 from langchain_judges.asking import own_prompts, reading
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.effects import Effect, run
+from langchain_judges.asking.effects import run
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure import auditors, held_out, label_checks
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
@@ -87,26 +86,12 @@ def draw_guidelines(
             belongs with a remembered mistake.
         OptionError: An option is not allowed, or `most` is below one.
     """
-    return run(_drawn(model, memory, dev, most, config or {}, options))
-
-
-async def _drawn(
-    model: ModelLike,
-    memory: FailureMemory,
-    dev: Sequence[Mapping[str, Any]],
-    most: int,
-    config: RunnableConfig,
-    options: Mapping[str, Any],
-) -> Guidelines:
     if most < 1:
         raise OptionError(f"`most` must be at least 1, got {most!r}")
-    examples = await aside(memory.examples)
-    plain = create_allure_judge(model, **options)
-    checked = ALLURE(**options)
-    labels = list(checked.labels)
+    plain: Any = create_allure_judge(model, **options)
+    examples, labels, config = memory.examples(), list(plain.options.labels), config or {}
     items = _held_out(examples, dev, labels)
-    standard, account = auditors.standard_of(plain)(items[0]), Account(run=run_of(config))
-    reply = await _asked(model, checked, examples, most, standard, account)
+    reply = run(_asked(plain, examples, most, items[0], config))
     drawn = Guidelines(
         guidelines="",
         before=None,
@@ -121,9 +106,8 @@ async def _drawn(
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     instructions = "\n".join(filter(None, (options.get("instructions"), text)))
     told = create_allure_judge(model, **{**options, "instructions": instructions})
-    (before, earlier), (after, later) = [
-        await _judged(judge, items, labels, config) for judge in (plain, told)
-    ]
+    before, earlier = _judged(plain, items, labels, config)
+    after, later = _judged(told, items, labels, config)
     chance, verdicts = held_out.chance_of_rise(before, after), [*earlier, *later]
     return {
         "guidelines": text,
@@ -137,29 +121,25 @@ async def _drawn(
 
 
 async def _asked(
-    model: ModelLike,
-    options: ALLURE,
-    examples: Sequence[Example],
-    most: int,
-    standard: str,
-    account: Account,
+    judge: Any, examples: Sequence[Example], most: int, item: AuditItem, config: RunnableConfig
 ) -> Reply:
-    """The guidelines that a model draws from examples."""
+    """The guidelines that a judge's model draws from examples; it is told how an item is judged."""
+    options: ALLURE = judge.options
     prompts, version = own_prompts.prompt_set({"guidelines": PROMPTS["guidelines"]}, None)
     lines = Annotated[list[str], Field(min_length=1, max_length=most)]
     question = Question(
         method="allure",
         step="guidelines",
-        adapter=ModelAdapter(model, options.temperature),
+        adapter=ModelAdapter(judge.model, options.temperature),
         prompt=prompts["guidelines"],
         reply_schema=reading.shape_of("Guidelines", {"guidelines": lines}),
         version=version,
         repairs=options.repairs,
         cache=options.cache,
     )
-    shown = block(examples, head=WORDS["mistakes"])
+    shown, standard = block(examples, head=WORDS["mistakes"]), auditors.standard_of(judge)(item)
     variables = {"examples": shown, "most": most, "standard": standard}
-    return await ask(question, variables, account, unit="memory")
+    return await ask(question, variables, Account(run=run_of(config)), unit="memory")
 
 
 def _held_out(
@@ -185,11 +165,11 @@ def _held_out(
     return items
 
 
-async def _judged(
+def _judged(
     judge: Any, items: Sequence[AuditItem], labels: Sequence[Label], config: RunnableConfig
 ) -> tuple[list[held_out.Case], list[LabelVerdict]]:
     shown: list[Item] = [item_of(item) for item in items]
-    results = await Effect.of(judge, "batch", shown, {"max_concurrency": _AT_ONCE, **config})
+    results = judge.batch(shown, {"max_concurrency": _AT_ONCE, **config})
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
