@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from annotated_types import Ge, Le
-
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble, ensemble_options, items, pairs
-from langchain_judges.options import Owner, Rule, factory
+from langchain_judges.options import Owner, Rule, Share, factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import decision
-
-StageThreshold = Annotated[float, Ge(0), Le(1)]
 
 
 class Cascade(ensemble_options.Combination):
@@ -53,7 +49,7 @@ class Cascade(ensemble_options.Combination):
     result_tables = {"stages": "Judges asked in turn"}
 
     thresholds: Annotated[
-        StageThreshold | Sequence[StageThreshold | None],
+        Share | Sequence[Share | None],
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5

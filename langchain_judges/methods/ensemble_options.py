@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self
 
+from annotated_types import MinLen
 from langchain_core.language_models import BaseChatModel
-from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
@@ -49,12 +49,6 @@ _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
 Named = str | Mapping[str, object]
 
 
-def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
-    if isinstance(methods, str) or (methods is not None and not methods):
-        raise ValueError
-    return methods
-
-
 def _is_model(value: object) -> bool:
     """Whether a member is a model: an object, a name, or an object of JSON with a name."""
     is_model_spec = isinstance(value, Mapping) and "method" not in value
@@ -73,8 +67,7 @@ class Combination(JudgeOptions):
     default_methods: ClassVar[tuple[str, ...]] = ("relative",)
 
     methods: Annotated[
-        Sequence[Named] | None,
-        AfterValidator(_is_list),
+        Annotated[Sequence[Named], MinLen(1)] | None,
         Owner(),
         Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
     ] = None
