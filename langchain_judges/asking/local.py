@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _servers_lock = threading.Lock()
-_servers: dict[Path, _Served] = {}
+# The server of each model file, and its key.
+_servers: dict[Path, tuple[Any, str]] = {}
 
 
 # Of each slot: tokens of prompt and reply together.
@@ -37,12 +38,6 @@ REPLIES_AT_ONCE = 2
 # or a table of five aspects with every string at its limit, in a language of which a token is
 # some four characters.
 MOST_TOKENS = 1200
-
-
-class _Served(NamedTuple):
-    server: Any
-    address: str
-    key: str
 
 
 def local_model(path: str | None = None) -> BaseChatModel:
@@ -63,14 +58,14 @@ def local_model(path: str | None = None) -> BaseChatModel:
     from langchain_openai import ChatOpenAI
 
     file = _model_file(path)
-    served = _serve(file)
+    server, key = _serve(file)
     media = dict.fromkeys(("image_inputs", "audio_inputs", "video_inputs", "pdf_inputs"), False)
     sizes = {"max_input_tokens": CONTEXT_TOKENS - MOST_TOKENS, "max_output_tokens": MOST_TOKENS}
     profile: Any = {**sizes, "structured_output": True, "tool_calling": False, **media}
     return ChatOpenAI(
         model=file.stem,
-        base_url=f"{served.address}/v1",
-        api_key=SecretStr(served.key),
+        base_url=f"{server.listening_address}/v1",
+        api_key=SecretStr(key),
         use_responses_api=False,
         max_retries=0,
         timeout=600.0,
@@ -98,7 +93,7 @@ def _model_file(path: str | None) -> Path:
     return files[0].resolve()
 
 
-def _serve(file: Path) -> _Served:
+def _serve(file: Path) -> tuple[Any, str]:
     with _servers_lock:
         if file not in _servers:
             _servers[file] = _start(file)
@@ -108,7 +103,7 @@ def _serve(file: Path) -> _Served:
         return _servers[file]
 
 
-def _start(file: Path) -> _Served:
+def _start(file: Path) -> tuple[Any, str]:
     with needs("local", "A model in this process"), _patient_threads():
         import xllamacpp
     params = xllamacpp.CommonParams()
@@ -120,10 +115,9 @@ def _start(file: Path) -> _Served:
     params.verbosity = -1
     params.api_keys = [secrets.token_urlsafe(16)]
     try:
-        server = xllamacpp.Server(params)
+        return xllamacpp.Server(params), params.api_keys[0]
     except RuntimeError as exc:
         raise ModelSetupError(f"llama.cpp cannot load {file}: {exc}") from exc
-    return _Served(server, server.listening_address, params.api_keys[0])
 
 
 @contextmanager
