@@ -357,16 +357,15 @@ def order_verdict(
     if disagree(labels):
         each = [f"{label} ({ORDER_NAMES[o]})" for o, label in zip(said, labels, strict=True)]
         words.append(f"The orders disagree: {', '.join(each)}.")
+    rationale = " ".join([*words, reason]).strip()
     return {
+        **verdicts.not_judged(**account.booked, rationale=rationale),
         "preference": preference,
         "score": beside(preference, mean),
         "scores": scores,
         "confidence": fmean(certain) if certain else None,
         "confidence_source": "logprobs" if certain else "scores" if scores else "none",
         "flipped": disagree(labels),
-        "rationale": " ".join([*words, reason]).strip(),
-        "failures": account.failures,
-        "usage": account.usage,
     }
 
 
