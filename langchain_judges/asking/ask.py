@@ -19,7 +19,7 @@ from itertools import chain
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import Generation
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking import failures, reading
@@ -209,25 +209,13 @@ def _repair(question: Question, problem: reading.Problem) -> str:
     return reading.REPLY_NAMES["repair"][0].format(detail=problem.detail, schema=schema)
 
 
-def traced(
-    question: Question,
-    value: object,
-    result: Mapping[str, object],
-    *,
-    unit: str,
-    order: Order | None = None,
-    seed: int | None = None,
-) -> Effect:
+def traced(config: RunnableConfig, value: object, result: Mapping[str, object]) -> Effect:
     """Record a run in the trace for a result that had no call of its own.
 
     Args:
-        question: What was asked, or would have been.
+        config: Of a question, as if it had been asked.
         value: The input of the run.
         result: Its output.
-        unit: As for `ask`.
-        order: As for `ask`.
-        seed: As for `ask`.
     """
-    config = question.config(unit, order, seed)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
     return Effect.of(task, "invoke", value, config)

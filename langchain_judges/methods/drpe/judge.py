@@ -78,8 +78,8 @@ class VoteSteps(RoleSteps):
         ballots.sort(key=lambda ballot: ballot["position"])
         for ballot in ballots if poll.batch else []:
             role, name = call.roles[ballot["position"]], f"{ballot['role']}{place}"
-            played = replace(question, label="role")
-            await traced(played, role, {**ballot}, unit=name, order=order, seed=seed)
+            played = replace(question, label="role").config(name, order, seed)
+            await traced(played, role, {**ballot})
         emit_each("vote", "vote", ballots)
         return ballots
 
