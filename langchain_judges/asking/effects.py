@@ -510,3 +510,8 @@ def pause(seconds: float) -> Effect:
     """A wait of some seconds, which ends when a signal comes."""
     sleep = stop.wait if (stop := _STOP.get()) else time.sleep
     return Effect(lambda: sleep(seconds), lambda: asyncio.sleep(seconds))
+
+
+def aside(work: Callable[[], Any]) -> Effect:
+    """Wait for the disk or for much to be computed; inside an event loop, in another thread."""
+    return Effect(work, lambda: asyncio.to_thread(work))

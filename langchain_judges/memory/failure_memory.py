@@ -28,14 +28,14 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.effects import Effect, FirstCalls, run, without_collection
+from langchain_judges.asking.effects import Effect, FirstCalls, aside, run, without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.errors import OptionError
 from langchain_judges.memory import example as example_files
 from langchain_judges.memory.example import Example, NewExample
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
-from langchain_judges.memory.selection import ExampleSearch, RecallQuery, aside
+from langchain_judges.memory.selection import ExampleSearch, RecallQuery
 from langchain_judges.memory.versions import MemorySnapshot, Record, content_of
 from langchain_judges.options import check_value
 

@@ -5,11 +5,10 @@ The guard against leaks: no example may show a judge the item that it judges.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, zip_longest
@@ -216,8 +215,3 @@ def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersio
         groups.setdefault(json.dumps(each.example["corrected"]), []).append(each)
     rounds = zip_longest(*(own for _, own in sorted(groups.items())))
     return [each for turn in rounds for each in turn if each is not None][:m]
-
-
-def aside(work: Callable[[], Any]) -> Effect:
-    """Wait for the disk; inside an event loop, in another thread."""
-    return Effect(work, lambda: asyncio.to_thread(work))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -179,10 +178,7 @@ class RoleSteps(PairSteps):
         if vectors is None:
             return pool[:seats], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
-        medoids = await effects.Effect(
-            lambda: self._medoids(vectors, seats),
-            lambda: asyncio.to_thread(self._medoids, vectors, seats),
-        )
+        medoids = await effects.aside(lambda: self._medoids(vectors, seats))
         return [pool[i] for i in sorted(medoids[:seats])], failures
 
     def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
