@@ -50,34 +50,29 @@ def _print(text: str) -> tuple[tuple[str, ...], frozenset[tuple[str, ...]]]:
     return words, frozenset(zip(words, words[1:], words[2:], strict=False))
 
 
+@dataclass
 class RecallQuery:
     """One recall: the item, the choice, the candidates, and the examples that were barred.
 
-    Args:
-        item: The item, a pair or an example.
+    Attributes:
+        given: The item, a pair or an example.
         choice: The choice of examples.
         snapshot: What it chooses from.
         extra: Records on trial: they are in `snapshot` and not in the store.
         allow_leak: Allow the item itself and its group.
-
-    Attributes:
         barred: Ids of candidates that were barred.
     """
 
-    def __init__(
-        self,
-        item: Mapping[str, object],
-        choice: Recall,
-        snapshot: MemorySnapshot,
-        *,
-        extra: Sequence[Record],
-        allow_leak: bool,
-    ) -> None:
+    given: Mapping[str, object]
+    choice: Recall
+    snapshot: MemorySnapshot
+    extra: Sequence[Record]
+    allow_leak: bool
+
+    def __post_init__(self) -> None:
         """Read the item."""
-        self.item = query_of(item)
-        self.choice = choice
-        self.snapshot, self.extra, self.allow_leak = snapshot, extra, allow_leak
-        self.family: str | None = None if choice.any_family else self.item.get("family")
+        self.item = query_of(self.given)
+        self.family: str | None = None if self.choice.any_family else self.item.get("family")
         self.texts = texts_of(self.item)
         self.outputs = len(self.texts.outputs)
         self.text = self.texts.joined() or " "
