@@ -20,8 +20,9 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
-from langchain_judges import orders, report
+from langchain_judges import orders
 from langchain_judges.errors import STEERING
+from langchain_judges.report import labelling, overview
 from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.rows.checks import kind_of_row, names_of_sides
@@ -94,7 +95,7 @@ _MARKDOWN.add_render_rule("td_open", _aligned)
 
 @cache
 def _environment() -> Environment:
-    environment = report.overview.templates_of("langchain_judges.viewer")
+    environment = overview.templates_of("langchain_judges.viewer")
     environment.policies["json.dumps_kwargs"] = {"default": str}
     environment.filters |= {"md": rendered_markdown, "visible": visible}
     return environment
@@ -150,7 +151,7 @@ def texts(row: Cells, *, blind: bool, marked: bool = False) -> str:
 
 def order_of(row: Cells, *, blind: bool) -> str:
     """Order of a pair's texts; empty for a single text."""
-    return (report.labelling.sides(row) if blind else "AB") if kind_of_row(row) == "pair" else ""
+    return (labelling.sides(row) if blind else "AB") if kind_of_row(row) == "pair" else ""
 
 
 def _named(row: Cells, order: str, between: str) -> list[str]:
