@@ -91,6 +91,16 @@ def room_of(module: str) -> str:
     return module.split(".")[0]
 
 
+def test_no_module_is_reached_through_a_package_that_may_not_have_loaded_it() -> None:
+    packages = {room_of(name) for name in NAMES if "." in name}
+    for path in MODULES:
+        imports = [each for each in tree_of(path).body if isinstance(each, ast.ImportFrom)]
+        own = {name.name for each in imports if each.module == PACKAGE.name for name in each.names}
+        if named := own & packages:
+            read = {ast.unparse(n) for n in ast.walk(tree_of(path)) if isinstance(n, ast.Attribute)}
+            assert not {each for each in read & NAMES if room_of(each) in named}, path
+
+
 def test_rooms_import_only_rooms_below_them() -> None:
     upwards = [
         (module_of(path), name)
