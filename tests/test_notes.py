@@ -330,7 +330,6 @@ def test_a_verdict_says_which_columns_were_read_on_every_path(
     of_row = [note for note in expected if note[0] == "row"]
     if path in RUNS and of_row:  # which warn of what is not shown, once for all rows
         assert "Columns not shown to the judge: " in caplog.text
-        expected = expected[:-1]
     assert found == expected
 
 
@@ -478,13 +477,15 @@ def test_documents_beside_a_pair_which_no_judge_of_pairs_is_shown_are_noted(name
     ]
 
 
-def test_a_run_warns_once_of_each_column_that_is_not_shown_and_notes_it_in_no_verdict(caplog):
+def test_a_run_warns_once_of_each_column_that_is_not_shown_and_each_verdict_notes_it(caplog):
     row: dict[str, Any] = {"input": "Where?", "output_a": "Kyiv", "output_b": "Oslo"}
     row |= {"source": "A map.", "team": "blue"}
     rows = [row, row, {**row, "documents": ["A book."]}, {**row, "documents": ["A book."]}]
     judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
     results = list(judge_many(judge, rows, progress=False))
-    assert [each["verdict"]["failures"] for each in results] == [[]] * 4
+    assert [each["verdict"]["failures"] for each in results] == [
+        judge.invoke(each)["verdict"]["failures"] for each in rows
+    ]
     assert re.findall("not shown to the judge: (.*)", caplog.text) == [
         "'source', 'team'",
         "'documents'",

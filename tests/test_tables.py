@@ -30,6 +30,7 @@ from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.lookup import mapped, understood, unshown
+from langchain_judges.rows.messages import KNOWN_NAMES
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source
@@ -203,6 +204,11 @@ def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(mi
 )  # fmt: skip
 def test_usual_names_of_columns_are_understood(names, takes, found):
     assert understood(names, None, takes) == found
+
+
+def test_what_evaluators_call_a_field_is_a_column_of_it():
+    for name, field in KNOWN_NAMES["parameters"].items():
+        assert understood([name], None, "item", needed=()) == {field: name}
 
 
 @for_each(

@@ -627,10 +627,7 @@ class RowReader:
         return row
 
     def _tell(self, row: Mapping[str, Any], index: int) -> None:
-        """Warn of the first row with notes, and once of each column that is not shown.
-
-        The verdicts say no more of such a column: a table of many rows has it in each.
-        """
+        """Warn of the first row with notes, and once of each column that is not shown."""
         notes = Notes.of(row)
         own = [note for note in notes if note["unit"] != "row"]
         for note in () if self._told else own:
@@ -646,7 +643,6 @@ class RowReader:
         if facts := [name for name in rest if repr(name) not in said]:
             _LOGGER.warning("Columns not shown to the judge: %s", first_names(facts))
         self._unshown.update(facts)
-        notes[:] = own
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
         """Warn of the first row whose annotations cannot be counted; it is judged."""
