@@ -20,13 +20,14 @@ from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import fields, files, texts
 from langchain_judges.rows.messages import is_nothing
+from langchain_judges.runs.book import Book
+from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.report.compared_systems import Duel, RankedSystems
-    from langchain_judges.runs.run_row import ResultRow
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,6 @@ class PlaceFlags:
     def write(self, answer: Duel | RankedSystems) -> None:
         """Write the summaries."""
         from langchain_judges.report.compared_systems import RankedSystems
-        from langchain_judges.runs.book import Book
 
         for path in self.out or []:
             if path.suffix == ".md":

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from langchain_judges.cli.messages import say
+from langchain_judges.runs.shards import merge_shards
 
 
 def merge(
@@ -27,8 +28,6 @@ def merge(
         langchain-judges merge run.jsonl -o verdicts.csv
     """
     # Loaded here: other commands need nothing of it.
-    from langchain_judges.runs.shards import merge_shards as join
-
-    merged = join(source, out)
+    merged = merge_shards(source, out)
     parts = f"{merged.parts} part{'s' * (merged.parts != 1)}"
     say(f"{merged.rows:,} rows of {parts}, {merged.judged:,} of them judged: {out}")

@@ -24,13 +24,13 @@ from rich.console import Console
 from langchain_judges.errors import InputError, JudgeError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.run_row import ResultRow
+from langchain_judges.runs.summary import Summary, conclusion
 
 if TYPE_CHECKING:
     from langsmith import Client
 
-    from langchain_judges.runs.run_row import ResultRow
     from langchain_judges.runs.run_state import Judge, Rows
-    from langchain_judges.runs.summary import Summary
 
 # Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 # Ctrl-C.
@@ -293,7 +293,6 @@ def run_rows(
     from langchain_judges.asking.effects import StopSignal
     from langchain_judges.report import terminal
     from langchain_judges.runs.many import ajudge_many
-    from langchain_judges.runs.summary import conclusion
 
     console = InertConsole()
     run = ajudge_many(worker, rows, **options)

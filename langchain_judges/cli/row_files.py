@@ -21,11 +21,11 @@ from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole
-from langchain_judges.rows import checks
+from langchain_judges.rows import checks, texts
 from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
-from langchain_judges.runs import sources
+from langchain_judges.runs import sources, tables
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -72,11 +72,9 @@ class RowFile:
 
     def count(self) -> None:
         """Read everything once."""
-        from langchain_judges.rows.texts import bytes_of, texts_read
-
         for _, _, row in self._good(self.bad):
             self.number += 1
-            self.size += bytes_of(texts_read(row))
+            self.size += texts.bytes_of(texts.texts_read(row))
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the good rows, read as they are wanted."""
@@ -445,7 +443,5 @@ def check_file(flag: str, path: Path, forms: Iterable[str] = (), *, made: bool =
 
 def check_table(path: Path | None) -> None:
     """Check the file of a table of results, as `check_file` does."""
-    from langchain_judges.runs.tables import FORMS
-
     if path:
-        check_file("--out", path, FORMS, made=True)
+        check_file("--out", path, tables.FORMS, made=True)

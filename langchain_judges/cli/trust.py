@@ -21,6 +21,7 @@ from langchain_judges.cli.row_files import RowFile, check_known_of, known_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
+from langchain_judges.rows import checks, texts
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
@@ -313,8 +314,6 @@ def _labelled(
 ) -> tuple[_Rows, int]:
     """The rows to judge, of which some have labels, and how many are bad; the plan is said."""
     from langchain_judges.methods.describe import estimate_calls
-    from langchain_judges.rows.checks import fields_of
-    from langchain_judges.rows.texts import bytes_of, texts_read
 
     rows, bad = _read_rows(
         paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own)
@@ -329,10 +328,10 @@ def _labelled(
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with: their "
             "column is empty, or to be named, as in --column label=COLUMN; "
-            f"{fields_of(rows[0])}{others}. Nothing was asked."
+            f"{checks.fields_of(rows[0])}{others}. Nothing was asked."
         )
     for spec in specs:
-        size = sum(bytes_of(texts_read(row)) for row in rows)
+        size = sum(texts.bytes_of(texts.texts_read(row)) for row in rows)
         tell_plan(estimate_calls(spec), len(rows), size, run, spec, rows[0])
     return rows, bad
 

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from textwrap import indent
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from langchain_judges.escaping import clean, escaped
 from langchain_judges.report import answers, measurements, single_verdicts, use_cases
@@ -17,9 +19,6 @@ from langchain_judges.report.compared_runs import Contest, Drift
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted, rate_text
 from langchain_judges.verdict import Label
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 # Parts of an average that a page shows.
 MOST_PARTS = 6
@@ -435,8 +434,6 @@ def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
 
 def templates_of(package: str) -> Environment:
     """The templates of a package; the judged texts are other people's, and may hold markup."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,

@@ -24,13 +24,15 @@ from langchain_judges.report.compared_runs import Contest, contests, drift, row_
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows import checks, files
+from langchain_judges.rows.lookup import Columns
+from langchain_judges.runs.book import Book, Percent
+from langchain_judges.runs.sheets import rounded_cell
 from langchain_judges.runs.sources import source_of
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from langchain_judges.rows.lookup import Columns
     from langchain_judges.runs.run_state import Rows
 
 
@@ -65,9 +67,6 @@ class WrittenReport(ABC):
         Raises:
             MissingExtraError: openpyxl is not installed.
         """
-        from langchain_judges.runs.book import Book, Percent
-        from langchain_judges.runs.sheets import rounded_cell
-
         reports, contests = self.shown()
         said = [(each.name, use.sentence) for each in reports for use in each.uses.values()]
         said += [("comparison", each.sentence) for each in contests]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from langchain_judges import metrics
 from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
@@ -52,9 +53,6 @@ def calibrate_cascade(
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
     """
-    # Loaded on use, for the metrics load scipy.
-    from langchain_judges.metrics import certainty, selective_cascade
-
     graph = unwrapped(cascade)
     cascade_options = getattr(graph, "options", None)
     if not isinstance(cascade_options, Cascade):
@@ -68,13 +66,13 @@ def calibrate_cascade(
     runs = _results(graph.members, data, options)
     answers = [[decision(row["verdict"]) for row in run] for run in runs]
     labels = [row.get("label") for row in data]
-    sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
+    sure = [[metrics.certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
     is_silent = all(chance is None for chance in sure[-1])
     if is_silent:
         # It decides whatever it is asked or nothing, by how often it is right there.
         sure[-1] = [None if each is None else 1.0 for each in answers[-1]]
     columns = list(zip(answers, sure, strict=True))
-    selection = selective_cascade(columns, labels, alpha=1 - wish, delta=options.delta)
+    selection = metrics.selective_cascade(columns, labels, alpha=1 - wish, delta=options.delta)
     if not any(selection.shares):
         raise _unreachable(columns, labels, wish, options.delta)
     gates = [gate.value if gate.value <= 1 else None for gate in selection.thresholds]
@@ -145,11 +143,9 @@ def _unreachable(
     columns: Sequence[Any], labels: Sequence[Any], wish: float, delta: float
 ) -> OptionError:
     """An error that says which agreement can be promised."""
-    from langchain_judges.metrics import selective_cascade
-
     reach = "none can be promised"
     for percent in range(int(wish * 100), 0, -1):
-        gates = selective_cascade(columns, labels, alpha=1 - percent / 100, delta=delta)
+        gates = metrics.selective_cascade(columns, labels, alpha=1 - percent / 100, delta=delta)
         if any(gates.shares):
             reach = f"the best that can be promised is {percent}%"
             break

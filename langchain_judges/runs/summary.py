@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from langchain_judges import metrics
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
 from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
@@ -105,9 +106,6 @@ class CriterionCounts:
 
     def lines(self) -> Iterator[CountLine]:
         """Yield what each criterion came to."""
-        # Loaded on use: statistics take longer to load than a short run.
-        from langchain_judges.metrics.intervals import mean
-
         for name, counts in (self._counts or {"rows": _Counts()}).items():
             total = counts.labels.total()
             for label, number in sorted(counts.labels.items()):
@@ -115,7 +113,7 @@ class CriterionCounts:
                 share, ends = f"{number / total:.0%}", f"{low:.0%} to {high:.0%}"
                 yield name, label, f"{number:,}", _spaced(share), _spaced(ends)
             if counts.scores:
-                found = mean(counts.scores)
+                found = metrics.mean(counts.scores)
                 reach = found.interval
                 if reach and all(0 <= score <= 1 for score in counts.scores):
                     reach = reach.within(0, 1)
