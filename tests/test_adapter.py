@@ -1,14 +1,17 @@
 """What models take and refuse: found once, from the provider's words and no judged text's."""
 
+import asyncio
+import json
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from langchain_core.caches import InMemoryCache
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, RunnableParallel
 
 from langchain_judges import (
     ajudge_many,
@@ -34,11 +37,15 @@ from tests.model_server import scores
 VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 
-def asked(model: BaseChatModel) -> Any:
+def question_of(model: BaseChatModel) -> Any:
     what = Question(
         "t", "s", ModelAdapter(model), BSM.templates["reference"], scores_shape((1, 5), False), "v"
     )
-    return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account()))
+    return ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account())
+
+
+def asked(model: BaseChatModel) -> Any:
+    return run(question_of(model))
 
 
 class WithStructure(FakeChatModel):
@@ -69,6 +76,85 @@ def call_of(name: str) -> AIMessage:
 )
 def test_every_rung_brings_the_same_data(model):
     assert asked(model).data == VALUE
+
+
+class DoesNotForce(FakeChatModel):
+    """Asks like langchain-anthropic or -aws where the model thinks: a text is an exception."""
+
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        return RunnableParallel(raw=self | RunnableLambda(self.called))
+
+    def called(self, message):
+        if not message.tool_calls:
+            raise OutputParserException("no tool was called")
+        return message
+
+
+class ParsesOutside(WithStructure):
+    """Raises what it makes of any reply."""
+
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        return self | RunnableLambda(self.parsed)
+
+    def parsed(self, message):
+        raise KeyError(message.id)
+
+
+REPLIES: list[tuple[AIMessage, tuple[str, ...], int]] = [
+    # the reply: (why it is no verdict, calls)
+    (AIMessage(json.dumps(VALUE)), (), 1),
+    (call_of("Scores"), (), 1),
+    (AIMessage("", response_metadata={"stop_reason": "refusal"}), ("refusal",), 1),
+    (AIMessage("So", response_metadata={"stop_reason": "max_tokens"}), ("truncated",), 1),
+    (AIMessage("The first."), ("unparsable",), 2),
+    (AIMessage(""), ("empty",), 2),
+]
+
+
+@for_each("client, drive", [(DoesNotForce, run), (ParsesOutside, asyncio.run)])
+@for_each("message, reasons, calls", REPLIES)
+def test_a_reply_is_read_and_paid_whatever_its_client_raises_of_it(
+    client, drive, message, reasons, calls
+):
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    model = client(replies=lambda _: message.model_copy(update={"usage_metadata": usage}))
+    answer = drive(question_of(model))
+    assert tuple(each["reason"] for each in answer.failures) == reasons
+    assert (answer.usage["calls"], answer.usage["output_tokens"]) == (calls, 5 * calls)
+    assert not answer.usage["by_step"]["s"]["retries"]
+
+
+class TakesMethods(WithStructure):
+    """Has two ways, of which its profile says that the model takes the better one."""
+
+    refuses: bool = False
+    methods: list[str] = []
+
+    def with_structured_output(self, schema, *, include_raw=False, method="tools", **_):
+        return self.bind(method=method) | RunnableLambda(lambda raw: {"raw": raw})
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        self.methods.append(settings.pop("method"))
+        if self.refuses and self.methods[-1] == "json_schema":
+            refusal: Any = ValueError("output_config: Extra inputs are not permitted")
+            refusal.status_code = 400
+            raise refusal
+        return super()._generate(messages, stop, run_manager, **settings)
+
+
+def test_a_json_schema_is_asked_for_by_a_profile_and_else_what_the_client_has():
+    for profile, refuses, methods in (
+        ({"structured_output": True}, False, ["json_schema"]),
+        ({"structured_output": True}, True, ["json_schema", "tools"]),
+        ({}, False, ["tools"]),
+    ):
+        model = TakesMethods(
+            profile=profile, refuses=refuses, methods=[], replies=lambda _: scores(4, 2)
+        )
+        answer = asked(model)
+        assert answer.data == VALUE
+        assert "asked_without" not in answer.usage
+        assert model.methods == methods
 
 
 class Refuses(FakeToolModel):

@@ -2,7 +2,8 @@
 
 The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
 and what derives from it: the raw reply is never lost),
-`with_structured_output(include_raw=True)`, tools, a JSON object in plain text. A model that
+`with_structured_output(include_raw=True)`, by JSON schema where the model's profile says so,
+tools, a JSON object in plain text. A model that
 rejects a rung is moved one down, once, for as long as the adapter lives.
 
 Prompts that begin alike: providers charge little for the beginning of a prompt that they read
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import json
 import logging
 import re
@@ -42,7 +44,9 @@ _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
 _LOG = logging.getLogger(__name__)
-Rung = Literal["response_format", "structured_output", "tools", "text", "calls"]
+Rung = Literal["response_format", "json_schema", "structured_output", "tools", "text", "calls"]
+# The rungs of `with_structured_output`: the first names its method, which thinking does not mind.
+STRUCTURED: tuple[Rung, ...] = ("json_schema", "structured_output")
 # What a model's profile says of each kind of content.
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
 _JSON = "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
@@ -305,7 +309,8 @@ class ModelAdapter:
         """
         needed = {"temperature", *(["seed"] if seed else [])}
         needed |= {"logprobs", "top_logprobs"} if logprobs else set()
-        lower = {"structured output"} if request.rung not in (self._best, "calls") else set()
+        best = (self._best, "structured_output", "calls")
+        lower = {"structured output"} if request.rung not in best else set()
         return (self.refused & needed - set(request.sent)) | lower
 
     def _place(self) -> _Place:
@@ -337,9 +342,10 @@ class ModelAdapter:
             form = {"name": name, "strict": True, "schema": schema}
             settings["response_format"] = {"type": "json_schema", "json_schema": form}
             return ReplyRequest(model, settings, rung, None, None, sent)
-        if rung == "structured_output":
+        if rung in STRUCTURED:
             titled = {"title": name, "description": f"Reply as {name}.", **schema}
-            runnable = model.with_structured_output(titled, include_raw=True)
+            method = {"method": rung} if rung == "json_schema" else {}
+            runnable = model.with_structured_output(titled, include_raw=True, **method)
             return ReplyRequest(runnable, {}, rung, name, None, sent)
         tool = {"type": "function", "function": {"name": name, "parameters": schema}}
         bound = model.bind_tools([tool], tool_choice="any", **settings)
@@ -397,7 +403,9 @@ def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:
         profile.get("structured_output")
         or kind.with_structured_output is not BaseChatModel.with_structured_output
     ):
-        ladder.append("structured_output")
+        takes_method = "method" in inspect.signature(kind.with_structured_output).parameters
+        by_schema = profile.get("structured_output") and takes_method
+        ladder += STRUCTURED if by_schema else STRUCTURED[1:]
     if kind.bind_tools is not BaseChatModel.bind_tools and profile.get("tool_calling", True):
         ladder.append("tools")
     return (*ladder, "text")

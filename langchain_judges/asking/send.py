@@ -10,11 +10,14 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables.config import merge_configs
 from pydantic import BaseModel
 
 from langchain_judges.asking import effects, failures, limiter, reading
-from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
+from langchain_judges.asking.adapter import STRUCTURED, ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, ModelSetupError
@@ -149,7 +152,9 @@ async def _reply_or_error(
 ) -> AIMessage | Exception:
     question, adapter, run = asking.question, asking.question.adapter, asking.account.run
     config = question.config(asking.unit, asking.order, asking.seed)
-    prompt = request.messages(messages)
+    prompt, kept = request.messages(messages), _KeptReply()
+    if request.rung in STRUCTURED:
+        config["callbacks"] = merge_configs({}, {"callbacks": [kept]})["callbacks"]
     try:
         effects.check_stop()
         call = effects.Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
@@ -160,13 +165,28 @@ async def _reply_or_error(
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        return exc
+        if kept.message is None:
+            return exc
+        message = kept.message
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
     asking.dropped_settings |= adapter.asked_without(request, seed=seed, logprobs=logprobs)
     if run and run.replies:
         run.replies.keep_request(asking.unit, _conversation([*prompt, message]))
     return message
+
+
+class _KeptReply(BaseCallbackHandler):
+    """The reply of a model whose client raises what it makes of it, such as a text for a call."""
+
+    message: AIMessage | None = None
+    run_inline = True
+    ignore_chat_model = True
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        """Keep the reply, which is paid for."""
+        for each in response.generations[0][:1]:
+            self.message = getattr(each, "message", None)
 
 
 def _conversation(messages: list[BaseMessage]) -> list[list[str]]:
