@@ -417,6 +417,7 @@ def test_a_text_of_an_option_that_says_nothing_is_refused(create, options):
         ("Bewerte die Antwort von 1 bis 10.", "1 bis 10"),
         ("1〜5で評価してください。", "1〜5"),
         ("Score it (0-100).", "0-100"),
+        *((each, each) for each in ("١ – ٥", "۱ – ۵", "१ – ५", "১ – ৫", "๑ – ๕", "１〜５", "𝟎-𝟏𝟎")),
         ("Is it under 100 words, in 2 or 3 sentences?", ""),
         ("Does it name version 1.5, and 1,000 words at 1:30?", ""),
         ("Was it made in 2024-2025, on 01-12, for 24/7?", ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -238,18 +239,17 @@ class Criterion(Options):
         return Criterion(**fields).model_copy(update={"best": best})
 
 
-# A range from 0 or 1 to 3 or more, as digits write it in any language: "1-5", "0 to 10".
+# A range from 0 or 1 to 3 or more, as digits write it in any language: "1-5", "0 to 10", "١-٥".
 _RANGE = re.compile(r"(?<![\d.,:/-])[01](?![.,:/]\d)[^\d\n]{1,6}([3-9]|[1-9]\d|100)(?!\d)")
 
 
 @cache
 def tell_range(description: str) -> None:
     """Warn, once, that a criterion whose labels are 0 and 1 asks for a range of numbers."""
-    if found := _RANGE.search(description):
-        _LOG.warning(
-            "A rubric or a prompt names %r, and its labels are 0 and 1: set others by `labels`",
-            found[0],
-        )
+    digits = "".join(str(unicodedata.decimal(each, each)) for each in description)
+    if found := _RANGE.search(digits):
+        told = "A rubric or a prompt names %r, and its labels are 0 and 1: set others by `labels`"
+        _LOG.warning(told, description[slice(*found.span())])
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.
