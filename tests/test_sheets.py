@@ -324,6 +324,18 @@ def test_an_encoding_that_is_guessed_is_said_once(tmp_path, caplog):
     assert "Windows-1252" in record.getMessage()
 
 
+@for_each("other", ["cp1252", "cp1251", "cp932", "gbk", "utf-16-le"])
+@for_each(("mark", "right"), [("", 1), ("", 30), ("\ufeff", 0)])
+def test_lines_of_another_encoding_in_a_file_of_utf8_are_named(other, mark, right, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes((f"{mark}q,r\n" + "Größe?,Где どこ\n" * right).encode())
+    text = {"cp1252": "Größe?,Groß", "cp1251": "Где,Тут"}.get(other, "質,答")
+    with path.open("ab") as file:
+        file.write(text.encode(other))
+    with pytest.raises(InputError, match=rf"is UTF-8 but for line {right + 2}: "):
+        sheet_of(path)
+
+
 def a_book(path: Path, **sheets: list[list[Any]]) -> Path:
     book = openpyxl.Workbook()
     book.remove(book.active)

@@ -17,6 +17,7 @@ from typing import Any
 from charset_normalizer import from_bytes
 
 from langchain_judges.errors import InputError, did_you_mean, needs
+from langchain_judges.verdict import first_of
 
 _LOG = logging.getLogger(__name__)
 # Characters of a cell of CSV: the most that a C `long` of every system holds.
@@ -29,8 +30,6 @@ _END = "\0end\0"
 _SEPARATORS = ",;\t|"
 # Records by which the separator is found, and bytes of the file that are looked through.
 _FIRST, _HEAD = 20, 1 << 16
-_OF_UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-_BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", **dict.fromkeys(_OF_UTF16, "utf-16")}
 
 
 class SheetRecord(dict[Any, Any]):
@@ -160,15 +159,23 @@ def _encoding_of(path: Path, _changed: int) -> str:
     """The encoding of a file; one that is guessed is said, once."""
     with open_bytes(path) as file:
         head = file.read(4)
-        if mark := next((mark for mark in _BYTE_ORDER_MARKS if head.startswith(mark)), None):
-            return _BYTE_ORDER_MARKS[mark]
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        is_marked = head.startswith(codecs.BOM_UTF8)
         file.seek(0)
-        try:
-            for line in file:
-                line.decode()
-            return "utf-8"
-        except UnicodeDecodeError:
-            file.seek(0)
+        right, wrong = 0, list[int]()
+        for number, line in enumerate(file, 1):
+            try:
+                right += len(line.decode()) < len(line)
+            except UnicodeDecodeError:
+                wrong.append(number)
+        if not wrong:
+            return "utf-8-sig" if is_marked else "utf-8"
+        # Of text in another encoding hardly a line that is not ASCII is UTF-8 too.
+        if is_marked or 10 * right >= len(wrong):
+            lines = f"line {first_of([*map(str, wrong)])}"
+            raise InputError(f"{path} is UTF-8 but for {lines}: write those in UTF-8 too")
+        file.seek(0)
         sample = file.read(1 << 20)
     # The last line may be cut within a character.
     likely = from_bytes(sample[: sample.rfind(b"\n")], cp_isolation=[*_SPOKEN]).best()
