@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pandas import DataFrame
 
 from cookbook.study.sets import load
 from langchain_judges import datasets as sets
@@ -206,6 +207,20 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == ["A", "B"]
     with pytest.raises(InputError, match="no '1'"):
         list(sets.rows(path, labels={"x": "A"}))
+
+
+@for_each("form", ["list", "frame", "records", "path"])
+def test_labels_of_rows_of_any_kind_can_be_named(form: str, tmp_path: Path) -> None:
+    own = [{"question": "q", "reply": f"t{i}", "label": i} for i in range(2)]
+    frame = DataFrame(own)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    forms: Any = {"list": own, "frame": frame, "records": [*frame.itertuples()]}
+    columns = {"input": "question", "output": "reply"}
+    source = forms.get(form, tmp_path / "t.csv")
+    rows = list(sets.rows(source, columns, labels={0: "rude", 1: "polite"}))
+    assert [row["label"] for row in rows] == ["rude", "polite"]
+    with pytest.raises(InputError, match="row 1: `labels` has no"):
+        list(sets.rows(forms.get(form, tmp_path / "t.csv"), columns, labels={1: "rude"}))
 
 
 def test_chosen_and_rejected_that_begin_with_the_prompt_have_it_as_input(tmp_path: Path) -> None:

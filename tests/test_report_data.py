@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from ast import literal_eval
 from functools import cache
@@ -346,17 +345,16 @@ def test_columns_that_are_advised_for_a_label_can_be_named_as_they_stand(
 
 
 @for_each("label", [-2, 0, "left", "1"])
-def test_values_that_are_no_sides_are_mapped_as_the_error_says(label, caplog, tmp_path):
+def test_values_that_are_no_sides_are_mapped_as_the_error_says(label, caplog):
     caplog.clear()
     judge = create_relative_judge(FakeChatModel(replies=fitting_reply))
     pairs = [{"input": "q", "output_a": "x", "output_b": "y", "label": label}]
     list(judge_many(judge, pairs, progress=False))
-    advice = caplog.text.partition("datasets.rows(FILE, labels=")[2].partition(")")[0]
+    advice = caplog.text.partition("datasets.rows(ROWS, labels=")[2].partition(")")[0]
     own = advice.replace("…", repr(label), 1)  # which value is which side, nobody else knows
     advised = literal_eval(own.replace("…", "'another'"))
     assert [*advised.values()][:1] == ["A"]
-    (tmp_path / "pairs.jsonl").write_text(json.dumps(pairs[0]))
-    mapped = datasets.rows(tmp_path / "pairs.jsonl", labels=advised)
+    mapped = datasets.rows(pairs, labels=advised)
     assert [row["label"] for row in judge_many(judge, mapped, progress=False)] == ["A"]
 
 

@@ -27,13 +27,14 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
+from langchain_judges.report.joined_rows import rows_in as all_rows
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.lookup import mapped, understood, unshown
-from langchain_judges.rows.messages import KNOWN_NAMES
+from langchain_judges.rows.messages import KNOWN_NAMES, is_nothing
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.runs.comparison import joined
-from langchain_judges.runs.sources import Source
+from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.testing import reply
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import no_usage
@@ -115,9 +116,50 @@ def test_a_column_of_labels_holds_them_by_criterion_or_is_told(labels, told, tmp
     assert row.get("labels") == ({"tone": 1} if labels.startswith("{") else None)
 
 
+NAMED: Any = {"_type": "ClassLabel", "names": ["polite", "rude"]}
+# What stands in a column, how Hugging Face describes it, and what is read.
+CLASSES: dict[str, tuple[list[Any], Any, list[Any]]] = {
+    "a class": ([0, 1, -1], NAMED, ["polite", "rude", None]),
+    "votes": ([[0, 1], [1], []], {"feature": NAMED}, [["polite", "rude"], ["rude"], []]),
+    "an older list": ([[0], [1], [0]], [NAMED], [["polite"], ["rude"], ["polite"]]),
+    "parts": ([{"a": 0}, {"a": 1}, None], {"a": NAMED}, [{"a": "polite"}, {"a": "rude"}, None]),
+    "numbers": ([0, 1, -1], {"dtype": "int64", "_type": "Value"}, [0, 1, -1]),
+}
+
+
+@for_each("kind", CLASSES)
+def test_classes_are_read_by_the_names_that_hugging_face_keeps(kind, tmp_path):
+    cells, feature, read = CLASSES[kind]
+    table = import_module("pyarrow").table({"label": cells, "n": [0, 1, 2]})
+    about = json.dumps({"info": {"features": {"label": feature, "n": {"dtype": "int64"}}}})
+    table = table.replace_schema_metadata({"huggingface": about})
+    import_module("pyarrow.parquet").write_table(table, tmp_path / "r.parquet")
+    for source in (table, table.to_batches()[0], tmp_path / "r.parquet"):
+        found = [*source_of(source).records]
+        assert found == [{"label": own, "n": n} for n, own in enumerate(read)]
+
+
+def test_names_of_categories_are_read_in_any_table(pd):
+    column = pd.Categorical(["rude", "polite", None], ["polite", "rude"])
+    frame = pd.DataFrame({"label": column})
+    table = import_module("pyarrow").Table.from_pandas(frame)
+    for source in (frame, table, import_module("polars").from_arrow(table)):
+        found = [record["label"] for record in source_of(source).records]
+        assert [found[:2], is_nothing(found[2])] == [["rude", "polite"], True]
+
+
 @pytest.mark.system
 def test_a_data_set_of_hugging_face_is_judged_by_its_usual_columns():
-    is_judged_by_its_usual_columns(import_module("datasets").Dataset.from_list(REPLIES))
+    hub = import_module("datasets")
+    is_judged_by_its_usual_columns(hub.Dataset.from_list(REPLIES))
+    for kind in ("a class", "votes"):
+        cells, _, read = CLASSES[kind]
+        feature: Any = hub.ClassLabel(names=["polite", "rude"])
+        features = hub.Features({"label": feature if kind == "a class" else [feature]})
+        table = hub.Dataset.from_dict({"label": cells}, features=features)
+        for source in (table, table.to_iterable_dataset(), table.with_format("numpy")):
+            assert [record["label"] for record in source_of(source).records] == read
+            assert [record.get("label") for record in all_rows(source, "rows")] == read
 
 
 @for_each("suffix", [".jsonl", ".json", ".tsv", ".parquet"])

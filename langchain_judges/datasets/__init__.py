@@ -29,7 +29,9 @@ from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.runs.sources import RowStream, TableForm, or_no_text
+from langchain_judges.verdict import Label
 
 __all__ = ["knows", "load", "names", "rows"]
 
@@ -81,23 +83,24 @@ def with_texts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows(
-    source: str | PathLike[str],
+    source: object,
     columns: Columns | None = None,
     *,
-    labels: Mapping[Any, str] | None = None,
+    labels: Mapping[Any, Label] | None = None,
     seed: int = 0,
 ) -> RowStream:
     """Read rows from a table, from the folder of a known set, or from a set by its name.
 
     Args:
         source: A file (`.jsonl`, `.json`, `.csv`, `.tsv`, each also `.gz`, or `.parquet`); a
-            folder named as a known set, such as `../data/llmbar`; or a name of `load`.
+            folder named as a known set, such as `../data/llmbar`; a name of `load`; or a
+            DataFrame, a Hugging Face `Dataset`, a list or another table of `judge_many`.
         columns: Of a table: field of a row → column, such as
             `{"input": "question", "output_a": "answer_1", "output_b": "answer_2"}`, or to
             several, `{"systems": ["model_1", "model_2"], "human_votes": ["ann", "bob"]}`. The
             fields `chosen` and `rejected` instead of the outputs shuffle the slots.
             Columns that are not named here keep their names.
-        labels: Of a table: its labels and votes → A, B or tie, such as `{1: "A", 2: "B"}`;
+        labels: Of a table: its labels and votes → the judge's, such as `{1: "A", 2: "B"}`;
             an empty cell is no label. Without it the usual spellings are read, such as
             `model_a` and `A>B`.
         seed: For shuffled slots.
@@ -109,9 +112,9 @@ def rows(
         OptionError: The source or a field is unknown.
         InputError: A column is missing, or a file is damaged.
     """
-    path = Path(source)
-    if path.is_file():
-        return TableForm(columns, labels, seed, named=columns).rows(path)
+    form = TableForm(columns, labels, seed, named=columns)
+    if not isinstance(source, str | PathLike) or sheet_in(path := Path(source))[0].is_file():
+        return form.rows(source)
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is not a file")
     if knows(source):

@@ -32,7 +32,7 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
     Raises:
         InputError: They are a file name, a single row, or not rows.
     """
-    if type(value).__module__.partition(".")[0] in TABLES:
+    if type(value).__module__.partition(".")[0] in (*TABLES, "datasets"):
         value = source_of(value).records
     named = isinstance(value, str | PathLike | Mapping) or not isinstance(value, Iterable)
     rows = [value] if named else list(cast("Iterable[object]", value))
@@ -371,7 +371,9 @@ def _read(label: Any, labels: Collection[Label]) -> Any:
     if not isinstance(typed, str) or not typed.strip():
         return None if isinstance(typed, str) else typed
     if labels and not any(isinstance(each, str) for each in labels):
-        raise InputError(f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}")
+        mapped = f"or map yours in Python by `datasets.rows(ROWS, labels={{{label!r}: …}})`"
+        told = f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}, {mapped}"
+        raise InputError(told)
     return typed
 
 

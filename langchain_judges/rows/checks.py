@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
-from langchain_judges.verdict import NOTES, Notes, first_names
+from langchain_judges.verdict import NOTES, Label, Notes, first_names
 
 # Usual names of the fields of a row.
 _KNOWN: Mapping[str, Any] = packaged(__package__, "names.yaml")
@@ -336,7 +336,7 @@ OwnLabels = Sequence[object] | Mapping[str, Sequence[object]]
 ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
 
 
-def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
+def read_label(value: object, labels: Mapping[Any, Label] | None = None) -> Any:
     """A label, or a list of votes, as the package spells them.
 
     Args:
@@ -469,7 +469,7 @@ def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
     rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
     own = "" if known in _RULES else ", or give the judge yours: `labels`, the lowest first"
     each = ", ".join(f"…: {one!r}" for one in known)
-    mapped = f", map yours by `datasets.rows(FILE, labels={{{each}}})`"
+    mapped = f", map yours in Python by `datasets.rows(ROWS, labels={{{each}}})`"
     none = ", or read none by `columns` label=[] (--column label=)" * (field == "label")
     raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}{mapped}{none}")
 

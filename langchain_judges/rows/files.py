@@ -9,7 +9,7 @@ import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -215,7 +215,38 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
     with ParquetFile(path) as file:
         for batch in file.iter_batches(1_000):
-            yield from batch.to_pylist()
+            yield from named_classes(batch.to_pylist(), features_in(file.schema_arrow))
+
+
+def features_in(schema: Any) -> Mapping[str, Any]:
+    """The columns as Hugging Face describes them in the schema of an Arrow table."""
+    known = json.loads((schema.metadata or {}).get(b"huggingface", "{}"))
+    return (known.get("info") or {}).get("features") or {}
+
+
+def named_classes(records: Iterable[Any], features: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield records with the names of classes, which Hugging Face keeps beside their numbers.
+
+    >>> label = {"_type": "ClassLabel", "names": ["polite", "rude"]}
+    >>> list(named_classes([{"label": 1}, {"label": -1}], {"label": label}))
+    [{'label': 'rude'}, {'label': None}]
+    """
+    known = {name: own for name, own in features.items() if "'ClassLabel'" in str(own)}
+    for record in records:
+        own = known.keys() & record.keys() if known and isinstance(record, Mapping) else ()
+        yield {**record, **{n: _class_in(record[n], known[n]) for n in own}} if own else record
+
+
+def _class_in(cell: Any, feature: Any) -> Any:
+    """A cell with names of classes, one or many; -1 stands for no class."""
+    feature = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
+    cell = cell.tolist() if hasattr(cell, "tolist") else cell
+    if isinstance(cell, list):
+        return [_class_in(each, feature) for each in cell]
+    if isinstance(cell, Mapping):
+        return {name: _class_in(own, feature.get(name, {})) for name, own in cell.items()}
+    is_class = feature.get("_type") == "ClassLabel" and isinstance(cell, int)
+    return [*feature["names"], None][cell] if is_class else cell
 
 
 def lines_of_file(path: Path) -> Iterator[Any]:

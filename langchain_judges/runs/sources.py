@@ -23,7 +23,7 @@ from langchain_judges.rows.record import record_row
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RunRow, digest_of
 from langchain_judges.runs.shards import Shard
-from langchain_judges.verdict import NOTES, Notes, first_names
+from langchain_judges.verdict import NOTES, Label, Notes, first_names
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -57,7 +57,7 @@ class TableForm:
     """Conversion of a table's records to rows.
 
     Attributes:
-        labels: The spelling of a label → A, B or tie; None for the usual spellings.
+        labels: The spelling of a label → the judge's; None for the usual spellings.
         seed: For shuffled slots.
         takes: What the judge takes, if known: for items, `chosen` and `rejected` are no pair.
         named: Those of the columns that a person named.
@@ -67,7 +67,7 @@ class TableForm:
     """
 
     columns: lookup.Columns | None = None
-    labels: Mapping[Any, str] | None = None
+    labels: Mapping[Any, Label] | None = None
     seed: int = 0
     takes: str | None = None
     named: lookup.Columns | None = None
@@ -83,17 +83,19 @@ class TableForm:
             )
         lookup.check_columns(self.columns or {})
 
-    def rows(self, path: Path) -> RowStream:
-        """Read a table as rows.
+    def rows(self, source: Any) -> RowStream:
+        """Read a table as rows: a file, or any that a run takes.
 
         Raises:
-            InputError: A record cannot be read; the message names file and row.
+            InputError: A record cannot be read; the message names its row, and the file.
         """
-        for number, record in enumerate(files.read_table(path)):
+        named = isinstance(source, str | os.PathLike)
+        records = files.read_table(Path(source)) if named else source_of(source).records
+        for number, record in enumerate(records):
             try:
-                yield self.cell_row(record, number)
+                yield self.cell_row(_with_names(record), number)
             except InputError as exc:
-                raise InputError(f"{path}, row {number + 1}: {exc}") from exc
+                raise InputError(f"{f'{source}, ' * named}row {number + 1}: {exc}") from exc
 
     def cell_row(self, record: SourceRecord, number: int) -> dict[str, Any]:
         """Read a record of a table: with texts and no id it is named by its number, from 1.
@@ -315,7 +317,7 @@ def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
 def _of_arrow(table: Any) -> Iterator[SourceRecord]:
     batches = table.to_batches(_RECORDS_AT_ONCE) if hasattr(table, "to_batches") else [table]
     for batch in batches:
-        yield from batch.to_pylist()
+        yield from files.named_classes(batch.to_pylist(), files.features_in(batch.schema))
 
 
 def _of_langsmith(name: str, client: Client) -> Iterator[SourceRecord]:
@@ -369,7 +371,10 @@ def source_of(rows: object, client: Client | None = None) -> Source:
             "`rows` must be a list or another iterable of rows, a table or a path, got "
             f"{'one row' if isinstance(rows, Mapping) else repr(rows)}"
         )
-    return Source(rows, library == "datasets", size)
+    is_hub = library == "datasets"
+    if is_hub and (features := getattr(rows, "features", None)):
+        rows = _Again(partial(files.named_classes, rows, features.to_dict()))
+    return Source(rows, is_hub, size)
 
 
 def _named_source(name: str | os.PathLike[str], client: Client | None) -> Source:
@@ -419,11 +424,7 @@ class Records:
             InputError: It cannot be read, or its judge cannot take it.
             UnreadableTable: The columns of the table are not understood.
         """
-        if isinstance(record, BadRecord):
-            raise InputError(record.problem)
-        if not isinstance(record, Mapping):
-            wanted = "a row must have named fields, such as {'input': …, 'output': …}"
-            raise InputError(f"{wanted}, got {type(record).__name__}")
+        record = _with_names(record)
         form, is_table = self._form or self.form_of(record), self.source.is_table
         if is_table or self._columns:
             self._form = form
@@ -453,6 +454,16 @@ class Records:
         except InputError as exc:
             raise UnreadableTable(str(exc)) from exc
         return TableForm(columns, takes=takes, named=self._columns)
+
+
+def _with_names(record: object) -> Mapping[str, Any]:
+    if isinstance(record, BadRecord):
+        raise InputError(record.problem)
+    row = record if isinstance(record, Mapping) else record_row(record)
+    if not isinstance(row, Mapping):
+        wanted = "a row must have named fields, such as {'input': …, 'output': …}"
+        raise InputError(f"{wanted}, got {type(record).__name__}")
+    return row
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:
