@@ -121,7 +121,7 @@ def marked_where_programs_start(
 
     monkeypatch.setattr(subprocess.Popen, "__init__", guard)
     # Nor is the local model loaded, for a second, where a test only names it.
-    served = SimpleNamespace(address="http://127.0.0.1:9", key="none")
+    served = SimpleNamespace(listening_address="http://127.0.0.1:9"), "none"
     monkeypatch.setattr("langchain_judges.asking.local._serve", lambda file: served)
 
 
