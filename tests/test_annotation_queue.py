@@ -243,17 +243,6 @@ def test_the_last_that_people_said_is_the_label_and_who_said_it_is_kept(
     assert (item["label"], item["auditor"], "note" in item) == (1, auditor, False)
 
 
-def test_the_context_of_a_labelled_run_is_read_where_it_is_named(client, server):
-    more: dict[str, Any] = {"inputs": {"question": "Why?", "page": "It rained."}}
-    [run] = production(server, POLITE, **more)
-    client.create_annotation_queue(name="q")
-    server.queued.append(("q", run))
-    says(server, run, "polite", 1)
-    judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC)
-    [item] = labelled_runs(client, "q", judge, context="page").items
-    assert item["source"] == "It rained."
-
-
 def test_the_runs_of_a_queue_are_found_in_every_project_however_old(client, server, monkeypatch):
     monkeypatch.setattr("langchain_judges.integrations.langsmith_runs._PAGE", 2)
     client.create_annotation_queue(name="q")

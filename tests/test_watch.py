@@ -235,7 +235,7 @@ def test_a_server_that_stays_busy_is_asked_six_times_and_a_stop_ends_the_waiting
 
 
 def test_the_feedback_of_many_runs_is_asked_for_in_parts(client, server, monkeypatch):
-    monkeypatch.setattr("langchain_judges.integrations.watch._TOGETHER", 2)
+    monkeypatch.setattr("langchain_judges.integrations.given_feedback._TOGETHER", 2)
     production(server, *["good"] * 5)
     assert watch_project(client, labels(), PROJECT).judged == 5
     server.requests.clear()

@@ -21,8 +21,7 @@ from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
 from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.rows.files import write_text
-from langchain_judges.runs.sources import Source
-from langchain_judges.runs.summary import counted
+from langchain_judges.runs import sources, summary
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -133,17 +132,18 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> row_files.R
     from langchain_judges.integrations.langsmith_runs import labelled_runs
     from langchain_judges.methods.registry import load_judge
 
-    columns = row_files.named_columns(table.column, ("label", "source")) or {}
+    columns = row_files.named_columns(table.column, ("label", *row_files.PLACES)) or {}
     judge = load_judge({**spec, "model": judge_flags.keyless(spec["model"])})
     queue = str(path).removeprefix(messages.LANGSMITH)
     with langsmith_client() as client:
-        key, source = columns.get("label"), columns.get("source")
-        found = labelled_runs(client, queue, judge, key=key, context=source)
+        key = columns.pop("label", None)
+        places = {row_files.PLACES[field]: place for field, place in columns.items()}
+        found = labelled_runs(client, queue, judge, key=key, **places)
     if found.left_out:
         id, reason = found.left_out[0]
         say(f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}.")
     return row_files.RowFile(
-        path, Source(found.items[: table.max_rows], False, check=row_files.check_of(spec))
+        path, sources.Source(found.items[: table.max_rows], False, check=row_files.check_of(spec))
     )
 
 
@@ -175,7 +175,7 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
     if rounds > 1:
         say(
             f"That is the first round; a later one judges again what its examples may change, "
-            f"so {rounds} rounds make at most {counted(rounds * calls, 'call')}."
+            f"so {rounds} rounds make at most {summary.counted(rounds * calls, 'call')}."
         )
     if settings["dev"] is not None:
         say("In addition, examples are tried on the items held out by --dev.")
@@ -301,7 +301,7 @@ def _decide_on_page(desk: ProposalDesk) -> None:
         from langchain_judges.viewer.app import Page, Server
 
     server = Server(Page(desk.found, desk)).start()
-    say(f"Decide {counted(len(desk.proposals), 'proposal')} at {server.address}")
+    say(f"Decide {summary.counted(len(desk.proposals), 'proposal')} at {server.address}")
     with contextlib.suppress(EOFError):
         error_console().input("Enter goes on with the audit. ")
     server.close()

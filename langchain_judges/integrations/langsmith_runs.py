@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import chain, filterfalse
 from typing import Any, NamedTuple, TypeVar
 
 from langsmith import Client
@@ -19,14 +20,18 @@ from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
+from langchain_judges.integrations.given_feedback import Grade, Graded, answer_columns, graded
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in
 from langchain_judges.rows.fields import outputs_of
 from langchain_judges.rows.lookup import TextSource, context_of
 from langchain_judges.rows.messages import holds_nothing
+from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 
 T = TypeVar("T")
+# Where a run that was read as one of a thread names it, and a judge's feedback on all of it.
+THREAD = "judged_thread"
 _RUN = (
     *("ID", "NAME", "RUN_TYPE", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR"),
     *("METADATA", "PROJECT_ID", "TRACE_ID", "DOTTED_ORDER", "REFERENCE_EXAMPLE_ID"),
@@ -94,64 +99,59 @@ def feedback_rows(
         queue: The name of an annotation queue instead.
 
     Returns:
-        `id`, `input`, `output` and by key the score of the latest feedback, or its value.
-        People's feedback under a judge's key, or their correction of it, is in `KEY.people`.
+        `id`, `input`, `output` and by key the latest answer. It is the label, where a judge and
+        people both give labels of a kind; else the score, from 0 to 1 where theirs are
+        registered on different scales. People's feedback under a judge's key, or their
+        correction of it, is in `KEY.people`. Where a judge was shown a thread, the texts are
+        those of its runs.
 
     Raises:
-        InputError: There is no such queue.
+        InputError: There is no such queue; or a key has labels beside scores of other runs.
     """
     if queue:
         runs = runs_in_queue(client, queue)
     else:
         runs = _of_project(client, _project(client, str(experiment)))
-    rows: dict[str, dict[str, object]] = {
-        str(run.id): {
-            "id": str(run.id),
-            "input": str(run.inputs or ""),
-            "output": str(run.outputs or ""),
-        }
-        for run in runs
-    }
-    feedback = list(client.list_feedback(run_ids=list(rows))) if rows else []
-    # A correction stands beside what the judge said.
-    judged = {
-        each.key
-        for each in feedback
-        if not is_of_people(each) or label_of_correction(each) is not None
-    }
-    for each in sorted(feedback, key=lambda one: one.created_at):
-        row, key = rows[str(each.run_id)], each.key
-        said = each.value if each.score is None else each.score
-        if (corrected := label_of_correction(each)) is not None:
-            row.setdefault(key, said)
-            said = corrected
-        row[f"{key}.people" if key in judged and is_of_people(each) else key] = said
+    given = graded(client, runs)
+    rows: dict[Any, dict[str, object]] = {}
+    for run in runs:
+        judged = _judged_with(client, run, given[run.id])
+        sides = [str(part or "") for each in judged for part in (each.inputs, each.outputs)]
+        sides = sides if len(judged) == 1 else [CONVERSATION, "\n\n".join(filter(None, sides))]
+        rows[run.id] = {"id": str(run.id), "input": sides[0], "output": sides[1]}
+    for name, cells in answer_columns(given.values()).items():
+        for run_id, cell in cells.items():
+            rows[run_id][name] = cell
     return list(rows.values())
 
 
-# Where a correction has its label.
-CORRECTED = ("label", "preference", "value", "score")
+def _judged_with(
+    client: Client, run: Run, given: Sequence[Graded], key: str | None = None
+) -> list[Run]:
+    """The runs that a judge of a run was shown: it alone, or its thread until it.
 
+    Args:
+        client: LangSmith's client.
+        run: The run.
+        given: All feedback on it.
+        key: That of people's label, which may name the judge.
 
-def is_of_people(feedback: Feedback) -> bool:
-    """Whether a person gave a feedback, or corrected a judge's."""
-    if label_of_correction(feedback) is not None:
-        return True
-    source = feedback.feedback_source
-    given = feedback.value is not None or feedback.score is not None
-    return given and not (source and source.type in ("model", "auto_eval"))
-
-
-def label_of_correction(feedback: Feedback) -> Label | None:
-    """The label to which people corrected a judge's feedback, if they did."""
-    correction: object = feedback.correction
-    if isinstance(correction, Mapping):
-        named = [correction[name] for name in CORRECTED if name in correction]
-        only = correction.values() if len(correction) == 1 else ()
-        correction = next(iter(named or only), None)
-    if isinstance(correction, bool):
-        return int(correction)
-    return correction if isinstance(correction, str | int | float) else None
+    Raises:
+        InputError: It is not known which of both.
+    """
+    judged = [own for own, by_judge, _ in given if by_judge]
+    asked = [each for each in judged if key in (each.key, f"{each.key}.people")] or judged
+    threads = {(each.extra or {}).get(THREAD) for each in asked}
+    if key and len(threads) > 1:
+        raise InputError(
+            "one judge was shown it alone and another its thread; it has to be labelled as "
+            "`KEY.people` of one of them"
+        )
+    thread = next((name for name in threads if name), None)
+    if thread is None:
+        return [run]
+    runs = runs_of_thread(client, run.session_id, thread)
+    return [*(each for each in runs if str(each.start_time) < str(run.start_time)), run]
 
 
 def _project(client: Client, experiment: str) -> Any:
@@ -206,8 +206,9 @@ def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     query = {"project_id": str(project), "selects": [*_TRACE]}
     traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
-    own = [run for run in runs if not is_judgment(run)]
-    return sorted(own, key=lambda run: str(run.start_time))
+    for run in runs:
+        run.metadata[THREAD] = thread
+    return sorted(filterfalse(is_judgment, runs), key=lambda run: str(run.start_time))
 
 
 def runs_in_queue(client: Client, queue: str) -> list[Run]:
@@ -281,90 +282,91 @@ class QueuedRuns(NamedTuple):
     left_out: list[tuple[str, str]]
 
 
-def labelled_runs(
-    client: Client, queue: str, judge: Judge, *, key: str | None = None, context: TextSource = None
+def labelled_runs(  # noqa: PLR0913 - which label of which runs, and where each text stands
+    client: Client,
+    queue: str,
+    judge: Judge,
+    *,
+    key: str | None = None,
+    input: TextSource = None,
+    output: TextSource = None,
+    context: TextSource = None,
 ) -> QueuedRuns:
     """The runs of an annotation queue that people labelled.
 
     A label is people's feedback on the run: the value, else the score; or their correction of
     a judge's feedback. A score from 0 to 1 stands for the label at that place between the worst
-    and the best, as `watch_project` posts it.
+    and the best, as `watch_project` posts it. Where the judge was shown a whole thread, the
+    label is that of the conversation until this run.
 
     Args:
         client: LangSmith's client.
         queue: The name of the queue.
         judge: A judge of one text, which decides what is read of a run and what a label is.
         key: The name of the feedback; default the only one that people gave.
+        input: Where the task is, as in `as_evaluator`.
+        output: Where the text is, as in `as_evaluator`.
         context: Where the source is, as in `as_evaluator`.
 
     Raises:
         InputError: There is no such queue, or people gave feedback under several names.
     """
     runs = runs_in_queue(client, queue)
-    answers = _by_people(client, [str(run.id) for run in runs], key)
-    reader = CaseReader(judge, TextSources(context=context))
+    given = graded(client, runs)
+    answers = _by_people(given.values(), key)
+    reader = CaseReader(judge, TextSources(input, output, context=context))
     options = label_options(judge)
     labels = options.human_labels if options else ()
     result = QueuedRuns([], [])
     for run in runs:
         try:
-            result.items.append(_item(run, answers.get(str(run.id)), reader, labels))
+            if run.id not in answers:
+                raise InputError("nobody has labelled it yet")
+            feedback, answer = answers[run.id]
+            judged = _judged_with(client, run, given[run.id], feedback.key)
+            label = _label(feedback, answer, labels)
+            result.items.append({**reader.of_runs(judged), "label": label, **_about(feedback)})
         except InputError as exc:
             result.left_out.append((str(run.id), str(exc)))
     return result
 
 
-def _by_people(client: Client, ids: list[str], key: str | None) -> dict[str, Feedback]:
+def _by_people(
+    given: Iterable[Sequence[Graded]], key: str | None
+) -> dict[Any, tuple[Feedback, Grade]]:
     """The latest label of people by run."""
-    if not ids:
-        return {}
-    every = client.list_feedback(run_ids=ids, feedback_key=[key] if key else None)
-    own = [each for each in every if is_of_people(each)]
-    if len(keys := sorted({each.key for each in own})) > 1:
+    said = [(own, label) for own, _, label in chain(*given) if label and key in (None, own.key)]
+    if len(keys := sorted({each.key for each, _ in said})) > 1:
         raise InputError(
             f"people gave feedback under several names: {', '.join(keys)}; say which of them "
             "is the label, by `key` or --column label=NAME"
         )
-    return {str(each.run_id): each for each in sorted(own, key=lambda one: one.modified_at)}
+    said.sort(key=lambda own: own[0].modified_at)
+    return {each.run_id: (each, label) for each, label in said}
 
 
-def _item(
-    run: Run, feedback: Feedback | None, reader: CaseReader, labels: Sequence[Label]
-) -> dict[str, object]:
-    if feedback is None:
-        raise InputError("nobody has labelled it yet")
-    item = {**reader.of_runs([run]), "label": _label(feedback, labels)}
+def _about(feedback: Feedback) -> dict[str, str]:
+    """Who gave a label, and what they say about it."""
     source = feedback.feedback_source
     person = getattr(source, "user_name", None) or getattr(source, "user_id", None)
-    item["auditor"] = str(person or "langsmith")
-    return {**item, "note": feedback.comment} if feedback.comment else item
+    said = {"note": feedback.comment} if feedback.comment else {}
+    return {"auditor": str(person or "langsmith"), **said}
 
 
-def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
-    value: object = feedback.value
-    given: object = feedback.score
-    if (corrected := label_of_correction(feedback)) is not None:
-        fields = feedback.correction if isinstance(feedback.correction, Mapping) else {}
-        # A score alone is a place among the labels.
-        is_score = {*CORRECTED} & fields.keys() == {"score"}
-        value, given = (None, corrected) if is_score else (corrected, None)
+def _label(feedback: Feedback, answer: Grade, labels: Sequence[Label]) -> Label:
+    value, score, ends = answer
     # A category of feedback is text.
-    value = next((label for label in labels if str(label) == value), _number(value))
+    value = next((label for label in labels if str(label) == str(value)), value)
     if isinstance(value, str | int | float):
         return value
-    if not isinstance(given, int | float):
-        raise InputError(f"its feedback is not a label: {value!r}")
-    score = float(given)
-    if not 0 <= score <= 1 or not labels:
-        return _number(score)  # type: ignore[return-value]  # a number
-    at_place = labels[round(score * (len(labels) - 1))]
+    if score is None:
+        raise InputError(f"its feedback is not a label: {feedback.value!r}")
+    if not 0 <= score <= 1 or not labels or ends not in (None, (0, 1)):
+        return int(score) if score.is_integer() else float(score)
+    at_place: Label = labels[round(score * (len(labels) - 1))]
     if score in labels and at_place != score:
         raise InputError(
             f"its score {score:g} may be a label or a place between the worst and the best; "
             "people have to give a value"
         )
     return at_place
-
-
-def _number(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value

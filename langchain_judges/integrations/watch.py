@@ -21,22 +21,20 @@ from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmi
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import eval_cases as evaluated
+from langchain_judges.integrations import given_feedback
 from langchain_judges.integrations import langsmith_runs as lists
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
 from langchain_judges.rows.lookup import TextSource, check_words
-from langchain_judges.runs.many import judge_many
+from langchain_judges.runs import many, run_state
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision, reason_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
-# Runs whose feedback is looked up in one request.
-_TOGETHER = 100
 _TRIES = 6
 # Errors after which a request is sent again: of the client's two ways of sending it.
 _PASSING_ERRORS = (
@@ -70,7 +68,7 @@ class Watch:
 
 def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     client: Client,
-    judge: Judge,
+    judge: run_state.Judge,
     project: str,
     *,
     sample: float = 1.0,
@@ -174,7 +172,7 @@ class _Look:
     """One look at a project: what is judged, by what, and where the feedback goes."""
 
     client: Client
-    judge: Judge
+    judge: run_state.Judge
     key: str
     reader: evaluated.CaseReader
     queue: str | None
@@ -214,7 +212,7 @@ class _Look:
     def _judge(
         self, rows: list[dict[str, object]], runs: Mapping[str, Run], limits: Mapping[str, Any]
     ) -> None:
-        with judge_many(self.judge, rows, **limits) as results:
+        with many.judge_many(self.judge, rows, **limits) as results:
             for result in results:
                 if reason_of(result["verdict"]) == "over_budget":
                     self.watch.stopped = "the budget is spent"
@@ -226,13 +224,9 @@ class _Look:
             self.watch.calls = results.summary.calls
 
     def _known(self, ids: Sequence[str]) -> set[str]:
-        """The runs that have the feedback already."""
-        known: set[str] = set()
-        for start in range(0, len(ids), _TOGETHER):
-            which: Any = {"run_ids": ids[start : start + _TOGETHER], "feedback_key": [self.key]}
-            found = self.patiently(lambda asked: [*self.client.list_feedback(**asked)], which)
-            known |= {str(each.run_id) for each in found}
-        return known
+        """The runs that have the feedback of a judge already."""
+        found = self.patiently(given_feedback.feedback_on, self.client, ids, self.key)
+        return {str(each.run_id) for each in found if given_feedback.is_of_judge(each)}
 
     def _post(self, run: Run, outcome: evaluated.JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""
@@ -255,6 +249,9 @@ class _Look:
         return decision(outcome["verdict"]) is None or unsure or len(labels) > 1
 
     def _send(self, run: Run, score: evaluated.CaseScore) -> None:
+        # People's labels of this run are then read as labels of the conversation.
+        if thread := run.metadata.get(lists.THREAD):
+            score = score._replace(extra={**(score.extra or {}), lists.THREAD: thread})
         self.client.create_feedback(
             run.id,
             **evaluated.feedback_of(self.judge, score),
@@ -329,7 +326,7 @@ _ROOTS = "eq(is_root, true)"
 
 def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text stands
     client: Client,
-    judge: Judge,
+    judge: run_state.Judge,
     name: str,
     *,
     project: str,

@@ -1,0 +1,216 @@
+"""What was judged, and what people then say of it: a run, or a thread of one or of several."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langsmith import Client
+
+from langchain_judges import create_rubric_judge
+from langchain_judges.cli.audit import _queued
+from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
+from langchain_judges.errors import InputError
+from langchain_judges.integrations import feedback_rows, labelled_runs, watch_project
+from langchain_judges.rows.lookup import context_in
+from langchain_judges.rows.texts import CONVERSATION
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.langsmith_server import LangSmithServer, now
+from tests.test_annotation_queue import says
+from tests.test_watch import PROJECT, production
+
+THREAD: Any = {"extra": {"metadata": {"thread_id": "t"}}}
+PLACES: Any = {"input": "topic", "output": "final", "context": "page"}
+COLUMNS = ["input=topic", "output=final", "source=page"]
+
+
+@pytest.fixture
+def server():
+    with LangSmithServer() as server:
+        server._new_session(None, None, {"name": PROJECT})
+        yield server
+
+
+@pytest.fixture
+def client(server, monkeypatch):
+    client = Client(api_url=server.url, api_key="x", info=server.info, auto_batch_tracing=False)
+    monkeypatch.setattr("langsmith.Client", lambda: client)
+    return client
+
+
+def turns(server, number, **more):
+    """Runs of an application with texts at usual places and at others; their ids."""
+    server.runs.clear()
+    server.feedback.clear()
+    server.queued.clear()
+    asked, said = ("question", "topic"), ("answer", "final")
+    ids = []
+    for n in range(number):
+        inputs = {name: f"{name} {n}" for name in (*asked, "page")}
+        own = {"inputs": inputs, "outputs": {name: f"{name} {n}" for name in said}}
+        ids += production(server, "-", **own, end_time=now(), **more)
+    return ids
+
+
+def shown(number, named):
+    """The task, the work and the source of so many turns."""
+    asked, said = ("topic", "final") if named else ("question", "answer")
+    source = [f"page {n}" for n in range(number)] if named else []
+    if number == 1:
+        return f"{asked} 0", f"{said} 0", context_in(source)
+    work = [
+        {"role": role, "content": f"{text} {n}"}
+        for n in range(number)
+        for role, text in (("user", asked), ("assistant", said))
+    ]
+    return CONVERSATION, work, context_in(source)
+
+
+def unsure():
+    """A judge whose replies are of no use, so that people see what it was shown."""
+    model = FakeChatModel(replies=lambda _: "no label")
+    return create_rubric_judge(model, rubric="Is it good?", name="good"), model
+
+
+@for_each("named", [False, True])
+@for_each("number, threads", [(1, False), (1, True), (2, True)])
+def test_a_run_or_thread_is_judged_audited_and_listed_as_it_was_shown(
+    client, server, number, threads, named
+):
+    ids = turns(server, number, **(THREAD if threads else {}))
+    judge, model = unsure()
+    places = PLACES if named else {}
+    watch_project(client, judge, PROJECT, queue="q", threads=threads, **places)
+    says(server, ids[-1], "good.people", "1")
+    task, work, source = shown(number, named)
+    every = [
+        f"{name} {n}" for name in ("question", "answer", "topic", "final", "page") for n in "01"
+    ]
+    texts = str((task, work, source))
+    assert {t for t in every if t in model.prompts[0]} == {t for t in every if t in texts}
+    [item] = labelled_runs(client, "q", judge, **places).items
+    assert (item["input"], item["output"], item.get("source")) == (task, work, source)
+    spec = judge_spec(JudgeFlags("openai:m", method="allure", option=["rubric=Good?"]))
+    table = RowFlags(COLUMNS if named else None)
+    assert [*_queued(Path("langsmith:q"), spec, table)] == [item]
+    [row] = feedback_rows(client, queue="q")
+    listed = str(row)
+    assert all((f"final {n}" in listed) == (n < number) for n in (0, 1))
+
+
+def test_a_label_is_of_what_the_judge_of_its_name_was_shown(client, server):
+    *_, last = turns(server, 2, **THREAD)
+    judge, _ = unsure()
+    watch_project(client, judge, PROJECT, queue="q", threads=True, key="talk")
+    watch_project(client, judge, PROJECT, queue="q", key="turn")
+    says(server, last, "other", 1)
+    [(_, why)] = [own for own in labelled_runs(client, "q", judge).left_out if own[0] == last]
+    assert "labelled as `KEY.people` of one" in why
+    for key, is_whole in (("talk", True), ("turn", False)):
+        says(server, last, f"{key}.people", 1)
+        [item] = labelled_runs(client, "q", judge, key=f"{key}.people").items
+        assert ("answer 0" in str(item["output"])) == is_whole
+
+
+def test_a_label_of_a_thread_that_went_on_is_of_what_was_said_until_then(client, server):
+    _, second, third = turns(server, 3, **THREAD)
+    judge, _ = unsure()
+    later = server.runs.pop(third)
+    watch_project(client, judge, PROJECT, queue="q", threads=True)
+    server.runs[third] = later
+    says(server, second, "good.people", 1)
+    [item] = labelled_runs(client, "q", judge).items
+    [row] = feedback_rows(client, queue="q")
+    for told in (str(item["output"]), str(row["output"])):
+        assert [f"answer {n}" in told for n in range(3)] == [True, True, False]
+
+
+# ---- answers of a judge and of people, in one form
+
+# What people give where they mean a label, which is a category at a place, as LangSmith keeps it.
+FORMS: dict[str, Any] = {
+    "category": lambda place, label: {"value": str(label), "score": float(place)},
+    "its number": lambda place, label: {"score": float(place)},
+    "value": lambda place, label: {"value": label},
+    "correction": lambda place, label: {"who": "model", "correction": {"label": label}},
+}
+
+
+@for_each(
+    "key, form",
+    [
+        *(("gpt.people", "category"), ("gpt.people", "its number"), ("gpt.people", "value")),
+        *(("mine", "category"), ("gpt", "correction")),
+    ],
+)
+@for_each("labels", [(0, 1), (1, 2, 3, 4, 5), ("poor", "fair", "good")])
+def test_people_who_mean_what_the_judge_says_have_its_answer(client, server, key, labels, form):
+    ids = turns(server, len(labels))
+    categories = [{"value": float(n), "label": str(own)} for n, own in enumerate(labels)]
+    server.configs[key] = {"type": "categorical", "categories": categories}
+    server.configs["gpt"] = {"type": "continuous", "min": 0, "max": 1}
+    for n, (run, label) in enumerate(zip(ids, labels, strict=True)):
+        says(server, run, "gpt", label, who="model", score=n / (len(labels) - 1))
+        meant = n or 1  # of the first another
+        says(server, run, key, **FORMS[form](meant, labels[meant]))
+    people = "mine" if key == "mine" else "gpt.people"
+    rows = feedback_rows(client, PROJECT)
+    assert [row["gpt"] == row[people] for row in rows] == [False] + [True] * (len(labels) - 1)
+
+
+UNIT, STARS = {"min": 0, "max": 1}, {"min": 1, "max": 5}
+
+
+@for_each(
+    "scales, judge, people, shown",
+    [
+        # Both are registered, so that a place on one is one on the other.
+        ((UNIT, STARS), {"score": 0.75}, {"score": 4}, (0.75, 0.75)),
+        ((STARS, UNIT), {"score": 4}, {"score": 1}, (0.75, 1)),
+        ((STARS, STARS), {"score": 4}, {"score": 5}, (4, 5)),
+        ((UNIT, None), {"score": 0.75}, {"score": 4}, (0.75, 4)),
+        # A score beyond 0 to 1 is a label; from 0 to 1 it is a place.
+        ((UNIT, None), {"score": 0.75, "value": 4}, {"score": 4}, (4, 4)),
+        ((UNIT, None), {"score": 0.75, "value": 4}, {"score": 0.5}, (0.75, 0.5)),
+        # Words and numbers are no labels of one kind.
+        ((UNIT, None), {"score": 0.5, "value": "poor"}, {"value": 1}, (0.5, 1)),
+        ((UNIT, None), {"score": None, "value": None}, {"value": 1}, (None, 1)),
+    ],
+)
+def test_scores_are_of_one_scale_where_both_are_registered(
+    client, server, scales, judge, people, shown
+):
+    [run] = turns(server, 1)
+    named = zip(("gpt", "human"), scales, strict=True)
+    server.configs = {key: {"type": "continuous", **own} for key, own in named if own}
+    says(server, run, "gpt", who="model", **judge)
+    says(server, run, "human", **people)
+    [row] = feedback_rows(client, PROJECT)
+    assert (row["gpt"], row["human"]) == shown
+
+
+@for_each(
+    "judge, people",
+    [
+        # A label is 4 of 5, a score the middle.
+        ({"value": 4, "score": 0.75}, [{"value": 4}, {"score": 0.5}]),
+        # Of labels the better comes first.
+        ({"value": 1, "score": 0.0}, [{"score": 1}, {"score": 1}]),
+    ],
+)
+@for_each("key", ["gpt.people", "mine"])
+def test_numbers_that_may_be_labels_or_scores_are_refused(client, server, judge, people, key):
+    for run, said in zip(turns(server, 2), people, strict=True):
+        says(server, run, "gpt", who="model", **judge)
+        says(server, run, key, **said)
+    with pytest.raises(InputError, match=f"'{key}' has numbers .* give a value on each run"):
+        feedback_rows(client, PROJECT)
+
+
+def test_what_people_say_under_the_key_of_a_judge_keeps_it_from_no_run(client, server):
+    [run] = turns(server, 1)
+    says(server, run, "good", 1)
+    judge, _ = unsure()
+    assert watch_project(client, judge, PROJECT).known == 0
+    assert watch_project(client, judge, PROJECT).known == 1
