@@ -296,6 +296,13 @@ def test_cohens_kappa_worked_by_hand() -> None:
     assert alike.reason == "both raters always give the same label"
 
 
+def test_kappa_of_ratings_that_hardly_repeat_has_a_value_and_no_table_of_draws() -> None:
+    ratings = [n / 7 for n in range(300)]
+    found = cohen_kappa(ratings, [*ratings[1:], 0.0], weights="quadratic")
+    assert found > 0.9
+    assert (found.interval, found.no_interval) == (None, "more than 128 classes")
+
+
 def test_weighted_kappa_needs_numbers() -> None:
     with pytest.raises(InputError, match="labels that are numbers"):
         cohen_kappa(["poor", "good"], ["good", "good"], weights="linear")

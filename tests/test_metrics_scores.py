@@ -102,6 +102,13 @@ def test_groups_on_which_two_judges_are_alike_tell_nothing_of_their_lead() -> No
     assert half == pytest.approx(wide * scipy.special.stdtrit(4, 0.975))
 
 
+def test_a_correlation_of_very_large_or_small_numbers_is_that_of_usual_ones() -> None:
+    usual = correlate([1.0, 0.1, 0.3, 0.2], [1, 2, 3, 4])
+    for scale in (1e308, 1e-308):
+        large = [number * scale for number in (1.0, 0.1, 0.3, 0.2)]
+        assert correlate(large, [1, 2, 3, 4]) == pytest.approx(usual)
+
+
 def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
     result = spearman([1, 2, 3, 4, 5, 6], [1, 3, 4, 5, 8, 9])
     assert result == pytest.approx(1.0)

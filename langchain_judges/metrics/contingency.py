@@ -28,6 +28,8 @@ Tables = Floats
 DRAWS = 2000
 # Items that all the cells share before any is seen: half an item each for two classes.
 TABLE_PRIOR = 2.0
+# The draws of larger tables take memory by the square of their classes: of these 260 MB.
+_MOST_CLASSES = 128
 
 
 def count_tables(
@@ -99,6 +101,8 @@ def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the 
         return result(no_interval=f"fewer than {intervals.LEAST_OF_A_CLASS} items of a class")
     if clusters is not None and count < intervals.LEAST_GROUPS:
         return result(no_interval="too few groups")
+    if size > _MOST_CLASSES:
+        return result(no_interval=f"more than {_MOST_CLASSES} classes")
     prior = np.full((size, size), TABLE_PRIOR / size**2)
     # Of few items, or of many classes, Student's t allows for what the counts do not show.
     lost = size * (size - 1) if spent is None else spent
@@ -191,7 +195,8 @@ def cohen_kappa(
     if len(classes) < 2:
         why = "both raters always give the same label" if cases.n else "no items"
         return cases.undefined(why)
-    rows, columns = ([classes.index(label) for label in column] for column in cases.columns)
+    places = {label: place for place, label in enumerate(classes)}
+    rows, columns = ([places[label] for label in column] for column in cases.columns)
     compute = _kappa(_distances(classes, weights))
     # Weights tie the cells together: near ones tell of each other.
     spent = 1 if weights else None
@@ -223,7 +228,7 @@ def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
         shares = tables / tables.sum(axis=(1, 2), keepdims=True)
         observed = (shares * distances).sum(axis=(1, 2))
         rows, columns = shares.sum(axis=2), shares.sum(axis=1)
-        return np.asarray(1 - observed / np.einsum("ti,ij,tj->t", rows, distances, columns))
+        return np.asarray(1 - observed / ((rows @ distances) * columns).sum(axis=1))
 
     return compute
 

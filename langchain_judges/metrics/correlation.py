@@ -80,7 +80,7 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
     if kind == "kendall":  # the correlation of the orders of all pairs, faster for few
         x, y = (np.sign(np.subtract.outer(side, side)).ravel() for side in (x, y))
     x, y = map(inputs.average_ranks, (x, y)) if kind == "spearman" else (x, y)
-    dx, dy = x - x.mean(), y - y.mean()
+    dx, dy = (side - side.mean() for side in (x / np.abs(x).max(), y / np.abs(y).max()))
     return max(min(float(dx @ dy / math.sqrt((dx @ dx) * (dy @ dy))), 1.0), -1.0), None
 
 
