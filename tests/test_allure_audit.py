@@ -353,7 +353,7 @@ def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
 
 
 def test_what_judges_no_single_text_is_not_audited():
-    with pytest.raises(OptionError, match="`judge` must be"):
+    with pytest.raises(OptionError, match=r"only an ALLURE judge .* 'bsm'"):
         create_allure_audit(create_bsm_judge(FakeChatModel()), memory_of())
     with pytest.raises(OptionError, match="`memory` must be"):
         create_allure_audit(FakeChatModel(), "m")  # type: ignore[arg-type]

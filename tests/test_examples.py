@@ -188,6 +188,23 @@ def test_what_has_no_room_is_left_out_and_reported():
     assert failure["detail"].startswith("2 of 3 recalled examples")
 
 
+@for_each(
+    "wrong, corrected, is_shown",
+    [(0, 1, False), (1, 0, False), (None, 1, True), (3, 1, True), (2, 2, True), ("rude", 1, False)],
+)
+@for_each("method", ["allure", "rubric"])
+def test_an_example_is_shown_where_this_judge_has_both_of_its_labels(
+    method, wrong, corrected, is_shown
+):
+    memory = FailureMemory(embeddings=Letters(), recall="all")
+    memory.remember([lesson(output="Salt.", wrong=wrong, corrected=corrected)])
+    model = FakeChatModel(replies=lambda _: {"explanation": "", "label": "2"})
+    judge = of_method(method, model, rubric="Is it good?", memory=memory, labels=[1, 2, 3])
+    result = judge.invoke({"family": "tides", "input": "Why?", "output": "Fish."})
+    assert ("salty" in model.prompts[0]) == is_shown
+    assert [own["step"] for own in result["verdict"]["failures"]] == ["recall"] * (not is_shown)
+
+
 @for_each("method", ["allure", "sc2"])
 def test_a_changed_memory_is_not_taken_for_the_old_one(method, memory, tmp_path):
     model = FakeChatModel(replies=answer)

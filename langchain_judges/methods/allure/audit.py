@@ -167,7 +167,10 @@ def judge_to_audit(
     marks = metadata_of(judge)
     method = marks.get("method", "")
     if method not in ("", "allure"):
-        raise OptionError(f"`judge` must be a judge of one text, got the method {method!r}")
+        raise OptionError(
+            f"only an ALLURE judge can be audited, got the method {method!r}: make one by "
+            "`create_allure_judge(model, memory=memory, rubric=…, labels=…)`"
+        )
     if method and memory_of(judge) is not memory:
         has = "no memory" if memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")

@@ -173,8 +173,9 @@ class LabelSteps(replies.RubricSteps):
         """The examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        names = set(map(str, self.criteria(item)[0].names))
-        known = [each for each in recalled if "output" in each and str(each["corrected"]) in names]
+        names = {str(name) for name in (None, *self.criteria(item)[0].names)}
+        own = [each for each in recalled if "output" in each]
+        known = [e for e in own if {str(e["wrong"]), str(e["corrected"])} <= names]
         return self.recaller.fitting(known, item, partial(self._length, item))
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
