@@ -154,7 +154,7 @@ def test_a_request_is_no_turn_of_the_user_and_a_trace_holds_no_message_twice():
     assert [each["score"] for each in state["judged"]] == [0.1, 0.9]
     assert answers_of(state)[1::2] == ["bad", "good"]
     requests = [m for m in state["messages"] if m.name == "judge"]
-    assert [m.additional_kwargs for m in requests] == [{"lc_source": "judge"}]
+    assert [m.additional_kwargs["lc_source"] for m in requests] == ["judge"]
     assert JudgeMiddleware.trace_policy.process_inputs({"messages": ["long"]}) == {}
 
 
@@ -280,6 +280,42 @@ def test_a_structured_response_of_a_tool_is_judged(cities, final, trajectory):
     ends_earlier = final != cities[-1]
     assert len(calls) == 2
     assert state["messages"][-1].type == ("ai" if ends_earlier else "tool")
+
+
+def both(*answers):
+    return AIMessage("", tool_calls=[own for each in answers for own in each.tool_calls])
+
+
+def tracked(number):
+    return AIMessage("", tool_calls=[call(number, f"track {number}")])
+
+
+# How a draft may be said, and which of it ran and is work.
+DRAFTS: dict[str, Any] = {
+    "text": (AIMessage("bad"), []),
+    "structured": (called("bad", 1), []),
+    "returned": (tracked(7), ["in Kyiv"]),
+    "returned twice": (both(tracked(7), tracked(9)), ["in Kyiv", "in Oslo"]),
+    "structured beside a call": (both(called("bad", 1), tracked(7)), ["in Kyiv"]),
+}
+
+
+@for_each("draft", DRAFTS)
+@for_each("last", ["good", "worse"])
+def test_no_call_that_ran_goes_with_a_rejected_draft(draft, last):
+    said, ran = DRAFTS[draft]
+    model = FakeChatModel(replies=lambda p: {"explanation": "", "label": str(int("good" in p))})
+    guard = JudgeMiddleware(create_rubric_judge(model, rubric="Is it kind?"))
+    tools = [StructuredTool.from_function(track, return_direct=True)]
+    form = ToolStrategy(Place) if "structured" in draft else None
+    writes = FakeToolModel(replies=[said, AIMessage(last)])
+    assistant: Any = create_agent(writes, tools, middleware=[guard], response_format=form)
+    state = assistant.invoke(ASKED)
+    assert len(state["judged"]) == 2
+    done = [m.text for m in state["messages"] if m.type == "tool" and m.name == "track"]
+    assert done == ran
+    assert [each in model.prompts[1] for each in ran] == [True] * len(ran)
+    assert "judge" not in [message.name for message in state["messages"]]
 
 
 def test_each_run_on_a_thread_has_its_own_revisions():

@@ -72,12 +72,20 @@ def _speaker(message: AnyMessage) -> str:
 
 
 def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
-    """The ids of each request to revise and of the draft before it."""
-    drafts: list[AnyMessage] = []
-    for place, message in enumerate(messages):
-        if _speaker(message) == REVISER:
-            drafts += [*answer_at_end(messages[:place]), message]
-    return {str(message.id) for message in drafts}
+    """The ids of each request to revise and of the draft that it names."""
+    requests = (m for m in messages if _speaker(m) == REVISER)
+    return {str(id) for m in requests for id in (m.id, *m.additional_kwargs.get("draft", ()))}
+
+
+def draft_in(state: Any) -> list[str]:
+    """The ids of the messages that only say the last answer.
+
+    A call that ran is work, also where its result is the answer: it is no part of a draft, but
+    for a structured response that was called alone.
+    """
+    said = answer_at_end(state["messages"])
+    is_draft = len(said) == 1 or (len(said) == 2 and state.get("structured_response") is not None)
+    return [str(message.id) for message in said] if is_draft else []
 
 
 def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

@@ -350,7 +350,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
             request = HumanMessage(
                 self._request(state, verdict),
                 name=agent.REVISER,
-                additional_kwargs={"lc_source": agent.REVISER},
+                additional_kwargs={"lc_source": agent.REVISER, "draft": agent.draft_in(state)},
             )
             return {**kept, "messages": [request], "jump_to": "model"}
         if outcome:
@@ -439,7 +439,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         best = self._best(answers)
         gone = set() if self.options.keep_drafts else agent.drafts_in(messages)
         if not (best is current or self.options.keep_drafts):
-            gone |= {str(message.id) for message in agent.answer_at_end(messages)}
+            gone |= {*agent.draft_in(state)}
         removed: list[Any] = [RemoveMessage(str(m.id)) for m in messages if str(m.id) in gone]
         if best is current:
             return {"messages": removed} if removed else {}
