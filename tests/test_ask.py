@@ -370,12 +370,26 @@ TOO_LONG = [
 ]
 
 
+REFUSED = [
+    "Output blocked by content filtering policy",
+    "The prompt triggered Azure OpenAI's content management policy.",
+    "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+    "Content Exists Risk",
+    "Input data may contain inappropriate content.",
+]
+FILTER = {"message": "no", "code": "content_filter"}
+
+
 @for_each(
     ("answer", "reason"),
     [
         *((error(400, each), "context_overflow") for each in TOO_LONG),
+        *((error(400, each), "refusal") for each in REFUSED),
+        (error(403, "Content violates usage guidelines."), "refusal"),
+        (error(403, "Your chosen model requires moderation and your input was flagged"), "refusal"),
+        (ServerReply(400, {"error": FILTER}), "refusal"),
+        (error(500, "the content filter is down"), "provider_error"),
         (error(429, "Too many tokens, please wait before trying again."), "provider_error"),
-        (error(400, "Output blocked by content filtering policy"), "refusal"),
         (error(400, "The answer may have at most 4096 tokens"), "provider_error"),
     ],
 )

@@ -415,6 +415,13 @@ def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
     assert len(server.calls) < 20
 
 
+def test_ten_texts_that_a_provider_refuses_do_not_stop_the_run(serve):
+    server = serve(lambda call: error(400, "content management policy"))
+    judge = create_bsm_judge(chat(server), criteria=["Depth"], orders="none")
+    rows, _ = collect(judge, pairs(11), "sync", max_concurrency=2)
+    assert [row["verdict"]["failures"][0]["reason"] for row in rows] == ["refusal"] * 11
+
+
 @for_each(
     ("rows", "message"),
     [

@@ -76,6 +76,7 @@ _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 _LONGEST = 2000
 _SAID: dict[str, list[str]] = packaged(__package__, "names.yaml")["said"]
 _OVERFLOW = re.compile("|".join(_SAID["overflow"]), re.IGNORECASE)
+_REFUSED = re.compile("|".join(_SAID["refused"]), re.IGNORECASE)
 _PASSING = re.compile("|".join(_SAID["passing"]))
 _FORMAT_REJECTED = re.compile("|".join(_SAID["format_rejected"]), re.IGNORECASE)
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
@@ -203,13 +204,27 @@ def can_pass(error: Exception) -> bool:
     return has_ended or isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
 
 
+def refuses_text(error: Exception) -> bool:
+    """Whether a provider refuses the texts of a request, and not the request as such."""
+    said = f"{_body_of(error).get('code')} {said_by(error)[:_LONGEST]}"
+    return status_of(error) in {400, 403} and bool(_REFUSED.search(said))
+
+
+def _body_of(error: Exception) -> Mapping[str, Any]:
+    """What a provider says of an error in the body of its answer; empty where it has none."""
+    body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    return body if isinstance(body, dict) else {}
+
+
 def diagnosis(error: Exception) -> Problem:
     """The failure that an error comes to when it is final."""
     message = in_a_line(error)
     is_too_long = status_of(error) != 429 and _OVERFLOW.search(said_by(error))
     if is_too_long or isinstance(error, exceptions.ContextOverflowError):
         return Problem("context_overflow", message)
-    if status_of(error) == 400 and re.search("content.filter", said_by(error)):
+    if refuses_text(error):
         return Problem("refusal", message)
     late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
     if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
@@ -298,10 +313,7 @@ def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:
         error: What the client library raised.
         prompt: The texts that were sent, which errors may repeat.
     """
-    body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
-    if isinstance(body, dict) and isinstance(body.get("error"), dict):
-        body = body["error"]
-    fields = body if isinstance(body, dict) else {}
+    fields = _body_of(error)
     parameter = fields.get("param")
     root = re.split(r"[.\[]", parameter)[0] if isinstance(parameter, str) else None
     message = str(fields.get("message") or said_by(error))[:_LONGEST]

@@ -195,7 +195,11 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
-    details = meta.get("incomplete_details")
+    prompt, details = meta.get("prompt_feedback"), meta.get("incomplete_details")
+    # Gemini's; the other words for "not blocked" are 0 and `…_UNSPECIFIED`.
+    blocked = str((isinstance(prompt, Mapping) and prompt.get("block_reason")) or "").lower()
+    if blocked and not blocked.endswith("unspecified"):
+        return Problem("refusal", f"the provider stopped the prompt: {blocked.rpartition('.')[-1]}")
     said = [value for name, value in meta.items() if _ENDING.fullmatch(str(name))]
     said.append(details.get("reason") if isinstance(details, Mapping) else details)
     endings = [str(each).lower().rpartition(".")[-1] for each in said if each]

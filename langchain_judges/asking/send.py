@@ -202,7 +202,8 @@ def _said_by_calls(message: BaseMessage) -> str:
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     """The exception for an error that no other request of the model can escape."""
     status = failures.status_of(error)
-    if status != 401 and (status not in {403, 404} or adapter.answered):
+    is_of_request = status not in {403, 404} or adapter.answered or failures.refuses_text(error)
+    if status != 401 and is_of_request:
         return None
     name, reason = adapter.identity["name"], failures.in_a_line(error)
     return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)

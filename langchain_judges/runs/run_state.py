@@ -123,6 +123,8 @@ def permanent(failure: Failure) -> str | None:
     That is a client error, a lost connection, or an error that the model's own library or code
     raises before a request, such as a `ValueError` about a missing setting.
     """
+    if failure["reason"] == "refusal":  # of one text
+        return None
     if status := re.match(r"HTTP 4\d\d", failure["detail"]):
         return status[0]
     if failure["reason"] in ("lacking", "invalid_input"):
