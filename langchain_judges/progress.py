@@ -11,8 +11,6 @@ from contextlib import contextmanager
 # Seconds of silence before anything is said.
 AFTER = 1.0
 
-logger = logging.getLogger(__name__)
-
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
@@ -33,6 +31,6 @@ def busy(what: str) -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    logger.info(text)
+    logging.getLogger(__name__).info(text)
     if sys.stderr.isatty():
         sys.stderr.write(f"{text}\n")

@@ -378,8 +378,9 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         if is_record or (not names and (len(value) != 1 or field == "reference")):
             return f"is read from {keys_in(value)}" if len(value) == 1 and not is_record else ""
         value = value[names[0]] if names else next(iter(value.values()))
-    listed = value if isinstance(value, list) and text == "\n".join(map(str, value)) else []
-    return f"is a list of {len(listed):,} texts, shown as one" if len(listed) > 1 else ""
+    listed = value if isinstance(text, str) and isinstance(value, list) else []
+    is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
+    return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
 
 
 # What a record has of a state, what another field is read from, and what has nothing to show.
