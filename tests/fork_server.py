@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -58,27 +59,42 @@ LATER = (
 )
 
 
-def serve(orders: socket.socket) -> dict[str, Any] | None:
-    """Start and wait for programs until the test process ends; return one in its fork."""
+def serve(listener: socket.socket) -> dict[str, Any] | None:
+    """Start and wait for programs until the last test process ends; return one in its fork."""
+    sockets = [listener]
     while True:
-        message, files, _, _ = socket.recv_fds(orders, 1 << 22, 2)
-        if not message:
-            return None
-        order = json.loads(message)
-        if order["do"] == "start":
-            _import(order["imports"])
-            pid = os.fork()
-            if pid == 0:
-                orders.close()
-                for each in (signal.SIGHUP, signal.SIGQUIT):  # a shell's `&` or nohup ignores them
-                    signal.signal(each, signal.SIG_DFL)
-                return {**order, "files": files}
-            for file in files:
-                os.close(file)
-            answer: Any = pid
-        else:
-            answer = _ended(order["pid"], os.WNOHANG if order["do"] == "poll" else 0)
-        orders.send(json.dumps(answer).encode())
+        for ready in select.select(sockets, [], [])[0]:
+            if ready is listener:
+                sockets.append(ready.accept()[0])
+                continue
+            message, files, _, _ = socket.recv_fds(ready, 1 << 22, 2)
+            if not message:
+                sockets.remove(ready)
+                if sockets == [listener]:
+                    return None
+                continue
+            order = json.loads(message)
+            if order["do"] == "start":
+                answer: Any = _forked(order)
+                if answer == 0:
+                    for each in sockets:
+                        each.close()
+                    return {**order, "files": files}
+                for file in files:
+                    os.close(file)
+            else:
+                answer = _ended(order["pid"], os.WNOHANG if order["do"] == "poll" else 0)
+            ready.send(json.dumps(answer).encode())
+
+
+def _forked(order: dict[str, Any]) -> int:
+    """Number of the process that this one forks, and 0 in that one."""
+    _import(order["imports"])
+    pid = os.fork()
+    if pid == 0:
+        for each in (signal.SIGHUP, signal.SIGQUIT):  # a shell's `&` or nohup ignores them
+            signal.signal(each, signal.SIG_DFL)
+    return pid
 
 
 def _import(modules: Iterable[str]) -> None:

@@ -90,16 +90,30 @@ def start(*arguments: object, imports: Sequence[str] = ()) -> Program:
 
 @cache
 def _server() -> socket.socket:
-    """Start the process that forks programs; it ends with this one."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())]
-    running = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
-    )
-    theirs.close()
-    atexit.register(running.wait)
+    """What forks programs for all workers: the first starts it, and it ends with the last."""
+    import fcntl  # Windows has none, and tests there wait for events by this module
+
+    name = f"\0programs {os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with open(__file__) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # one worker at a time finds it or starts it
+        try:
+            ours.connect(name)
+        except ConnectionRefusedError:
+            _start_server(name)
+            ours.connect(name)
     atexit.register(ours.close)
     return ours
+
+
+def _start_server(name: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(name)
+        listener.listen()
+        file = listener.fileno()
+        command = [sys.executable, "-m", "tests.fork_server", str(file)]
+        running = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[file])
+    atexit.register(running.wait)
 
 
 def _order(order: dict[str, object], files: Sequence[int] = ()) -> int | None:
