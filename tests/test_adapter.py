@@ -124,6 +124,15 @@ def test_a_reply_is_read_and_paid_whatever_its_client_raises_of_it(
     assert not answer.usage["by_step"]["s"]["retries"]
 
 
+def test_a_reply_that_its_client_has_lost_is_not_asked_for_again():
+    def lose(prompt):
+        raise OutputParserException("arguments that are no JSON")
+
+    answer = asked(FakeChatModel(replies=lose))
+    assert [each["reason"] for each in answer.failures] == ["unparsable"]
+    assert (answer.usage["calls"], answer.usage["by_step"]["s"]["retries"]) == (1, 0)
+
+
 class TakesMethods(WithStructure):
     """Has two ways, of which its profile says that the model takes the better one."""
 

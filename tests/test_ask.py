@@ -70,6 +70,11 @@ def always(answer):
     return lambda call: answer
 
 
+def unread(written: str, message: str = "Failed to call a function.") -> ServerReply:
+    """A reply that Groq could not read itself."""
+    return ServerReply(400, {"error": {"message": message, "failed_generation": written}})
+
+
 NO_CHOICES = {**{"id": "x", "object": "chat.completion", "created": 1, "model": "m"}, "choices": []}
 FAULTS = {
     # what the server does: (reason, replies paid, attempts without a reply)
@@ -80,6 +85,8 @@ FAULTS = {
     "refusal": (always(refusal()), "refusal", 1, 0),
     "content filter": (always(filtered()), "refusal", 1, 0),
     "cut": (always(cut()), "truncated", 1, 0),
+    "unread call": (always(unread(f"<function=T>{scores(4, 2)}")), "unparsable", 2, 0),
+    "unread and cut": (always(unread("{", "max completion tokens reached")), "truncated", 1, 0),
     "400": (always(error(400)), "provider_error", 0, 1),
     "filter": (always(error(400, "content_filter: filtered")), "refusal", 0, 1),
     "context": (always(error(400, "context length exceeded")), "context_overflow", 0, 1),
@@ -328,6 +335,11 @@ def test_one_repair_shows_what_was_wrong(serve):
     mistake, correction = server.calls[1].body["messages"][-2:]
     assert '"score_1": 9' in mistake["content"]
     assert "equal to 5" in correction["content"]
+
+
+def test_a_reply_is_read_where_its_provider_could_not(serve):
+    answer = asked(serve(always(unread(scores(4, 2)))))
+    assert (answer.data["score_1"], answer.failures, answer.usage["calls"]) == (4, [], 1)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core import exceptions
+from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges import errors
@@ -89,7 +90,18 @@ def said_by(error: Exception) -> str:
 
 def paid_error(error: Exception) -> Problem | None:
     """The problem with a reply that came but was raised as an exception."""
+    if isinstance(error, exceptions.OutputParserException):
+        return Problem("unparsable", in_a_line(error))
     return _PAID.get(type(error).__name__)
+
+
+def reply_in(error: Exception) -> AIMessage | None:
+    """The reply that a provider sends with an error, for it cannot read it itself."""
+    body = _body_of(error)
+    if not isinstance(written := body.get("failed_generation"), str):
+        return None
+    is_cut = "max completion tokens" in str(body.get("message"))
+    return AIMessage(written, response_metadata={"finish_reason": "length"} if is_cut else {})
 
 
 def usage_despite(error: Exception) -> TokenUsage | None:

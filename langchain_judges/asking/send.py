@@ -165,9 +165,9 @@ async def _reply_or_error(
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        if kept.message is None:
+        if (reply := kept.message or failures.reply_in(exc)) is None:
             return exc
-        message = kept.message
+        message = reply
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
     asking.dropped_settings |= adapter.asked_without(request, seed=seed, logprobs=logprobs)
