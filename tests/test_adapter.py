@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import httpx
@@ -131,6 +132,13 @@ def test_a_reply_that_its_client_has_lost_is_not_asked_for_again():
     answer = asked(FakeChatModel(replies=lose))
     assert [each["reason"] for each in answer.failures] == ["unparsable"]
     assert (answer.usage["calls"], answer.usage["by_step"]["s"]["retries"]) == (1, 0)
+
+
+def test_a_repair_shows_the_call_that_was_wrong():
+    calls = [{"name": "Scores", "args": {**VALUE, "score_1": 9}, "id": "1"}]
+    model = WithStructure(replies=[AIMessage("So:", tool_calls=calls), scores(4, 2)])
+    assert asked(model).data == VALUE
+    assert re.search(r'So:\n.*"score_1": 9', model.prompts[1])
 
 
 class TakesMethods(WithStructure):

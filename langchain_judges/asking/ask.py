@@ -26,7 +26,7 @@ from langchain_judges.asking import failures, reading
 from langchain_judges.asking.effects import Effect, emit
 from langchain_judges.asking.question import Account, Asking, Question, Reply, StoredReply
 from langchain_judges.asking.reply_log import Draft, key_of
-from langchain_judges.asking.send import Sent, send
+from langchain_judges.asking.send import Sent, said_by_calls, send
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.orders import Order
 from langchain_judges.rows import fences, texts
@@ -174,7 +174,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
         data, problem = _read_reply(asking, sent, message, question.reply_schema)
         if problem and problem.reason not in _NO_REPAIR:
             if len(repairs) < question.repairs:
-                said = message.text.strip() or "(no text)"
+                said = f"{message.text}\n{said_by_calls(message)}".strip() or "(no text)"
                 repairs.append(texts.without_lone_surrogates([said, _repair(question, problem)]))
                 draft.keep({"repairs": repairs, "cost": asking.cost})
                 asking.give_back()

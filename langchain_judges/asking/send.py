@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -191,11 +192,13 @@ class _KeptReply(BaseCallbackHandler):
 
 def _conversation(messages: list[BaseMessage]) -> list[list[str]]:
     """Who says what in a request and its reply, as people read it."""
-    return [[each.type, plain(each.content) or _said_by_calls(each)] for each in messages]
+    return [[each.type, plain(each.content) or said_by_calls(each)] for each in messages]
 
 
-def _said_by_calls(message: BaseMessage) -> str:
-    calls = getattr(message, "tool_calls", None)
+def said_by_calls(message: BaseMessage) -> str:
+    """The calls of tools that a message makes, as JSON; empty where it makes none."""
+    parts = (getattr(message, f"{kind}tool_calls", ()) for kind in ("", "invalid_"))
+    calls = [*chain.from_iterable(parts)]
     return json.dumps(calls, default=str) if calls and not too_deep(calls) else ""
 
 
