@@ -1,10 +1,11 @@
 """Prompts are short and of one voice: what each step of each method sends beside the texts."""
 
 import doctest
+import re
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import prompts
@@ -17,6 +18,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
+from tests.judges import item_of, of_method
 
 PAIR = {
     "input": "How do I keep basil alive on a windowsill?",
@@ -84,24 +86,59 @@ PIECES = (
 )
 CRITERIA = st.text(max_size=20) | st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 TEXT = {"input": PAIR["input"], "output": PAIR["output_a"]}
-# By how criteria are given: who takes them, and what stands behind the first.
-FORMS: dict[str, tuple[Any, dict[str, list[str]]]] = {
-    "alone": (create_rubric_judge, {"rubric": []}),
-    "listed": (create_rubric_judge, {"rubric": ["Wit"]}),
-    "a plan": (create_bsm_judge, {"criteria": []}),
-    "what counts": (create_relative_judge, {"criteria": []}),
+ALONE = "\nThe criterion: {}\n"
+# By how criteria are given: who takes them, what stands behind the first, and its lines.
+FORMS: dict[str, tuple[Any, dict[str, list[str]], str]] = {
+    "alone": (create_rubric_judge, {"rubric": []}, ALONE),
+    "listed": (create_rubric_judge, {"rubric": ["Wit"]}, "criterion_1, {}\n"),
+    "a plan": (create_bsm_judge, {"criteria": []}, ALONE),
+    "what counts": (create_relative_judge, {"criteria": []}, "\n- {}\n"),
 }
 
 
 @settings(max_examples=20)
 @given(CRITERIA, st.sampled_from([*FORMS]))
 def test_a_criterion_is_sent_as_it_is_written(text, form):
+    assume(name_and_text(text)[1] != "")  # a colon that nothing stands behind
     model = FakeChatModel(replies=fitting_reply)
-    create, options = FORMS[form]
+    create, options, lines = FORMS[form]
     criteria = {name: [text, *more] for name, more in options.items()}
     with suppress(OptionError):  # a text that says nothing
         create(model, **criteria).invoke(PAIR if "criteria" in criteria else TEXT)
-        assert any(text.strip() in prompt for prompt in model.prompts)
+        sent, own = "\n".join(model.prompts), (text, text.strip())
+        assert any(lines.format(each) in sent for each in own)
+
+
+# A name alone, with what it means, a question, an order; and in other languages.
+OWN = """
+Höflichkeit | Tact: is it kind? | Ton : poli ? | Is the answer right? | Names no competitor.
+回答礼貌吗？ | هل الجواب مهذب؟
+"""
+OWN_CRITERIA = [each.strip() for each in OWN.strip().replace("\n", "|").split("|")]
+ASKED_ALONE, FOUND = "The criterion: {}", "(The criterion: )?{}"
+# Who takes them, with which options, and each line of a prompt that holds one.
+TAKEN: list[tuple[str, dict[str, Any], str]] = [
+    ("bsm", {"criteria": OWN_CRITERIA}, ASKED_ALONE),
+    ("bsm", {"criteria": OWN_CRITERIA, "wording": "paper", "merge": "model"}, FOUND),
+    ("relative", {"criteria": OWN_CRITERIA}, "- {}"),
+    ("absolute", {"criteria": OWN_CRITERIA}, "- {}"),
+    ("direct", {"aspects": OWN_CRITERIA[:1]}, r".* Compare them by these aspects: {}\."),
+    ("rubric", {"rubric": OWN_CRITERIA}, r"criterion_\d, {}"),
+    ("rubric", {"rubric": OWN_CRITERIA[3]}, ASKED_ALONE),
+    ("allure", {"rubric": OWN_CRITERIA[2]}, ASKED_ALONE),
+]
+
+
+@for_each(("method", "options", "line"), TAKEN)
+def test_nothing_is_put_beside_the_words_of_a_callers_criterion(method, options, line):
+    model = FakeChatModel(replies=fitting_reply)
+    of_method(method, model, **options).invoke(item_of(method))
+    sent = {each for prompt in model.prompts for each in prompt.split("\n")}
+    [own, *_] = options.values()
+    for words in [own] if isinstance(own, str) else own:
+        held = [each for each in sent if words in each]
+        assert held
+        assert all(re.fullmatch(line.format(re.escape(words)), each) for each in held)
 
 
 WHOLE = """

@@ -134,14 +134,13 @@ class BSMSteps(pairs.PairSteps):
     ) -> shared.PlanScore | None:
         """The scores of both texts on one criterion, in one order, by identity."""
         options, name = self.options, criterion["name"]
-        words = criterion["description"] or WORDS["undescribed"]
         rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = criterion.get("asks_right", False)
         variables = {
             **self.prompt_variables(pair, order),
             **self.scale,
             "reply": WORDS["explained_first" if options.explain_first else "explained"],
-            "criterion": with_name(name, words) + (rule if asks_right else ""),
+            "criterion": with_name(name, criterion["description"]) + (rule if asks_right else ""),
         }
         several = options.samples > 1
         question = self.context.question(
