@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import langchain_judges
 from langchain_judges.asking import local
@@ -116,6 +117,18 @@ def test_what_is_imported_is_declared_and_an_extra_is_missed_in_a_sentence():
     names |= {"faiss", "sklearn", "yaml", "langchain_judges", "typing_extensions", "skip"}
     assert {module for _, module, _ in found} - names == set()
     assert set(project["optional-dependencies"]) == {*EXTRAS, "all", "dev", "postgres"}
+
+
+def test_what_is_pinned_runs_on_the_oldest_python_that_the_package_runs_on():
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    oldest = allowed.removeprefix(">=")
+    pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    for each in metadata.distributions():
+        about = dict(
+            re.findall(r"^([A-Z][\w-]+): (.+)", each.read_text("METADATA") or "", re.MULTILINE)
+        )
+        if (about.get("Name"), about.get("Version")) in pins and "Requires-Python" in about:
+            assert oldest in SpecifierSet(about["Requires-Python"]), about["Name"]
 
 
 def test_workflows_and_templates_are_yaml_and_may_only_read():
