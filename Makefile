@@ -1,6 +1,10 @@
 # Everything below makes the virtual environment and installs what it needs, once.
 
-PYTHON ?= python3
+# The system's Python where it is of the version on the PATH: distributions build theirs with
+# profiles, so that it is faster than what pyenv compiles.
+VERSION_OF_PYTHON := import sys, ensurepip; print(sys.version_info[:2])
+PYTHON ?= $(shell test "$$(/usr/bin/python3 -c '$(VERSION_OF_PYTHON)' 2>&1)" = \
+  "$$(python3 -c '$(VERSION_OF_PYTHON)' 2>&1)" && echo /usr/bin/)python3
 # Compiled once, not by each worker and each program that a test starts.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -166,6 +167,24 @@ def test_make_runs_every_test_and_any_failure_counts(tmp_path, ends, code):
     result = made(tmp_path, PYTHON.format(log=f'"{log}"', code=ends), "test")
     assert result.returncode == code, result.stderr
     assert log.read_text() == "-m pytest -n auto --dist worksteal\n"
+
+
+@pytest.mark.system
+@for_each(
+    ("path_has", "used"),
+    [('exec /usr/bin/python3 "$@"', "/usr/bin/python3"), ("echo '(3, 99)'", "python3")],
+)
+def test_the_systems_python_is_used_where_it_is_of_the_version_on_the_path(
+    tmp_path, monkeypatch, path_has, used
+):
+    (tmp_path / "python3").write_text(f"#!/bin/sh\n{path_has}\n")
+    (tmp_path / "python3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYTHON", raising=False)
+    result = made(
+        tmp_path, PYTHON.format(log="/dev/null", code=0), "--eval=a:;@echo $(PYTHON)", "a"
+    )
+    assert result.stdout == f"{used}\n", result.stderr
 
 
 STUBS = [path.relative_to(PACKAGE.parent).parent for path in PACKAGE.rglob("__init__.pyi")]
