@@ -28,9 +28,10 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.report.joined_rows import rows_in as all_rows
+from langchain_judges.rows.checks import place_in
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.lookup import mapped, understood, unshown
+from langchain_judges.rows.lookup import follow, mapped, understood, unshown
 from langchain_judges.rows.messages import KNOWN_NAMES, is_nothing
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.runs.comparison import joined
@@ -246,6 +247,23 @@ def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(mi
 )  # fmt: skip
 def test_usual_names_of_columns_are_understood(names, takes, found):
     assert understood(names, None, takes) == found
+
+
+DOTTED = {"gen_ai.input.messages": "Where?", "gen_ai.output.messages": "Kyiv", "n": [{"a.b": 1}]}
+
+
+@for_each("row", [{"attributes": DOTTED}, {"a.b": {"span.attributes": [DOTTED]}}])
+def test_a_place_that_an_error_names_can_be_followed_through_keys_with_dots(row):
+    found = {field: place_in(row, field) for field in ("input", "output")}
+    assert [follow(row, "columns", path) for path in found.values()] == ["Where?", "Kyiv"]
+    [judged] = judge_many(polite(), [row], columns=found)
+    assert judged["verdict"]["failures"] == []
+
+
+def test_a_path_goes_through_the_longest_key():
+    row = {"a": {"b": 1, "b.c": 2, "d": [{"e.f": 3}]}, "a.b.c": 4}
+    paths = ["a.b.c", "a.b", "a.d.0.e.f"]
+    assert [follow(row, "columns", path) for path in paths] == [4, 1, 3]
 
 
 def test_what_evaluators_call_a_field_is_a_column_of_it():

@@ -157,10 +157,12 @@ def place_in(row: object, field: str) -> str:
     """
     usual = {field, *NAMES.get(field, ())} - {"user", "a", "b"}
     right = _KNOWN["references"] if field.startswith("output") else ()
+    others = {"output", "outputs"} if field == "input" else {"input", "inputs"}
     found = []
     for path, _ in _texts_in(row):
-        first, *_, last = map(plain_name, path.split("."))
-        if last in usual and not (last in right and first in _KNOWN["records"]):
+        first, *names = map(plain_name, path.split("."))
+        is_right = first in _KNOWN["records"] and names[-1] in right
+        if names[-1] in usual and not (is_right or others & {first, *names}):
             found.append(path)
     return min(found, key=lambda path: path.count("."), default="")
 

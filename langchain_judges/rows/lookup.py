@@ -161,7 +161,8 @@ def mapped(
     if takes == "item" and "messages" in columns_in(columns) and not are_told:
         record, columns = _state_of(record, columns, named)
     used = {*columns_in(columns)}
-    if paths := [name for name in used - record.keys() if name.split(".")[0] in record]:
+    below = tuple(f"{key}." for key in record)
+    if paths := [name for name in used - record.keys() if name.startswith(below)]:
         told = {n: own for n, own in columns.items() if n.split(".")[0] in checks.ANNOTATIONS}
         facts = columns_in(told)
         read = {p: known_at if p in facts else partial(follow, field="columns") for p in paths}
@@ -460,17 +461,19 @@ def follow(value: object, field: str, path: str) -> object:
     Raises:
         InputError: There is no such key; the message says which are there.
     """
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
-    at = value
-    for step in path.split("."):
-        if isinstance(at, Mapping) and step in at:
-            at = at[step]
-        elif isinstance(at, Sequence) and not isinstance(at, str) and _place(step, len(at)):
-            at = at[int(step)]
+    at: Any = value
+    steps = path.split(".")
+    while steps:
+        # A key may have dots itself, as attributes of OpenTelemetry have.
+        keys = (".".join(steps[:n]) for n in range(len(steps), 0, -1))
+        key = next((k for k in keys if isinstance(at, Mapping) and k in at), None)
+        if key is not None:
+            at, steps = at[key], steps[key.count(".") + 1 :]
+        elif isinstance(at, Sequence) and not isinstance(at, str) and _place(steps[0], len(at)):
+            at, steps = at[int(steps[0])], steps[1:]
         else:
-            whole = "" if step == path else f" of {path!r}"
-            raise InputError(f"`{field}`: expected the key {step!r}{whole}, got {keys_in(at)}")
+            whole = "" if steps[0] == path else f" of {path!r}"
+            raise InputError(f"`{field}`: expected the key {steps[0]!r}{whole}, got {keys_in(at)}")
     return at
 
 
