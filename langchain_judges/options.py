@@ -40,8 +40,8 @@ _BOUNDS: Mapping[type, tuple[str, str]] = {
 }
 # What other packages call a rubric.
 _RUBRICS = ("criteria", "criterion", "prompt", "metric")
-_ATTRIBUTES = re.compile(r"^Attributes:\n((?: .*\n|\n)*)", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+_MEANINGS = re.compile(r"^(?:Args|Attributes):\n((?: .*\n|\n)*)", re.MULTILINE)
+_MEANING = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
@@ -321,18 +321,19 @@ def docstring(thing: Any) -> str:
 
 def attributes(kind: type[object]) -> Mapping[str, str]:
     """Meaning of each attribute, by the docstrings of a class and of its bases."""
-    return ChainMap(*map(_attributes, kind.__mro__))
+    return ChainMap(*map(meanings, kind.__mro__))
 
 
-def _attributes(kind: type[object]) -> dict[str, str]:
-    section = _ATTRIBUTES.search(docstring(kind) + "\n")
-    found = _ATTRIBUTE.findall(section[1]) if section else []
+def meanings(thing: Any) -> dict[str, str]:
+    """Meaning of each attribute of a class or argument of a function, by its docstring."""
+    section = _MEANINGS.search(docstring(thing) + "\n")
+    found = _MEANING.findall(section[1]) if section else []
     return {name: " ".join(text.split()) for name, text in found}
 
 
-def about(kind: type[Options]) -> str:
-    """The docstring of a class without its attributes."""
-    return _ATTRIBUTES.sub("", docstring(kind) + "\n").rstrip()
+def about(thing: Any) -> str:
+    """The docstring of a class without its attributes, or of a function without its arguments."""
+    return _MEANINGS.sub("", docstring(thing) + "\n").rstrip()
 
 
 def _with_tuples(annotation: object, value: object) -> object:

@@ -91,10 +91,10 @@ class Commands(TyperGroup):
         if name not in COMMANDS:
             hint = did_you_mean(name, COMMANDS, {"rank": "compare", "evaluate": "judge"})
             ctx.fail(f"There is no command {name!r}; {hint}there are {', '.join(COMMANDS)}.")
-        from langchain_judges.options import docstring
+        from langchain_judges.options import about
 
         command = getattr(import_module(f"langchain_judges.cli.{name}"), name)
-        text, _, examples = docstring(command).partition("\n\nExamples:\n")
+        text, _, examples = about(command).partition("\n\nExamples:\n")
         info = CommandInfo(name=name, cls=Command, callback=command, help=text, epilog=examples)
         return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
 

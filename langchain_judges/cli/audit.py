@@ -66,22 +66,15 @@ class AuditFlags(PlanFlags):
 
 
 @unfolded
-def audit(
-    items: Annotated[
-        Path,
-        typer.Argument(
-            help="Table of items with input, output, and expected or a label by people; or "
-            "langsmith:QUEUE of labelled runs."
-        ),
-    ],
-    judge: AuditedFlags,
-    flags: AuditFlags,
-    table: RowFlags,
-) -> None:
+def audit(items: Path, judge: AuditedFlags, flags: AuditFlags, table: RowFlags) -> None:
     """Audit a judge's labels, one doubtful label at a time; the same command resumes.
 
     Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 3 budget spent,
     130 Ctrl-C.
+
+    Args:
+        items: Table of items with input, output, and expected or a label by people; or
+            langsmith:QUEUE of labelled runs.
 
     Examples:
         langchain-judges audit items.jsonl --model openai:gpt-5-mini --memory memory

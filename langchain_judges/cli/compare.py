@@ -91,24 +91,12 @@ class PlaceFlags:
 
 @unfolded
 def compare(
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            help="A table with --systems; or a file of each system, joined by input and id; "
-            "langsmith:NAME is an experiment."
-        ),
-    ],
+    data: list[str],
     judge: JudgeFlags,
     output: PlaceFlags,
     rows: RowFlags,
     run: RunFlags,
-    systems: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN,COLUMN",
-            help="The columns with the outputs of systems, or names for the files of systems.",
-        ),
-    ] = None,
+    systems: Annotated[str | None, typer.Option(metavar="COLUMN,COLUMN")] = None,
 ) -> None:
     """Find out which system gives better outputs; the same command resumes.
 
@@ -117,6 +105,11 @@ def compare(
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
+
+    Args:
+        data: A table with --systems; or a file of each system, joined by input and id;
+            langsmith:NAME is an experiment.
+        systems: The columns with the outputs of systems, or names for the files of systems.
 
     Examples:
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md

@@ -12,10 +12,10 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from annotated_types import Ge
-from typer.models import OptionInfo
+from typer.models import ParameterInfo
 
 from langchain_judges.errors import OptionError
-from langchain_judges.options import attributes, described
+from langchain_judges.options import attributes, described, meanings
 from langchain_judges.runs.options import RunOptions
 
 
@@ -25,9 +25,10 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
     A group is a parameter whose type is a dataclass. A flag is called as its field, unless
     `Annotated[…, typer.Option(…)]` says otherwise. It means what the `Attributes:` of the class
     say; an option of runs is declared there, with its lowest value. The flags stand in the help
-    in the order of the parameters and fields; `field(init=False)` is none.
+    in the order of the parameters and fields; `field(init=False)` is none. Another parameter
+    means what the `Args:` of the command say; without a default it is no flag.
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints, own_meanings = get_type_hints(command, include_extras=True), meanings(command)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(command).parameters.values():
@@ -37,8 +38,10 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
             groups[parameter.name] = kind, [flag.name for flag in flags]
             parameters += flags
         else:
+            usual = typer.Argument() if parameter.default is parameter.empty else typer.Option()
+            form, mark = _marked(kind, usual, own_meanings.get(parameter.name, ""))
             keyword = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(annotation=kind, kind=keyword))
+            parameters.append(parameter.replace(annotation=Annotated[form, mark], kind=keyword))
 
     @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"))
     def call(**values: object) -> None:
@@ -52,6 +55,13 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def _marked(hint: Any, usual: ParameterInfo, meaning: str) -> tuple[Any, Any]:
+    """A type, and a copy of its own mark or of the usual one that says what it means."""
+    mark = copy(next((each for each in _marks(hint) if isinstance(each, ParameterInfo)), usual))
+    mark.help = meaning.replace("`", "")
+    return hint.__origin__ if hasattr(hint, "__metadata__") else hint, mark
+
+
 def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     own, of_runs = attributes(group), described(RunOptions)
@@ -59,15 +69,12 @@ def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
         if not field.init:
             continue
         name, hint = field.name, hints[field.name]
-        found = (mark for mark in _marks(hint) if isinstance(mark, OptionInfo))
-        option = copy(next(found, typer.Option()))
+        kind, option = _marked(hint, typer.Option(), own.get(name, of_runs.get(name, "")))
         if hint is bool and not option.param_decls:
             option.param_decls = (f"--{name.replace('_', '-')}",)  # no flag says the opposite
         if name in of_runs:
             declared = RunOptions.model_fields[name].annotation
             option.min = next((m.ge for m in _marks(declared) if isinstance(m, Ge)), None)
-        option.help = option.help or own.get(name, of_runs.get(name, "")).replace("`", "")
-        kind = hint.__origin__ if get_args(hint) and hasattr(hint, "__metadata__") else hint
         yield inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,

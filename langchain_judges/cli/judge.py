@@ -38,23 +38,17 @@ class LargeRunFlags(RunFlags):
 
 @unfolded
 def judge(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV, TSV, Excel, JSONL, JSON or Parquet file with input, output_a, output_b; "
-            "of single texts input, output, and source or expected where the rubric needs it. "
-            "Or a public data set, by its name or folder."
-        ),
-    ],
-    judge: JudgeFlags,
-    table: RowFlags,
-    output: OutputFlags,
-    run: LargeRunFlags,
+    data: Path, judge: JudgeFlags, table: RowFlags, output: OutputFlags, run: LargeRunFlags
 ) -> None:
     """Judge every row of a file; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
+
+    Args:
+        data: CSV, TSV, Excel, JSONL, JSON or Parquet file with input, output_a, output_b; of single
+            texts input, output, and source or expected where the rubric needs it. Or a public data
+            set, by its name or folder.
 
     Examples:
         langchain-judges judge pairs.csv --model openai:gpt-5-mini -o verdicts.csv

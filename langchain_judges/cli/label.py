@@ -91,12 +91,7 @@ class LabelFlags(QuestionFlags):
 
 @unfolded
 def label(
-    data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; may exist already.")
-    ],
-    asked: LabelFlags,
-    table: RowFlags,
+    data: str, out: Annotated[Path, typer.Option("--out", "-o")], asked: LabelFlags, table: RowFlags
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
@@ -106,6 +101,10 @@ def label(
     asked one after the other. The same command resumes where it stopped.
 
     Exit codes: 0 done or stopped, 2 wrong use.
+
+    Args:
+        data: Rows to label: a table or a known set.
+        out: Labelled rows, JSONL; may exist already.
 
     Examples:
         langchain-judges label rows.jsonl -o labels.jsonl --max-rows 50

@@ -7,21 +7,20 @@ from typing import Annotated
 
 import typer
 
+from langchain_judges.cli.flags import unfolded
 from langchain_judges.cli.messages import say
 from langchain_judges.runs.shards import merge_shards
 
 
-def merge(
-    source: Annotated[
-        Path, typer.Argument(help="Folder of the parts of a run with --shard, or a results file.")
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv, .tsv or .parquet.")
-    ],
-) -> None:
+@unfolded
+def merge(source: Path, out: Annotated[Path, typer.Option("--out", "-o")]) -> None:
     """Join the parts of a sharded run into one table, or convert results.
 
     Nothing is written unless all parts are there, are finished and come from one judge.
+
+    Args:
+        source: Folder of the parts of a run with --shard, or a results file.
+        out: What to write: .jsonl, .csv, .tsv or .parquet.
 
     Examples:
         langchain-judges merge out/ -o verdicts.parquet

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from langchain_judges.cli.flags import unfolded
 from langchain_judges.cli.judge_flags import NOT_ON_A_SHELL
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from langchain_judges.methods.declaration import JudgeOptions
 
 
+@unfolded
 def show(
-    name: Annotated[
-        str | None, typer.Argument(help="A method or a ready rubric; without it all methods.")
-    ] = None,
-    part: Annotated[
-        Literal["prompts"] | None, typer.Argument(help="Print the prompts of the method.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
+    part: Annotated[Literal["prompts"] | None, typer.Argument()] = None,
 ) -> None:
     """Show the methods, the presets and options of one, its prompts, or a rubric.
+
+    Args:
+        name: A method or a ready rubric; without it all methods.
+        part: Print the prompts of the method.
 
     Examples:
         langchain-judges show bsm

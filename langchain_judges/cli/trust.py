@@ -123,14 +123,7 @@ def trust(
     report: ReportFlags,
     table: RowFlags,
     run: RunFlags,
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Rows as judge takes them, with label, labels or human_votes: a table (JSONL, "
-            "CSV, Parquet), or a known set; then files that label wrote. May be left out with "
-            "--verdicts."
-        ),
-    ] = None,
+    data: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
     """Report how far to trust a judge; the same command resumes where it stopped.
 
@@ -139,6 +132,10 @@ def trust(
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused, 3
     budget spent (the report then covers what was judged), 4 a limit missed or worse than the
     baseline, 130 Ctrl-C.
+
+    Args:
+        data: Rows as judge takes them, with label, labels or human_votes: a table (JSONL, CSV,
+            Parquet), or a known set; then files that label wrote. May be left out with --verdicts.
 
     Examples:
         langchain-judges trust rows.csv --model openai:gpt-5-mini --column label=best

@@ -34,19 +34,11 @@ class PageFlags:
 
 @unfolded
 def view(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Rows, results or records of a run, reports, audits, comparisons: files or "
-            "folders. Results contain no texts: name the rows or the written table too."
-        ),
-    ],
+    data: list[Path],
     labelling: QuestionFlags,
     page: PageFlags,
     table: RowFlags,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="JSONL file to which your labels are added.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
 ) -> None:
     """Look at rows, verdicts and reports in a browser, and label rows there with single keys.
 
@@ -56,6 +48,11 @@ def view(
     compare read the file. Ctrl-C ends it; the same command resumes.
 
     Exit codes: 0 done, 2 wrong use or refused.
+
+    Args:
+        data: Rows, results or records of a run, reports, audits, comparisons: files or folders.
+            Results contain no texts: name the rows or the written table too.
+        out: JSONL file to which your labels are added.
 
     Examples:
         langchain-judges view rows.jsonl verdicts.jsonl -o labels.jsonl

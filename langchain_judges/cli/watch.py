@@ -64,17 +64,15 @@ class SampleFlags:
 
 @unfolded
 def watch(
-    sample: SampleFlags,
-    judge: ItemJudgeFlags,
-    budget: BudgetFlags,
-    every: Annotated[
-        str | None, typer.Option(help="Repeat at this interval: 10m, 1h. Default: once.")
-    ] = None,
+    sample: SampleFlags, judge: ItemJudgeFlags, budget: BudgetFlags, every: str | None = None
 ) -> None:
     """Judge the latest runs of a LangSmith project; each gets its feedback once.
 
     Exit codes: 0 done, 1 nothing could be judged, 2 wrong use or refused, 3 budget spent,
     130 Ctrl-C.
+
+    Args:
+        every: Repeat at this interval: 10m, 1h. Default: once.
 
     Examples:
         langchain-judges watch --project app --preset helpfulness --model local

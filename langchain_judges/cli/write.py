@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import ModelFlags, check_settable, set_options, tell_plan
@@ -30,16 +27,15 @@ class WriterFlags(ModelFlags):
 
 @unfolded
 def write(
-    tasks: Annotated[Path, typer.Argument(help="JSONL file with concepts, instruction.")],
-    writer: WriterFlags,
-    output: OutputFlags,
-    rows: RowFlags,
-    run: RunFlags,
+    tasks: Path, writer: WriterFlags, output: OutputFlags, rows: RowFlags, run: RunFlags
 ) -> None:
     """Write a text that uses every concept of a list, for every list of a file.
 
     The same command resumes where it stopped. Exit codes: 0 done, 1 no text written, or
     failures under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
+
+    Args:
+        tasks: JSONL file with concepts, instruction.
 
     Examples:
         langchain-judges write tasks.jsonl --model openai:gpt-5-mini -o texts.csv
