@@ -20,9 +20,6 @@ from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted, rate_text
 from langchain_judges.verdict import Label
 
-# Parts of an average that a page shows.
-MOST_PARTS = 6
-
 
 class FileNames(NamedTuple):
     """Names of the rows and the judge's answers in commands.
@@ -418,15 +415,7 @@ class BarCheck(NamedTuple):
 
 def markdown(report: Measured, checks: Sequence[BarCheck]) -> str:
     """A summary of a report in Markdown: the table, the next step, the bars, and why."""
-    text = from_template(
-        "report.md",
-        report=report,
-        overview=overview(report),
-        step=next_step(report),
-        checks=checks,
-        reasons=_reasons(report),
-    )
-    return clean(text)
+    return clean(from_template("report.md", report=report, checks=checks))
 
 
 # ---- on a page
@@ -454,6 +443,10 @@ def _templates() -> Environment:
         range=answers.range_text,
         percent=answers.percent,
         plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
+        overview=overview,
+        next_step=next_step,
+        reasons=_reasons,
+        mistakes=single_verdicts.mistakes_text,
     )
     environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
     return environment
@@ -466,17 +459,4 @@ def from_template(name: str, **values: object) -> str:
 
 def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
     """The HTML page of one report, or of several."""
-    views = [
-        {
-            "report": report,
-            "overview": overview(report),
-            "step": next_step(report),
-            "whom": "label" if report.sample.by_label else "people",
-            "mistakes": single_verdicts.mistakes_text(report.sample),
-            "parts": report.uses["averages"].parts[:MOST_PARTS],
-            "more_parts": len(report.uses["averages"].parts[MOST_PARTS:]),
-        }
-        for report in reports
-    ]
-    level = answers.percent(reports[0].sample.confidence)
-    return from_template("report.html", views=views, contests=contests, level=level)
+    return from_template("report.html", reports=reports, contests=contests)
