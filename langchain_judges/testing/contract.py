@@ -33,17 +33,10 @@ from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.options import client_schema, described
 from langchain_judges.runs.many import judge_many
 from langchain_judges.testing import schema_replies as scripts
+from langchain_judges.testing import sent_prompts as sent
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import drawn, drawn_value, fitting_reply
-from langchain_judges.testing.sent_prompts import (
-    PAIR,
-    TEXT_WORDS,
-    JudgingPrompts,
-    SentPrompts,
-    check_places,
-    expect,
-    remark_places,
-)
+from langchain_judges.testing.sent_prompts import TEXT_WORDS, SentPrompts, expect
 from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict, decision
 
 _NOTHING_USABLE = "I would rather not say."
@@ -210,8 +203,8 @@ class _Contract(SentPrompts):
         expect(not missing, f"a verdict has all its fields; it lacks {missing!r}")
         why = verdict["failures"]
         expect(decision(verdict) is not None, f"fitting replies are judged: {why}")
-        made, sent = verdict["usage"]["calls"], len(model.prompts)
-        expect(made == sent, f"{made} calls are counted, {sent} made")
+        made, counted = len(model.prompts), verdict["usage"]["calls"]
+        expect(made == counted, f"{counted} calls are counted, {made} made")
         self._check_different(model)
         expect(0 < made <= announced, f"{made} calls are made, and {announced} announced")
         json.dumps(result)
@@ -222,7 +215,7 @@ class _Contract(SentPrompts):
             differing = [name for name, value in both if later.get(name) != value]
             expect(not differing, f"sync and async give the same {', '.join(differing)}")
         if self.pairs:
-            same, prompts = self.judged(row={**PAIR, "output_b": PAIR["output_a"]})
+            same, prompts = self.judged(row={**sent.PAIR, "output_b": sent.PAIR["output_a"]})
             free = same["preference"] == "tie" and not prompts
             expect(free, "identical texts are a tie without a call")
 
@@ -235,7 +228,7 @@ class _Contract(SentPrompts):
         """Check with a model that prefers one text wherever it stands."""
         for side, other in (("A", "B"), ("B", "A")):
             verdict, prompts = self.judged(scripts.prefers(TEXT_WORDS[side], TEXT_WORDS[other]))
-            list(map(check_places, prompts))
+            list(map(sent.check_places, prompts))
             shown = "".join(prompts)
             expect(all(word in shown for word in TEXT_WORDS.values()), "both texts are shown")
             expect(
@@ -305,7 +298,7 @@ class _Contract(SentPrompts):
     def losses(self) -> None:
         """Check one lost reply of each step that judges, and as many as leave a verdict."""
         script, steps = self.decided[0], dict[str, list[str]]()
-        judging, whole = JudgingPrompts(self.kind.describes), self.judged(script)
+        judging, whole = sent.JudgingPrompts(self.kind.describes), self.judged(script)
         self.judge(FakeChatModel(replies=script)).invoke(self.row, {"callbacks": [judging]})
         for prompt in sorted({*judging.prompts}):
             steps.setdefault(prompt.rpartition("\n")[2], []).append(prompt)  # by its schema
@@ -346,8 +339,9 @@ class _Contract(SentPrompts):
         expect(share == fair, f"{nothing} A's share of `scores` is {fair}, not {share}")
         told = len(verdict["failures"]) > 1 or len(prompts) == len(asked)
         expect(told, "what is not asked because of a lost reply is left out with a failure")
-        halved = [len(remark_places(prompt)) == 1 for prompt in prompts if prompt not in asked]
-        expect(not any(halved), f"{nothing} no prompt shows remarks on the other text alone")
+        changed = {*prompts}.difference(asked)
+        halved = any(len(sent.remark_places(prompt)) == 1 for prompt in changed)
+        expect(not halved, f"{nothing} no prompt shows remarks on the other text alone")
 
     def threads(self) -> None:
         thread: Any = {"configurable": {"thread_id": "1"}}

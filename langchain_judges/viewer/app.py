@@ -117,18 +117,10 @@ class Page:
             f"{row.get('id')} {' '.join(texts_read(row))}".casefold() for row in self.found.rows
         ]
 
-    def titles(self) -> dict[str, Any]:
-        """Contents of the page's frame, apart from the rows."""
-        found = self.found
-        is_pair = any(kind_of_row(row) == "pair" for row in found.rows)
-        return {
-            "reports": found.reports,
-            "problems": found.problems,
-            "modes": self.desk.modes if self.desk else (),
-            "desk": self.desk is not None,
-            "pairs": is_pair,
-            "differ": is_pair or any(row.get("expected") for row in found.rows),
-        }
+    @property
+    def kinds(self) -> set[str | None]:
+        """The kinds of its rows."""
+        return set(map(kind_of_row, self.found.rows))
 
 
 def export(page: Page) -> str:
@@ -138,7 +130,7 @@ def export(page: Page) -> str:
         for place, row in enumerate(page.found.rows)
     ]
     page = Page(page.found)
-    return render.rows_page({**page.config(), "whole": True}, rows, **page.titles())
+    return render.rows_page({**page.config(), "whole": True}, rows, page=page)
 
 
 def _data(content: object) -> Response:
@@ -169,7 +161,7 @@ def create_app(page: Page, token: str) -> ASGIApp:
 
     async def shell(request: Request) -> Response:
         config = {**page.config(), "token": token}
-        return HTMLResponse(render.rows_page(config, token=token, **page.titles()))
+        return HTMLResponse(render.rows_page(config, page=page, token=token))
 
     async def row(request: Request) -> Response:
         place, query = request.path_params["place"], request.query_params
