@@ -39,6 +39,8 @@ from langchain_judges.compat import agentevals, langchain
 from langchain_judges.compat import openevals as ours
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.rows.checks import OF_OUTPUT
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
@@ -663,6 +665,50 @@ def test_an_exported_run_is_a_row_with_its_calls_and_its_error(output, error, ch
     assert result["verdict"]["failures"] == []
     assert ("It failed: Timeout" in model.prompts[0]) == bool(error)
     assert ("[call-of-track]" in unfenced(model.prompts[0])) == bool(children)
+
+
+HOURS = {"page_content": "We open at 10.", "metadata": {"page": 3}}
+# What a retriever's run returns, of LangChain and of a function of one's own.
+RETRIEVED = [{"documents": [HOURS]}, {"documents": [Document(**HOURS)]}, {"output": [HOURS]}]
+TRACKED = [
+    {"role": "user", "content": "Where is it?"},
+    {"role": "assistant", "content": "", "tool_calls": [{"name": "track", "args": {}, "id": "1"}]},
+    {"role": "tool", "content": "seen", "tool_call_id": "1"},
+    {"role": "assistant", "content": "In Kyiv."},
+]
+SEARCHED = {"run_type": "retriever", "name": "search", "id": "s", "inputs": {"query": "hours"}}
+
+
+def searched(found=RETRIEVED[0], holder="chain", outputs=EXPORTED["outputs"]):
+    """A run with a retriever's, below a chain, a tool or another retriever."""
+    inner = {**SEARCHED, "outputs": found, "child_runs": []}
+    outer = {**SEARCHED, "run_type": holder, "outputs": found, "child_runs": [inner]}
+    return {**EXPORTED, "outputs": outputs, "child_runs": [outer]}
+
+
+@for_each("found", RETRIEVED)
+@for_each("holder", ["chain", "tool", "retriever"])
+@for_each("outputs", [EXPORTED["outputs"], {"messages": TRACKED}])
+def test_a_retriever_of_a_run_is_a_step_once_and_no_call_of_an_agent(found, holder, outputs):
+    run = searched(found, holder, outputs)
+    row = plain_row({"output": run})
+    is_held = holder == "tool" and outputs != EXPORTED["outputs"]  # by what the tool returned
+    assert str(row["output"]).count("We open at 10.") == 1 - is_held
+    assert row[OF_OUTPUT] == "We open at 10."
+    made = trajectory_evaluator()(outputs=run, reference_outputs=["none"])
+    is_call = holder == "tool" and not is_held
+    assert ("not in the reference: search(" in str(made["comment"])) == is_call
+
+
+@for_each("rubric, steps", [("Is it right?", 1), ("groundedness", 1), ("context_relevance", 0)])
+def test_what_retrievers_of_a_run_found_is_its_source_where_one_is_needed(rubric, steps):
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric=rubric)
+    assert judge.invoke({"output": searched()})["verdict"]["failures"] == []
+    assert as_evaluator(judge)(searched())["score"] is not None
+    for prompt in model.prompts:
+        assert prompt.count("-of-search-") == 4 * steps
+        assert prompt.count("We open at 10.") == steps + (rubric != "Is it right?")
 
 
 AUTOGEN = {"source": "a", "content": [{"name": "track"}], "type": "ToolCallRequestEvent"}

@@ -123,7 +123,7 @@ class CaseReader:
         self._has_rubric = any(describe.option_of(leaf, "own_rubric") for leaf in leaves)
 
     def work_of(self, run: Run) -> object:
-        """The work of a run, if child runs used tools or it failed; else None.
+        """The work of a run, if child runs used tools, found documents or it failed; else None.
 
         Raises:
             InputError: The run failed, and has none.
@@ -152,7 +152,8 @@ class CaseReader:
 
     def _conversation(self, runs: Sequence[Run]) -> dict[str, object]:
         said = thread_of(runs, self.places)
-        source = self._source(*(EvaluatedRow(run.inputs, run.outputs) for run in runs))
+        held = (EvaluatedRow(r.inputs, r.outputs, work=fields.outputs_of(r)) for r in runs)
+        source = self._source(*held)
         task, text = (said, None) if self._judges_source else (CONVERSATION, said)
         item = item_for(self.judge, task, text, source=source)
         for run in runs:
@@ -303,8 +304,9 @@ class CaseReader:
         if lookup.context_in(row.context) is not None:
             return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
-        usual = self.places.context is None and not self._needs_source
-        return fields.source_in(row.inputs, None if usual else row.outputs, self.places.context)
+        place = self.places.context
+        found = self._done(row)[0] if self._needs_source else None
+        return fields.source_in(row.inputs, row.outputs if place else found, place)
 
 
 def turn_of(run: Run, places: TextSources) -> tuple[list[Message], list[Message]]:

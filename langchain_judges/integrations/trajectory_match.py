@@ -112,7 +112,8 @@ def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs
     Raises:
         InputError: The value holds neither messages nor calls.
     """
-    part = fields.outputs_of(value) if record.is_run(value) else value
+    run = record.opened(value)
+    part = fields.outputs_of(run, kinds=["tool"]) if record.is_run(run) else value
     part = part if record.is_state(part) and source is None else _part(part, source, field)
     if (listed := _listed(part)) is not None:
         return listed

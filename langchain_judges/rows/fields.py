@@ -8,10 +8,10 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -52,7 +52,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy["input"] = _read_or_left(task_in, copy["input"])
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
-    beside = lookup.context_in(lookup.context_of(copy.get("output")))
+    output = outputs_of(own) if records.is_run(own := copy.get("output")) else own
+    beside = lookup.context_in(lookup.context_of(output))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     copy |= _after_history(copy, sides)
@@ -323,24 +324,34 @@ def _acts(message: Message) -> bool:
     return bool(message.get("tool_calls")) or message["role"] == "tool"
 
 
-def outputs_of(run: Any, source: TextSource = None) -> object:
-    """A run's outputs, with the tools that its child runs used, and its error.
+def outputs_of(
+    run: Any, source: TextSource = None, kinds: Collection[str] = ("tool", "retriever")
+) -> object:
+    """A run's outputs, with what its child runs of some kinds did and found, and its error.
 
-    They are unchanged if the run did not fail, and they already hold calls of tools, or no
-    loaded child run used a tool. Otherwise they hold the text at a source as messages.
+    They are unchanged if the run did not fail, and no loaded child run did what they do not
+    hold. Otherwise they hold the text at a source as messages, and documents that were found.
     """
-    tools = [] if any(map(_acts, records.record_in(run.outputs))) else _tool_runs(run)
-    tools.sort(key=lambda tool: str(tool.dotted_order or tool.start_time))
-    if not (tools or run.error) or not run.outputs:
+    acts = any(map(_acts, records.record_in(run.outputs)))
+    # Messages with calls have those of all tools.
+    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
+    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
+    finders = _runs_below(run, {*kinds} - {"tool"})
+    found = [each.outputs for each in finders if lookup.context_in(each.outputs)]
+    if not (steps or found or run.error) or not run.outputs:
         return run.outputs
     try:
-        said = work_in(run.outputs, source)
+        said = _said(work_in(run.outputs, source))
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
-    used = [message for tool in tools for message in _of_tool(tool)]
-    return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
+    if found and lookup.context_of(kept) is None:
+        kept["documents"] = found
+    used = [message for step in steps for message in _of_step(step)]
+    # They are of the last request.
+    place = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
+    return {**kept, "messages": [*said[:place], *used, *said[place:], *_failure(run)]}
 
 
 def _failure(run: Any) -> list[Message]:
@@ -371,20 +382,23 @@ def _said(work: PlainText) -> list[Message]:
     return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
 
 
-def _tool_runs(run: Any) -> list[Any]:
-    """The tool runs below a run, without those that a tool itself started."""
-    children = run.child_runs or []
-    return [*chain(*([c] if c.run_type == "tool" else _tool_runs(c) for c in children))]
+def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
+    """Yield the runs of some kinds below a run, without those that one of them started."""
+    for child in run.child_runs or ():
+        if child.run_type in kinds:
+            yield child
+        else:
+            yield from _runs_below(child, kinds)
 
 
-def _of_tool(tool: Any) -> list[Message]:
-    """The call of a tool and its result, of the run of the tool."""
-    call = messages.call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
-    output = _only(tool.outputs, "output")
-    said = messages.messages_in(output) if tool.error is None else []
-    content = said[-1]["content"] if said else messages.text_in(tool.error or output)
-    result: Message = {"role": "tool", "content": content, "tool_call_id": str(tool.id)}
-    if tool.error is not None or (said and said[-1].get("status") == "error"):
+def _of_step(step: Any) -> list[Message]:
+    """The call of a tool or a retriever and its result, of the run of it."""
+    call = messages.call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
+    output = _only(step.outputs, "output")
+    said = messages.messages_in(output) if step.error is None else []
+    content = said[-1]["content"] if said else messages.text_in(step.error or output)
+    result: Message = {"role": "tool", "content": content, "tool_call_id": str(step.id)}
+    if step.error is not None or (said and said[-1].get("status") == "error"):
         result["status"] = "error"
     return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
 

@@ -142,7 +142,7 @@ class LabelOptions(LookupOptions):
             row = {**row, **{name: read[name] for name in ("media", NOTES) if read.get(name)}}
             if self.judges_source:
                 own = {name: value for name, value in row.items() if name not in lookup.CONTEXTS}
-                return {**own, "output": source or NOTHING_FOUND}
+                return {"input": read.get("input"), **own, "output": source or NOTHING_FOUND}
             row = {**row, "source": source}
         if not self.last_turn:
             return row
