@@ -157,8 +157,8 @@ async def _reply_or_error(
 ) -> AIMessage | Exception:
     question, adapter, run = asking.question, asking.question.adapter, asking.account.run
     config = question.config(asking.unit, asking.order, asking.seed)
-    prompt, kept = request.messages(messages), _KeptReply()
-    if request.rung in STRUCTURED:
+    prompt = request.messages(messages)
+    if kept := _KeptReply() if request.rung in STRUCTURED else None:
         config["callbacks"] = merge_configs({}, {"callbacks": [kept]})["callbacks"]
     try:
         effects.check_stop()
@@ -170,7 +170,7 @@ async def _reply_or_error(
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        if (reply := kept.message or failures.reply_in(exc)) is None:
+        if (reply := (kept and kept.message) or failures.reply_in(exc)) is None:
             return exc
         message = reply
     adapter.answered = True
