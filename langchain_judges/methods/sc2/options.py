@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration, pairs, tasks
-from langchain_judges.methods.sc2.replies import Inference, distinct_phrases
+from langchain_judges.methods.sc2.replies import Inference, normal_form
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.files import json_in
@@ -66,10 +66,11 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
 
 
 def _phrases(value: object) -> list[str]:
-    """A list of phrases, each meaning once; empty for anything else."""
+    """A list of phrases as they are written, each meaning once; empty for anything else."""
     texts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    usable = all(isinstance(each, str) and distinct_phrases([each]) for each in texts)
-    return distinct_phrases(texts) if usable else []
+    usable = all(isinstance(each, str) and normal_form(each) for each in texts)
+    first = {normal_form(each): " ".join(each.split()) for each in texts[::-1] if usable}
+    return list(dict.fromkeys(first[normal_form(each)] for each in texts if usable))
 
 
 def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
