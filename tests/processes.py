@@ -90,7 +90,7 @@ def start(*arguments: object, imports: Sequence[str] = ()) -> Program:
 
 @cache
 def _server() -> socket.socket:
-    """What forks programs for all workers: the first starts it, and it ends with the last."""
+    """A process that forks programs for all workers: the first starts it, it ends with the last."""
     import fcntl  # Windows has none, and tests there wait for events by this module
 
     name = f"\0programs {os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"

@@ -231,7 +231,7 @@ def refuses_text(error: Exception) -> bool:
 
 
 def _body_of(error: Exception) -> Mapping[str, Any]:
-    """What a provider says of an error in the body of its answer; empty where it has none."""
+    """A provider's words on an error in the body of its answer; empty where it has none."""
     body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
