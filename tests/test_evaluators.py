@@ -863,6 +863,31 @@ def test_calls_before_the_request_are_not_compared(inputs, does):
         assert (result["score"], "1 made, 1" in result["comment"]) == (does, does)
 
 
+SPELT: dict[str, Any] = {
+    "LangChain": lambda n: {"name": "pay", "args": {"n": n}, "id": "1"},
+    "OpenAI": lambda n: {
+        "type": "function",
+        "function": {"name": "pay", "arguments": f'{{"n":{n}}}'},
+    },
+    "deepeval": lambda n: {"name": "pay", "input_parameters": {"n": n}, "output": "ok"},
+    "Cohere": lambda n: {"name": "pay", "parameters": {"n": n}},
+}
+HELD: dict[str, Any] = {
+    "a list": lambda call: [call],
+    "an output": lambda call: {"answer": "x", "tool_calls": [call]},
+    "a message": lambda call: {"role": "assistant", "content": "x", "tool_calls": [call]},
+}
+
+
+@for_each("form, other", itertools.product(SPELT, SPELT))
+@for_each("place, another", itertools.product(HELD, HELD))
+def test_calls_in_every_form_are_compared_with_their_arguments(form, other, place, another):
+    made, compare = HELD[place](SPELT[form](1)), trajectory_evaluator()
+    for n, score in ((1, 1.0), (2, 0.0)):
+        wanted = HELD[another](SPELT[other](n))
+        assert compare(outputs=made, reference_outputs=wanted)["score"] == score
+
+
 @for_each("name, value", itertools.product(["output", "reference"], [None, "", {}, 3, {"a": 1}]))
 def test_what_cannot_be_read_as_a_trajectory_is_named(name, value):
     values: Any = {"output": ["a"], "reference": ["a"], name: value}

@@ -42,6 +42,7 @@ from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, work_in
 from langchain_judges.rows.lookup import context_in, named_row
+from langchain_judges.rows.media import media_in
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
 from langchain_judges.testing import fitting_reply
@@ -135,6 +136,107 @@ def test_a_reply_that_its_provider_stopped_says_so(reason):
     ):
         last = written(record(message)).split("\n")[-1]
         assert last == "The last reply was stopped by its provider or refused."
+
+
+def by(role: str, *parts: Any, name: str = "content", **own: Any) -> dict[str, Any]:
+    return {"role": role, name: [*parts], **own}
+
+
+# How people have a call of `pay`, its result and an answer.
+CALLED = {"id": "1", "name": "pay", "args": {"sum": 9}}
+ENDED = {"role": "assistant", "content": "Done."}
+DONE: dict[str, Any] = {
+    "OpenTelemetry": [
+        by("assistant", {"type": "tool_call", **CALLED}, name="parts"),
+        by("tool", {"type": "tool_call_response", "id": "1", "response": "paid"}, name="parts"),
+        by("assistant", {"type": "text", "content": "Done."}, name="parts"),
+    ],
+    "OpenTelemetry, run by the provider": [
+        by(
+            "assistant",
+            {"type": "server_tool_call", "id": "1", "name": "pay", "server_tool_call": {"sum": 9}},
+            {"type": "server_tool_call_response", "id": "1", "server_tool_call_response": "paid"},
+            {"type": "text", "content": "Done."},
+            name="parts",
+        )
+    ],
+    "Azure's evaluators": [
+        by("assistant", {"type": "tool_call", "tool_call_id": "1", "name": "pay",
+                         "arguments": {"sum": 9}}),
+        by("tool", {"type": "tool_result", "tool_result": "paid"}, tool_call_id="1"),
+        by("assistant", {"type": "text", "text": "Done."}),
+    ],
+    "deepeval": [
+        {**ENDED, "tools_called": [
+            {"name": "pay", "input_parameters": {"sum": 9}, "output": "paid", "description": None}
+        ]},
+    ],
+    "the AI SDK before parts": [
+        {**ENDED, "toolInvocations": [
+            {"state": "result", "toolCallId": "1", "toolName": "pay", "args": {"sum": 9},
+             "result": "paid"},
+        ]},
+    ],
+    "a block with its result": [
+        by("assistant", {"type": "tool_use", **CALLED, "output": "paid"},
+           {"type": "text", "text": {"value": "Done.", "annotations": []}}),
+    ],
+    **{
+        f"calls with {name}": [{**ENDED, "tool_calls": [{**CALLED, name: "paid"}]}]
+        for name in ("result", "output", "response", "observation")
+    },
+    **{
+        f"arguments as {name}": [
+            {**ENDED, "tool_calls": [{"name": "pay", name: {"sum": 9}, "result": "paid"}]}
+        ]
+        for name in ("parameters", "kwargs", "tool_input", "tool_args", "input_parameters")
+    },
+    **{
+        f"a result as {name}": [
+            {"role": "assistant", "content": "", "tool_calls": [CALLED]},
+            {"role": "tool", "tool_call_id": "1", name: "paid"},
+            ENDED,
+        ]
+        for name in ("output", "result", "response", "structuredContent")
+    },
+    "calls beside an answer": {"answer": "Done.", "tools_called": [{**CALLED, "result": "paid"}]},
+    "calls of OpenAI beside an answer": {"answer": "Done.", "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "pay", "arguments": '{"sum": 9}'},
+         "result": "paid"},
+    ]},
+}  # fmt: skip
+
+
+@for_each("form", DONE)
+def test_a_call_its_result_and_an_answer_are_read_in_every_form(form):
+    row = plain_row({"input": TASK, "output": DONE[form]})
+    steps = [(step.mark, step.text) for step in steps_of(row["output"])]
+    assert steps == [
+        ("call of pay", '{"sum": 9}'), ("result of pay", "paid"), ("final answer", "Done."),
+    ]  # fmt: skip
+    assert row.get(NOTES, []) == []
+
+
+def test_a_call_whose_arguments_have_no_known_name_has_all_that_it_holds():
+    called = {"type": "tool_call", "id": "1", "name": "pay", "order": {"sum": 9}, "note": None}
+    [message] = record([by("assistant", called)])
+    assert message["tool_calls"][0]["args"] == {"order": {"sum": 9}}
+
+
+@for_each("sign", [{"is_error": True}, {"isError": True}, {"error": "no"}, {"status": "error"}])
+def test_a_result_says_that_its_call_failed_and_why(sign):
+    calls = {"role": "assistant", "content": "", "tool_calls": [CALLED]}
+    contents: list[Any] = ["no", []] if "error" in sign else ["no"]
+    for content in contents:
+        said = {"role": "tool", "tool_call_id": "1", "content": content, **sign}
+        block = {"type": "tool_result", "tool_use_id": "1", "content": content, **sign}
+        for result in (said, by("user", block)):
+            assert steps_of(record([calls, result]))[1] == ("error of pay", "no")
+
+
+def test_images_that_a_message_lists_are_seen():
+    row = plain_row({"input": [{"role": "user", "content": "A cat?", "images": ["iVBORw0KGgo="]}]})
+    assert [block["type"] for block in media_in(row)] == ["image"]
 
 
 @for_each("content", ["", None, []])

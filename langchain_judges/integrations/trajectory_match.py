@@ -11,7 +11,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
-from langchain_judges.rows.messages import call_in, messages_in
+from langchain_judges.rows.messages import ARGUMENTS, call_in, messages_in
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.
@@ -158,8 +158,9 @@ def _listed(value: object) -> _Listed | None:
         function = call.get("function", call) if isinstance(call, Mapping) else {}
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             return None
-        has_arguments = {"args", "arguments", "input"} & function.keys()
-        calls.append([call_in(call) if has_arguments else {**call_in(call), "args": _ANY}])
+        read = call_in(call)
+        is_told = read["args"] or {*ARGUMENTS} & function.keys()
+        calls.append([read if is_told else {**read, "args": _ANY}])
     return calls
 
 

@@ -36,7 +36,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     """
     given = {n: records.opened(messages.plain_data(own)) for n, own in row.items() if n != NOTES}
     copy = given.copy()
-    done = {name: copy[name] for name in ("intermediate_steps", "tool_calls") if copy.get(name)}
+    done = {name: copy[name] for name in _WORK if copy.get(name)}
     work = {"output": copy.get("output"), **done}
     # A column of that name may hold a number of calls, or what is no call.
     if done and "output_a" not in copy and records.record_in(work):
@@ -112,6 +112,8 @@ def _is_summed_up(value: object) -> bool:
 _NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
 _SPELT = re.compile("|".join(messages.KNOWN_NAMES["spelt"]))
+# Columns of what was done beside the output.
+_WORK = ("intermediate_steps", "tool_calls", "tools_called")
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
 _READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}

@@ -357,12 +357,14 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
     """
     shown, is_task = lines_in(case), field == "input"
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
-        is_record = _is_record(value, field) and not records.calls_beside(value)
+        calls = records.calls_beside(value)
+        is_record = _is_record(value, field) and not calls
         own = "messages" if records.is_state(value) else "intermediate_steps"
         usual = (own,) if is_record else USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
+        told |= {"tool_calls", "tools_called"} if calls else set()
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = chat.messages_in(value[name]) or value[name]
             is_other = name in names and chat.as_json(part) != chat.as_json(value[names[0]])

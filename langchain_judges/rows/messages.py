@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from io import BytesIO
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -23,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import plain_name
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, is_blank, plain
@@ -32,6 +34,14 @@ KNOWN_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _ROLES: dict[str, str] = KNOWN_NAMES["roles"]
 _SHAREGPT: dict[str, str] = KNOWN_NAMES["sharegpt"]
 _ANSWERS = {*KNOWN_NAMES["answers"]}
+# Keys of messages, calls and blocks that are read or say nothing of what was done.
+OF_MESSAGE = {*KNOWN_NAMES["of_message"]}
+# Where a call's arguments are, and those of an item or its results.
+ARGUMENTS: list[str] = KNOWN_NAMES["call_arguments"]
+_OUTPUTS: list[str] = KNOWN_NAMES["outputs"]
+_READ = chain(KNOWN_NAMES["of_call"], KNOWN_NAMES["arguments"], ARGUMENTS, _OUTPUTS)
+OF_CALL = {*map(plain_name, _READ)}
+_OF_ALL = OF_MESSAGE | OF_CALL
 # Types of messages; a document may have another `type` and a `content`.
 _SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
@@ -51,7 +61,7 @@ def messages_in(value: object) -> list[Message]:
     for part in whole(parts):
         # JSON has no tuples: in a file ("user", "Hello") is a list.
         read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
-        if not read and not _is_silent(part):
+        if not read and not is_silent(part):
             return []
         messages += read
     return messages
@@ -91,6 +101,15 @@ def is_spoken(value: object) -> bool:
     return _speaks(fields.get("role") or fields.get("type")) and "content" in fields
 
 
+def role_of(fields: Mapping[str, Any]) -> str:
+    """Who speaks, or what wrote a message in the user's place; empty if it is no message."""
+    # A call has the type `function`, and one of its own beside.
+    role = fields.get("role") or ("function" not in fields and fields.get("type"))
+    if not isinstance(role, str) or not (fields.get("role") or _speaks(role)):
+        return ""
+    return speaker_of(_ROLES.get(role, role), fields.get("additional_kwargs"))
+
+
 def _speaks(role: object) -> bool:
     return isinstance(role, str) and role in _SPEAKERS
 
@@ -103,20 +122,15 @@ def _messages_of(value: object) -> Iterator[Message]:
     if items := list(_response_item(fields)):
         yield from items
         return
-    kind = fields.get("type")
-    role = fields.get("role") or (kind if _speaks(kind) else None)
-    if not isinstance(role, str):
+    if not (role := role_of(fields)):
         return
-    role = speaker_of(_ROLES.get(role, role), fields.get("additional_kwargs"))
-    parts = fields.get("parts")
-    said = _first(fields, "content", "items", default=None)
-    content = parts if isinstance(parts, list) else said or _said_apart(fields) or said
+    content = _content_of(role, fields)
     if role != "tool" and isinstance(content, Mapping) and len(content) == 1:
         content = content.get(next(iter({*content} & _ANSWERS), None), content)
     calls = [*_tool_calls(role, fields)]
     # What a tool says is nothing else, unless the message says nothing of a call itself.
     is_bare = role != "tool" or {"tool_call_id", *_IDS}.isdisjoint(fields)
-    if isinstance(content, list) and (is_bare or [*map(_typed, content)] != content):
+    if isinstance(content, list) and (is_bare or [*map(typed, content)] != content):
         yield from _of_blocks(role, content, fields, calls)
         return
     if content is None and ("content" in fields or calls or role == "tool"):
@@ -129,16 +143,35 @@ def _messages_of(value: object) -> Iterator[Message]:
         yield _record_message(role, content, fields, calls)
 
 
+def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
+    """What a message says: a text or blocks, with those that stand beside it."""
+    if isinstance(parts := fields.get("parts"), list):
+        return parts
+    said = _first(fields, "content", "items", "blocks", default=None)
+    said = said or (_result_in(fields) if role == "tool" else _said_apart(fields)) or said
+    beside = _beside(role, fields)
+    return [*beside, *(said if isinstance(said, list) else [said])] if beside else said
+
+
 def _said_apart(fields: Mapping[str, Any]) -> Any:
     """Words of a model in place of a content, where it refuses or speaks."""
-    audio = _also(fields, "audio")
-    return _also(fields, "refusal") or (isinstance(audio, Mapping) and audio.get("transcript"))
+    audio = also(fields, "audio")
+    return also(fields, "refusal") or (isinstance(audio, Mapping) and audio.get("transcript"))
 
 
-def _also(fields: Mapping[str, Any], name: str) -> Any:
+def also(fields: Mapping[str, Any], name: str) -> Any:
     """A field of a provider's message, which LangChain keeps apart."""
     own = fields.get("additional_kwargs")
     return fields.get(name) or (own.get(name) if isinstance(own, Mapping) else None)
+
+
+def _beside(role: str, fields: Mapping[str, Any]) -> list[Any]:
+    """What stands beside a message's content, as blocks of it: calls with results, images."""
+    calls = mappings_in(calls_listed(fields)) if role == "assistant" else []
+    pages = [{"toolInvocation": each} for each in mappings_in(fields.get("toolInvocations"))]
+    images = [{"type": "image", "image": each} for each in listed(fields.get("images"))]
+    done = [{**call, "type": "tool_call"} for call in calls if _is_done(call)]
+    return [*done, *pages, *images]
 
 
 def _of_blocks(
@@ -149,7 +182,7 @@ def _of_blocks(
     said: list[Any] = []
     calls: list[ToolCall] = []
     known, left = {call["id"] for call in listed} - {""}, [*listed]
-    for block in map(_typed, content):
+    for block in map(typed, content):
         if steps := [*_steps_in(block, role)]:
             if calls or plain(said).strip():
                 made.append(_record_message(role, said, fields, calls))
@@ -160,7 +193,7 @@ def _of_blocks(
             for each in same:
                 left.remove(each)
             calls += same or ([call] if call["id"] not in known else [])
-        elif not (block is None or _is_silent(block)):
+        elif not (block is None or is_silent(block)):
             said.append(_shown(block))
     if left or calls or plain(said).strip() or not made:
         made.append(_record_message(role, said, fields, [*calls, *left]))
@@ -179,38 +212,48 @@ def _steps_in(block: object, role: str) -> Iterator[Message]:
     A user brings results back; a provider's own tools answer within the message that calls.
     """
     fields = block if isinstance(block, Mapping) else {}
-    is_result = str(fields.get("type")).endswith(("tool_result", "tool-result"))
+    is_result = str(fields.get("type")).endswith(("tool_result", "tool-result", "call_response"))
     if is_result and role in ("user", "assistant", "tool"):
         yield _result_block(fields)
-    elif role == "assistant" and not is_call(fields):
-        yield from _response_item(fields)
+    elif role == "assistant" and (_is_done(fields) or not is_call(fields)):
+        yield from _response_item(_item_of(fields) if is_call(fields) else fields)
 
 
+# What the content, or the text's value, of a block is by its type.
+_HELD: dict[str, str] = KNOWN_NAMES["held"]
 # Calls and results as Bedrock and Gemini have them, under a key of their own.
 _KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
 
 
-def _typed(block: Any) -> Any:
+def typed(block: Any) -> Any:
+    """A block with the type and the keys under which it is read."""
     if not isinstance(block, Mapping):
         return block
-    kind = str(block.get("type"))
+    kind = str(block.get("type") or block.get("block_type"))
+    said = told.get("value") if isinstance(told := block.get("text"), Mapping) else told
+    if kind in _HELD and not isinstance(told, str) and (said or plain(block.get("content"))):
+        return {**block, _HELD[kind]: said or plain(block["content"])}
     # A type of Semantic Kernel, or of LangChain's Gemini, whose blocks hold a text under it.
     told = str(block.get("content_type") or (kind if isinstance(block.get(kind), str) else ""))
     if told in _KEYED:
         return {**block, "type": _KEYED[told]}
     if {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
-        return _item_of(part, kind)
+        return _item_of({**part, "tool_name": kind.removeprefix("tool-")})
     own = (name for name in _KEYED if isinstance(block.get(name), Mapping))
-    return next(({**block[name], "type": _KEYED[name]} for name in own), block)
+    return next((typed({**block[name], "type": _KEYED[name]}) for name in own), block)
 
 
-def _item_of(part: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """A part of a message of the AI SDK's pages, which is a call and its result, as an item."""
-    error = part.get("errorText") or (part["state"] == "output-denied" and "denied")
-    name = part.get("toolName") or kind.removeprefix("tool-")
-    args = _first(part, "input", "rawInput", "args", default=None)
-    own = {"type": "page_call", "name": name, "call_id": part["toolCallId"], "arguments": args}
-    return {**own, "output": _first(part, "output", "result", default=None), "error": error}
+def _is_done(call: Mapping[str, Any]) -> bool:
+    """Whether a call holds its result."""
+    return _first(call, *KNOWN_NAMES["results"], default=None) is not None
+
+
+def _item_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call that holds its result, or a part of a page of the AI SDK, as an item."""
+    error = call.get("errorText") or (call.get("state") == "output-denied" and "denied")
+    own = {**call_in(call), "error": error or call.get("error")}
+    output = _first(call, *KNOWN_NAMES["results"], default=None)
+    return {**own, "type": "page_call", "output": output}
 
 
 def _shown(block: Any) -> Any:
@@ -234,7 +277,7 @@ def _record_message(
     if role == "tool":
         if asked := _first(fields, "tool_call_id", "call_id", "id", default=""):
             message["tool_call_id"] = str(asked)
-        if fields.get("status") == "error" or fields.get("error"):
+        if _has_failed(fields):
             message["status"] = "error"
     return message
 
@@ -243,6 +286,8 @@ def message_fields(value: object) -> Mapping[str, Any]:
     """The fields of a message: an object, a dictionary, a dump or a serialised form."""
     if isinstance(value, BaseMessage):
         return value.model_dump()
+    if isinstance(value, BaseModel) and hasattr(value, "role"):  # of another framework
+        value = dump_of(value)
     if not isinstance(value, Mapping):
         return {}
     if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
@@ -273,10 +318,16 @@ def spelt(value: Any) -> Any:
     return value
 
 
-def _is_silent(part: object) -> bool:
+def is_silent(part: object) -> bool:
+    """Whether a part says nothing of what was done, as a model's reasoning."""
     fields = message_fields(part)
-    is_silent = fields.get("thought") is True or fields.get("type") in KNOWN_NAMES["silent"]
-    return is_silent and "role" not in fields
+    is_thought = fields.get("thought") is True or fields.get("type") in KNOWN_NAMES["silent"]
+    return is_thought and "role" not in fields
+
+
+def _is_item(fields: Mapping[str, Any]) -> bool:
+    kind = str(fields.get("type") or "")
+    return kind.endswith(("_call", "_call_output")) and "role" not in fields and kind not in _BLOCKS
 
 
 def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -284,9 +335,9 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 
     A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
     """
-    kind = str(fields.get("type") or "")
-    if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind in _BLOCKS:
+    if not _is_item(fields):
         return
+    kind = str(fields["type"])
     asked = str(fields.get("call_id") or fields.get("id") or "")
     error = fields.get("error") or (fields.get("status") == "failed" and "failed")
     output = _first(fields, *_OUTPUTS, default=None)
@@ -306,7 +357,6 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 
 
 # What an item has beside the arguments of its call.
-_OUTPUTS = ("output", "results", "outputs", "result", "code_execution_result")
 _OF_ITEM = {"type", "id", "call_id", "name", "status", "error", *_OUTPUTS}
 # Calls that are blocks of a message.
 _BLOCKS = {"tool_call", "server_tool_call"}
@@ -315,14 +365,18 @@ _BLOCKS = {"tool_call", "server_tool_call"}
 def is_call(block: object) -> bool:
     """Whether a value is a call as a block of a message has it."""
     kind = str(block.get("type")) if isinstance(block, Mapping) else ""
-    return kind.endswith(("tool_use", "tool_call", "tool-call")) or kind == "function_call"
+    function = block.get("function") if isinstance(block, Mapping) else None
+    is_listed = isinstance(function, Mapping) and "arguments" in function  # a tool has none
+    return kind.endswith(("tool_use", "tool_call", "tool-call", "function_call")) or is_listed
 
 
 def _of_result(content: object) -> str | list[Any]:
     """Result of a tool, or data: text and media unchanged, all other data as JSON."""
     if not isinstance(content, list):
         return text_in(content)
-    return [block if _is_said(block) else _as_text(block) for block in content]
+    # Of Azure the result stands within its block.
+    own = (each.get("tool_result", each) if isinstance(each, Mapping) else each for each in content)
+    return [block if _is_said(block) else _as_text(block) for block in own]
 
 
 def _is_said(block: object) -> bool:
@@ -338,7 +392,7 @@ def _as_text(data: object) -> dict[str, str]:
 def _result_block(block: Mapping[str, Any]) -> Message:
     # Of Haystack the call stands within its result.
     block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
-    said = _first(block, "content", "response", *_OUTPUTS, default="")
+    said = _result_in(block)
     kind = str(said.get("type")) if isinstance(said, Mapping) else ""
     is_error = kind.endswith("_tool_result_error")
     if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
@@ -347,15 +401,28 @@ def _result_block(block: Mapping[str, Any]) -> Message:
     message: Message = {"role": "tool", "content": _of_result(said), "tool_call_id": asked}
     if name := _first(block, *_CALLED, default=None):
         message["name"] = str(name)
-    signs = [block.get("is_error"), block.get("error") is True, block.get("status") == "error"]
-    signs += [block.get("isError"), str(block.get("outcome")) in KNOWN_NAMES["failed"]]
-    if is_error or any(signs):
+    if is_error or _has_failed(block):
         message["status"] = "error"
     return message
 
 
+def _result_in(fields: Mapping[str, Any]) -> Any:
+    """What a result holds, or else why it failed."""
+    held = [fields.get(name) for name in ("content", "response", *_OUTPUTS)]
+    error = fields.get("error")
+    known = [*filter(None, held), error if error is not True else None, *held]
+    return next((each for each in known if each is not None), "")
+
+
+def _has_failed(fields: Mapping[str, Any]) -> bool:
+    """Whether a result says that its call failed."""
+    signs = [fields.get("is_error"), fields.get("isError"), fields.get("error")]
+    is_told = str(fields.get("outcome")) in KNOWN_NAMES["failed"]
+    return any(signs) or is_told or fields.get("status") == "error"
+
+
 # Where a call's name is, and its id.
-_CALLED = ("name", "toolName", "tool_name")
+_CALLED = ("name", "toolName", "tool_name", "tool")
 _IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
 
 
@@ -371,15 +438,21 @@ def _tool_calls(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in _CALL_NOTHING:
         return
-    parts = [*map(spelt, listed(spelt(fields.get("tool_calls"))))]
+    parts = calls_listed(fields)
     calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
-    if not calls and isinstance(legacy := spelt(_also(fields, "function_call")), Mapping):
+    calls = [call for call in calls if role != "assistant" or not _is_done(call)]
+    if not calls and isinstance(legacy := spelt(also(fields, "function_call")), Mapping):
         calls = [legacy]
     invalid = mappings_in(fields.get("invalid_tool_calls"))
     known = {str(call.get("id")) for call in invalid} - {"None"}
     yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
     for call in invalid:
         yield {**call_in(call), "error": str(call.get("error") or _NOT_JSON)}
+
+
+def calls_listed(fields: Mapping[str, Any]) -> list[Any]:
+    """The calls that a message lists, under one of two names."""
+    return [*map(spelt, listed(spelt(_first(fields, "tool_calls", "tools_called", default=()))))]
 
 
 def listed(value: object) -> Sequence[Any]:
@@ -397,9 +470,12 @@ _NOT_JSON = "the arguments are no valid JSON"
 
 def call_in(call: Mapping[str, Any]) -> ToolCall:
     """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
-    function = call.get("function")
+    function = call.get("function") or call.get("custom")
     inner = function if isinstance(function, Mapping) else call
-    args = spelt(_first(inner, "args", "arguments", "input", default={}))
+    args = spelt(_first(inner, *ARGUMENTS, default=None))
+    if args is None:  # what else it holds
+        others = (name for name in inner if plain_name(name) not in _OF_ALL)
+        args = {name: inner[name] for name in others if inner[name] is not None}
     # Inspect's `function` is the name itself.
     name = function if isinstance(function, str) else _first(inner, *_CALLED, default="")
     asked = str(_first(call, *_IDS, default=""))

@@ -34,9 +34,8 @@ ANSWER_KEYS = ("output", *chat.KNOWN_NAMES["answers"], "result", "content")
 # Those of a reply that a node wrote beside the messages of a state, and what else one has.
 _BESIDE: list[str] = chat.KNOWN_NAMES["beside"]
 OF_STATE = {*chat.KNOWN_NAMES["state"], *_BESIDE}
-# What is known of a call that stands beside an answer, and where its result is.
-_RESULTS = ("result", "output", "response", "observation")
-_OF_CALL = {"name", "args", "arguments", "input", "function", "id", "type", *_RESULTS}
+# What is known of a call that stands beside an answer.
+_OF_CALL = {*chat.KNOWN_NAMES["of_call"], *chat.ARGUMENTS}
 
 
 def is_state(value: object) -> bool:
@@ -223,7 +222,7 @@ def _of_executor(value: Any, steps: Sequence[tuple[Mapping[str, Any], object]]) 
         record.append({"role": "user", "content": value["input"]})
     calls = []
     for action, seen in steps:
-        said = {"log": action.get("log") or "", "result": seen}
+        said = {"log": action.get("log") or "", "result": chat.text_in(seen)}
         calls.append({"name": action.get("tool"), "args": action.get("tool_input"), **said})
     returned = _fields_of(_fields_of(value.get("agent_outcome")).get("return_values"))
     return record + _of_calls(calls, _answer(value) or _answer(returned))
@@ -246,8 +245,8 @@ def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
     [] where something of a call is not known, or the answer is a record itself.
     """
-    calls, seen = value.get("tool_calls"), {*value} & {"role", "messages"}
-    if not isinstance(calls, list) or seen or chat.messages_in(value) or record_in(_answer(value)):
+    calls, seen = chat.calls_listed(value), {*value} & {"role", "messages"}
+    if not calls or seen or chat.messages_in(value) or record_in(_answer(value)):
         return []
     named = (isinstance(call, Mapping) and {"name", "function"} & {*call} for call in calls)
     return calls if all(named) and {*chain(*calls)} <= _OF_CALL else []
@@ -260,11 +259,10 @@ def _answer(value: Mapping[str, Any], names: Sequence[str] = ANSWER_KEYS) -> obj
 def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Message]:
     record: list[Message] = []
     for number, call in enumerate(calls, 1):
-        asked = str(call.get("id") or number)
-        said = {"role": "assistant", "content": str(call.get("log", ""))}
-        record += chat.messages_in([{**said, "tool_calls": [{**call, "id": asked}]}])
-        for text in (chat.text_in(call[name]) for name in _RESULTS if name in call):
-            record.append({"role": "tool", "content": text, "tool_call_id": asked})
+        if call.get("log"):
+            record.append({"role": "assistant", "content": str(call["log"])})
+        made = [{**call, "id": str(call.get("id") or number)}]
+        record += chat.messages_in({"role": "assistant", "content": "", "tool_calls": made})
     if answer:
         record.append({"role": "assistant", "content": chat.text_in(answer)})
     return record
