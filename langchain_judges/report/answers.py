@@ -137,21 +137,14 @@ class TrustPolicy:
             rated: Whether single texts are rated.
             systems: Whether systems are put in order, and not texts.
         """
-        margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
-        points = f"{NO_BREAK}%", f"{NO_BREAK}points"
-        near = f"{margin} of the ratings' range"
+        shares = {name: percent_text(share) for name, share in asdict(self).items()}
+        sign = f"{NO_BREAK}%"
+        shares["below_people"] = shares["below_people"].replace(sign, f"{NO_BREAK}points")
         if not rated:
-            near = margin.replace(f"{NO_BREAK}%", " percentage points")
-        ahead = "of neighbours, systems next to each other in people's ranking,"
-        texts = f"of two texts the one that people rate higher ahead in {order}"
-        return {
-            "averages": f"at most {near} from people's, and rising where theirs rise",
-            "single": f"at most {wrong} wrong",
-            "person": f"at most {below.replace(*points)} below another person",
-            "ordering": f"{ahead} {settled} clearly in the same order, none swapped"
-            if systems
-            else texts,
-        }
+            shares["margin"] = shares["margin"].replace(sign, " percentage points")
+        words = WORDS["limits"] | (WORDS["limits_of_ratings"] if rated else {})
+        words |= WORDS["limits_of_systems"] if systems else {}
+        return {use: text.format(**shares) for use, text in words.items()}
 
 
 POLICY = TrustPolicy()

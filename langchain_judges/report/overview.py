@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from textwrap import indent
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -164,16 +163,7 @@ def _table_line(title: str, number: Number) -> UseLine:
 
 def table_text(report: Measured) -> str:
     """The table, the next step and the answers as lines of a terminal."""
-    lines = overview(report)
-    wide = [max(len(line[place]) for line in lines) for place in (0, 1)]
-    rows = [
-        f"{line.title:{wide[0]}}  {line.answer:{wide[1]}}  {line.found}"
-        + (f"  [{line.rows}]" if line.rows else "")
-        for line in lines
-    ]
-    step, head = next_step(report), f"{report.name}: {report.verdict}"
-    command = indent(step.command, "  ")
-    return "\n".join([head, *rows, f"Next: {step.sentence}", command, *_reasons(report)])
+    return from_template("report.txt", report=report)
 
 
 def _reasons(report: Measured) -> list[str]:
