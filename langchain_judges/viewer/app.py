@@ -118,7 +118,7 @@ class Page:
         ]
 
     @property
-    def kinds(self) -> set[str | None]:
+    def kinds(self) -> set[str]:
         """The kinds of its rows."""
         return set(map(kind_of_row, self.found.rows))
 
