@@ -842,6 +842,36 @@ def test_a_named_output_is_judged_with_the_tools_and_the_error_of_its_run(place,
     assert "Yes it is" in model.prompts[0]
 
 
+ARGS: list[Any] = ["args", "arguments", "input", "parameters", "input_parameters", "kwargs"]
+ARGS += ["tool_input", "tool_args", "own"]
+# A call as it stands in a list and in a message, bare or under a function.
+FORMS: list[Any] = [dict, lambda call: {"id": "1", "type": "function", "function": call}]
+HOLDERS: list[Any] = [lambda call: [call], lambda call: {"tool_calls": [call]}]
+
+
+@for_each("name", ARGS)
+@for_each("form", FORMS)
+@for_each("holder", HOLDERS)
+@for_each("side", ["outputs", "reference_outputs"])
+def test_arguments_under_any_usual_name_are_compared_and_others_are_not(name, form, holder, side):
+    other = {"outputs": "reference_outputs", "reference_outputs": "outputs"}[side]
+    pay, scores = HOLDERS[0]({"name": "pay", "args": {"sum": 7}}), []
+    for sum in (7, 8):
+        made = holder(form({"name": "pay", name: {"sum": sum}}))
+        values: dict[str, Any] = {side: made, other: pay}
+        scores.append(trajectory_evaluator()(**values)["score"])
+    assert scores == ([None, None] if name == "own" else [1.0, 0.0])
+
+
+@for_each("side", ["outputs", "reference_outputs"])
+def test_work_with_results_of_tools_in_which_no_call_is_read_agrees_with_none(side):
+    said = {"role": "assistant", "content": "So."}
+    paid = {"role": "tool", "content": "paid", "tool_call_id": "1"}
+    values: dict[str, Any] = {"outputs": [said], "reference_outputs": [said]}
+    assert trajectory_evaluator()(**values)["score"] == 1
+    assert trajectory_evaluator()(**{**values, side: [paid, said]})["score"] is None
+
+
 AGAIN = {"role": "user", "content": "Pay again."}
 PAID = [
     {"role": "user", "content": "Pay."},

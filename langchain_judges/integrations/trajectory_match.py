@@ -11,7 +11,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
-from langchain_judges.rows.messages import ARGUMENTS, call_in, messages_in
+from langchain_judges.rows.messages import ARGUMENTS, call_in, messages_in, unnamed_in
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.
@@ -115,7 +115,7 @@ def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs
     run = record.opened(value)
     part = fields.outputs_of(run, kinds=["tool"]) if record.is_run(run) else value
     part = part if record.is_state(part) and source is None else _part(part, source, field)
-    if (listed := _listed(part)) is not None:
+    if (listed := _listed(part, field)) is not None:
         return listed
     work: texts.PlainText = fields.work_in(part, None, field)
     with suppress(InputError):  # of inputs that hold no task
@@ -127,7 +127,10 @@ def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs
             f"{work[:40]!r}; name their place with `{field}=`"
         )
     messages = [] if isinstance(work, str) else work
-    return [calls for message in messages if (calls := message.get("tool_calls"))]
+    turns = [calls for message in messages if (calls := message.get("tool_calls"))]
+    if not turns and any(message["role"] == "tool" for message in messages):
+        raise InputError(f"`{field}`: it has results of tools, and no call is read in it")
+    return turns
 
 
 def _part(value: object, source: lookup.TextSource, field: lookup.Field) -> object:
@@ -141,14 +144,14 @@ def _part(value: object, source: lookup.TextSource, field: lookup.Field) -> obje
                 f"name one with `{field}=`"
             )
         return lists[known[0]]
-    return value if _listed(value) is not None else lookup.find(value, field, source)
+    return value if _listed(value, field) is not None else lookup.find(value, field, source)
 
 
 # The names under which a list of calls stands.
 _LISTS = frozenset({"tool_calls", "expected_tool_calls", "tools_called", "trajectory", "steps"})
 
 
-def _listed(value: object) -> _Listed | None:
+def _listed(value: object, field: lookup.Field) -> _Listed | None:
     """The calls of a list of names or of calls; None of anything else."""
     if not isinstance(value, list | tuple) or messages_in(value):
         return None
@@ -158,9 +161,13 @@ def _listed(value: object) -> _Listed | None:
         function = call.get("function", call) if isinstance(call, Mapping) else {}
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             return None
-        read = call_in(call)
-        is_told = read["args"] or {*ARGUMENTS} & function.keys()
-        calls.append([read if is_told else {**read, "args": _ANY}])
+        if unnamed := unnamed_in(function):
+            raise InputError(
+                f"`{field}`: arguments of a call stand under no known name, but under "
+                f"{lookup.keys_in(unnamed)}; rename them as {ARGUMENTS[0]!r}"
+            )
+        is_told = any(function.get(name) is not None for name in ARGUMENTS)
+        calls.append([call_in(call) if is_told else {**call_in(call), "args": _ANY}])
     return calls
 
 

@@ -473,9 +473,7 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function") or call.get("custom")
     inner = function if isinstance(function, Mapping) else call
     args = spelt(_first(inner, *ARGUMENTS, default=None))
-    if args is None:  # what else it holds
-        others = (name for name in inner if plain_name(name) not in _OF_ALL)
-        args = {name: inner[name] for name in others if inner[name] is not None}
+    args = unnamed_in(inner) if args is None else args
     # Inspect's `function` is the name itself.
     name = function if isinstance(function, str) else _first(inner, *_CALLED, default="")
     asked = str(_first(call, *_IDS, default=""))
@@ -484,6 +482,13 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     if isinstance(error := call.get("error") or (is_bad and _NOT_JSON), str):
         read["error"] = error
     return read
+
+
+def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What stands in a call in place of arguments, under names that are not known."""
+    known = call if _first(call, *ARGUMENTS, default=None) is None else {}
+    others = (name for name in known if plain_name(name) not in _OF_ALL)
+    return {name: call[name] for name in others if call[name] is not None}
 
 
 def text_in(value: object) -> str:
