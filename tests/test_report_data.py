@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from ast import literal_eval
 from functools import cache
@@ -18,11 +19,12 @@ from langchain_judges.report import compare, trust
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import is_labelled
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.use_cases import answers_of
 from langchain_judges.rows.checks import read_label
 from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.testing import FakeChatModel, fitting_reply
 from tests.cases import for_each
-from tests.judged_rows import items_of, texts_of
+from tests.judged_rows import data_of, items_of, run_of, texts_of
 
 ONE = FakeChatModel(replies=lambda prompt: {"explanation": "e", "label": "1"})
 GOOD = create_rubric_judge(ONE, rubric="Is it good?")
@@ -208,8 +210,7 @@ def test_no_rating_inside_the_judges_labels_is_a_stray_and_one_far_outside_is(la
         both = zip(rows, data, strict=True)
         sample = Sample([JudgedRow(row, facts, i) for i, (row, facts) in enumerate(both)], 0.95)
         assert sample.strays == {value} - {*labels}, value
-        known = {*used, value} & {*labels}
-        assert sample.ends == (min(known), max(known))
+        assert sample.ends == (min(labels), max(labels))  # whichever of them occur
 
 
 SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]
@@ -363,3 +364,96 @@ def test_verdicts_as_judges_of_arenas_spell_them_are_sides(form):
     sides = {"A": "A", "A>B": "A", "A>>B": "A", "A=B": "tie", "B>A": "B", "B>>A": "B", "C": "tie"}
     assert {said: read_label(form.format(said)) for said in sides} == sides
     assert [read_label(each) for each in ("A<B", "A<<B", "B<A", "b<<a")] == ["B", "B", "A", "A"]
+
+
+# The answers of one kind, and a judge and people who mostly give the right one.
+KINDS = {"pairs": "AB", "ratings": [1, 2, 3, 4, 5], "labels": [0, 1]}
+
+
+def reports_of(kind: str, gold: Any) -> dict[str, Any]:
+    """Reports by labels alone, by votes alone and by both; `gold` makes a label of the truth."""
+    draw, steps = random.Random(7), KINDS[kind]
+    truth = [draw.choice(steps) for _ in range(30)]
+    votes = [[t, t, draw.choice(steps)] for t in truth]
+    said = [t if draw.random() < 0.8 else draw.choice(steps) for t in truth]
+    run = run_of(said) if kind == "pairs" else items_of(said)
+    labels = [gold(t, steps) for t in truth]
+    rows = data_of(labels) if kind == "pairs" else texts_of(labels)
+    both = [{**row, "human_votes": own} for row, own in zip(rows, votes, strict=True)]
+    without = [{**row, "label": None} for row in both]
+    return {n: trust(run, d) for n, d in (("label", rows), ("votes", without), ("both", both))}
+
+
+# By what each person said; all else is by people's answer.
+BY_PERSON = ("agreement.people", "agreement.over_people", "agreement.winning_rate")
+BY_PERSON += ("agreement.alpha", "agreement.fleiss", "agreement.ac1", "agreement.people_rows")
+
+
+def figures(report: Any, *, by_person: bool) -> list[str]:
+    own = [str(n.to_dict()) for k, n in report.numbers.items() if (k in BY_PERSON) == by_person]
+    uses = [str(a.to_dict()) for u, a in report.uses.items() if (u == "person") == by_person]
+    return [*own, *uses, "" if by_person else report.sample.whom]
+
+
+@for_each("kind", KINDS)
+def test_a_label_beside_votes_is_peoples_answer_in_every_figure(kind):
+    found = reports_of(kind, lambda truth, steps: steps[(steps.index(truth) + 1) % len(steps)])
+    for by_person, other in ((False, "label"), (True, "votes")):
+        said = figures(found["both"], by_person=by_person)
+        assert said == figures(found[other], by_person=by_person)
+    assert "the votes count only among people, and in place of a person: 30." in (
+        found["both"].left_out
+    )
+    assert {each.people.partition(" ")[0] for each in found["both"].disagreements} <= {
+        str(step) for step in KINDS[kind]
+    }
+
+
+def test_labels_that_only_repeat_the_majority_leave_all_to_the_votes():
+    found = reports_of("ratings", lambda truth, steps: truth)
+    assert found["both"].to_dict()["uses"] == found["votes"].to_dict()["uses"]
+    assert found["both"].left_out == found["votes"].left_out
+
+
+POINTS, DECLARED = (
+    "5 percentage points",
+    "5 % of the ratings' range (1 to 7, by the judge's labels)",
+)
+SEEN = "5 % of the ratings' range ({} to {}, by the ratings that occur)"
+MIDDLE, HELP, EITHER = [4, 5, 6], [3, 4, 7], [0, 1]
+
+
+@for_each(
+    ("steps", "is_known", "limit"),
+    [
+        ({"": MIDDLE}, True, DECLARED),
+        ({"": MIDDLE}, False, SEEN.format(4, 6)),
+        ({"": EITHER}, True, POINTS),
+        ({"tone": MIDDLE, "help": HELP}, True, DECLARED),
+        ({"tone": EITHER, "help": EITHER}, True, POINTS),
+        ({"tone": MIDDLE, "help": EITHER}, True, f"{DECLARED} for tone, {POINTS} for help"),
+        (
+            {"tone": MIDDLE, "help": HELP},
+            False,
+            f"{SEEN.format(4, 6)} for tone, {SEEN.format(3, 7)} for help",
+        ),
+    ],
+)
+def test_a_limit_has_the_unit_of_its_number_and_the_range_that_is_declared(steps, is_known, limit):
+    own = {name: EITHER if values == EITHER else [*range(1, 8)] for name, values in steps.items()}
+    known: Any = {"judge": {"labels": own.get("", own)}} if is_known else {}
+    rows, data = items_of([0.5] * 12, **known), texts_of([None] * 12)
+    for i, (row, facts) in enumerate(zip(rows, data, strict=True)):
+        said: dict[str, Any] = {name: values[i % len(values)] for name, values in steps.items()}
+        facts |= {"label": said[""]} if "" in said else {"labels": said}
+        row["verdict"] |= {"label": said.get("", 0.5)}
+        row["subscores"] = [{"criterion": n, "label": v} for n, v in said.items() if n]
+    report = trust(rows, data)
+    told = report.limits["Averages over many rows"].replace("\xa0", " ")
+    assert told == f"at most {limit} from people's, and rising where theirs rise"
+    found = {n: answers_of(part, {}, report.policy) for n, part in report.sample.parts.items()}
+    units = {
+        name: each["averages"].number and each["averages"].number.unit
+        for name, each in found.items()
+    }
+    assert units == {name: "points" if own[name] == EITHER else "number" for name in steps}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -130,20 +131,23 @@ class TrustPolicy:
     def __post_init__(self) -> None:
         check_shares(**asdict(self))
 
-    def limits(self, *, rated: bool, systems: bool) -> dict[Use, str]:
+    def limits(self, ranges: Mapping[str, str], *, systems: bool) -> dict[Use, str]:
         """Limits of each use in words.
 
         Args:
-            rated: Whether single texts are rated.
+            ranges: By criterion the range of ratings in words, empty where nothing is rated; of
+                a judge of one thing under no name.
             systems: Whether systems are put in order, and not texts.
         """
         shares = {name: percent_text(share) for name, share in asdict(self).items()}
         sign = f"{NO_BREAK}%"
         shares["below_people"] = shares["below_people"].replace(sign, f"{NO_BREAK}points")
-        if not rated:
-            shares["margin"] = shares["margin"].replace(sign, " percentage points")
-        words = WORDS["limits"] | (WORDS["limits_of_ratings"] if rated else {})
-        words |= WORDS["limits_of_systems"] if systems else {}
+        points = shares["margin"].replace(sign, " percentage points")
+        rated = f"{shares['margin']} of the ratings' range ({{}})"
+        near = {name: rated.format(own) if own else points for name, own in ranges.items()}
+        several = (f"{text} for {name}" for name, text in near.items())
+        shares["margin"] = ", ".join(several if len({*near.values()}) > 1 else {*near.values()})
+        words = WORDS["limits"] | (WORDS["limits_of_systems"] if systems else {})
         return {use: text.format(**shares) for use, text in words.items()}
 
 

@@ -78,7 +78,7 @@ def _score(row: JudgedRow) -> float | None:
 
 def _cost(row: JudgedRow) -> float:
     """Distance of the score from people's label, weighted by their agreement."""
-    agreed = row.votes.count(row.choices[0]) / len(row.votes) if row.votes else 1.0
+    agreed = row.target.count(row.choices[0]) / len(row.target)
     score = _score(row)
     target: object = POINTS.get(row.label) if row.is_pair else row.label
     if score is None or not isinstance(target, int | float):

@@ -140,8 +140,7 @@ class JudgedRow:
     @cached_property
     def modes(self) -> list[Label]:
         """The label, or else each answer that most people give."""
-        label = self.data_row.get("label")
-        counts = Counter(self.votes if label is None else [label])
+        counts = Counter(self.target)
         return [answer for answer, count in counts.items() if count == max(counts.values())]
 
     @cached_property
@@ -159,10 +158,21 @@ class JudgedRow:
         """Whether people's votes on a single text have no majority, and no label settles it."""
         return len(self.choices) > 1
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a label, and not the votes beside it, is people's answer."""
+        return bool(self.votes) and self.target is not self.votes
+
     @cached_property
     def target(self) -> list[Label]:
-        """Reference for the judge: each vote, or else the label."""
-        return self.votes or ([] if self.label is None else [self.label])
+        """Reference for the judge: the label, or else each vote."""
+        label = self.data_row.get("label")
+        return self.votes if label is None else [label]
+
+    @property
+    def by_votes_alone(self) -> JudgedRow:
+        """The row without a label beside votes."""
+        return replace(self, data_row={**self.data_row, "label": None}) if self.votes else self
 
     @property
     def by_criterion(self) -> dict[str, Label | None]:
@@ -249,6 +259,8 @@ class Joined:
     def usable(self) -> tuple[list[JudgedRow], list[str]]:
         """The rows, with labels as the judge's, and the problems of rows that are left out.
 
+        Labels that are the majority of the votes beside them on every row say nothing new.
+
         Raises:
             InputError: A row has a problem, and the judge's labels are not known, or no row is
                 without one.
@@ -273,7 +285,9 @@ class Joined:
                 problems.append(f"row {row.name}: {exc}")
         if problems and not (known and read_rows):
             raise InputError(problems[0])
-        return read_rows, problems
+        by_votes = [row.by_votes_alone for row in read_rows]
+        repeated = all(a.label == b.label for a, b in zip(read_rows, by_votes, strict=True))
+        return by_votes if repeated else read_rows, problems
 
 
 def join(verdicts: Iterable[VerdictRow], data: object, columns: Columns | None = None) -> Joined:

@@ -44,7 +44,7 @@ def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
 
 
 def _agreement(sample: Sample) -> list[Number]:
-    voted = any(sample.votes)
+    voted = not sample.by_label
     label = "The majority of people" if voted else "The label"
     ways = {"votes": ("Each person's vote", _agrees(sample, by_votes=True))} if voted else {}
     ways["label"] = (label, _agrees(sample, by_votes=False))
@@ -67,7 +67,7 @@ def _agreement(sample: Sample) -> list[Number]:
 def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
     """Function that measures agreement with each vote, or with the label."""
     if by_votes:
-        return partial(metrics.vote_agreement, sample.verdicts, sample.votes, **sample.settings)
+        return partial(metrics.vote_agreement, sample.verdicts, sample.targets, **sample.settings)
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
 
 

@@ -79,7 +79,8 @@ class Measured:
     def limits(self) -> dict[str, str]:
         """Limits by the title of each use that was measured."""
         several = len(self.sample.by_system) > 1
-        limits = self.policy.limits(rated=self.sample.rated, systems=several)
+        ranges = {name: part.range_text for name, part in self.sample.parts.items()}
+        limits = self.policy.limits(ranges, systems=several)
         return {
             answer.title: limits[use]
             for use, answer in self.uses.items()

@@ -147,9 +147,7 @@ class TrustReport(Measured, WrittenReport):
     @property
     def wrong(self) -> Number:
         """Share of wrong single verdicts; with several criteria, of the worst one."""
-        sample = self.sample
-        names = sample.criteria if sample.by_criteria else []
-        parts = [sample.by_criterion(name) for name in names] or [sample]
+        parts = self.sample.parts.values()
         rates = [metrics.rate(part.misses, **part.settings) for part in parts]
         worst = max(rates, key=lambda rate: math.inf if math.isnan(rate) else rate)
         return Number("single.wrong", "Single verdicts that are wrong", worst)
@@ -299,7 +297,8 @@ def trust(  # noqa: PLR0913 - options
 
     Rows with a `label` give agreement, rows with several `human_votes` also how often people
     agree among themselves: the judge is then compared with each vote, as people are with each
-    other. Rows with a `group` make intervals count groups, not rows. A row that was judged
+    other. A `label` beside votes is people's answer; where each only repeats the majority, the
+    votes are. Rows with a `group` make intervals count groups, not rows. A row that was judged
     several times counts once, by its last verdict.
 
     Args:

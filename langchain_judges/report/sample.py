@@ -131,6 +131,15 @@ class Sample:
         return bool(self.criteria) and not any(self.targets)
 
     @cached_property
+    def parts(self) -> dict[str, Sample]:
+        """The samples by criterion where people labelled those alone, else itself without a name.
+
+        Each report on several criteria says of each what it says of one.
+        """
+        names = self.criteria if self.by_criteria else []
+        return {name: self.by_criterion(name) for name in names} or {"": self}
+
+    @cached_property
     def has_confidence(self) -> bool:
         """Whether the judge says how sure it is.
 
@@ -143,13 +152,13 @@ class Sample:
 
     @cached_property
     def by_label(self) -> bool:
-        """Whether nothing is known of single people: labels may be an objective key."""
-        return not any(self.votes)
+        """Whether the judge is compared with labels alone, which may be an objective key."""
+        return not any(row.votes and not row.is_settled for row in self.rows)
 
     @cached_property
     def by_votes(self) -> bool:
         """Whether the judge is compared with each vote, as people are with each other."""
-        return any(len(votes) > 1 for votes in self.votes)
+        return any(len(own) > 1 for own in self.targets)
 
     @cached_property
     def asked_twice(self) -> bool:
@@ -258,10 +267,15 @@ class Sample:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest of the ratings."""
-        known: set[Any] = {*self.said, *self.answers} - {None} - self.strays
-        values = [*map(float, known)]
-        return min(values), max(values)
+        """Lowest and highest of the judge's labels, and of the ratings that occur."""
+        known: set[Any] = {*self.said, *self.answers, *self.own_labels} - {None} - self.strays
+        return float(min(known)), float(max(known))
+
+    @property
+    def range_text(self) -> str:
+        """The ends of the ratings, and where they are known from; empty of other labels."""
+        source = "the judge's labels" if self.own_labels else "the ratings that occur"
+        return "{:g} to {:g}, by {}".format(*self.ends, source) if self.rated else ""
 
     @cached_property
     def strays(self) -> set[float]:
@@ -390,6 +404,8 @@ class Sample:
             f"Rows with labels of no criterion of the judge ({names})": sum(map(bool, others)),
             "Rows of the table that are left out, as they are unusable": self.unread,
             "Rows without a group, each a group of its own": kinds["group"] and kinds["row"],
+            "Rows with a label beside votes, which is people's answer; the votes count only among "
+            "people, and in place of a person": sum(row.is_settled for row in self.rows),
             "Rows of which others have the same texts, and so count together (answers of "
             "several people to one text are its human_votes)": kinds["texts"],
             "Rows with the input of an earlier one, each counted by itself unless a column `group` "
@@ -432,9 +448,9 @@ class Sample:
 
     @property
     def own_labels(self) -> Sequence[Label]:
-        """The labels that a run names for its judge; empty where it does not."""
+        """The labels that a run names for its judge, or the ends of a total of its criteria."""
         own = judge_in(self.rows[0].row).get("labels")
-        return own if isinstance(own, list) else []
+        return [0, 1] if isinstance(own, Mapping) else own or []
 
     @property
     def unshared(self) -> str:

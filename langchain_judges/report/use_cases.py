@@ -37,10 +37,9 @@ def answers_of(
         policy: What is good enough.
     """
     if sample.by_criteria:
-        parts = {name: sample.by_criterion(name) for name in sample.criteria}
         by_criterion = {
             name: answers_of(part, {n.key: n for n in baselines(part) + people_alike(part)}, policy)
-            for name, part in parts.items()
+            for name, part in sample.parts.items()
         }
         return {
             use: _together({n: a[use] for n, a in by_criterion.items()}) for use in answers.TITLES
@@ -145,7 +144,7 @@ def _if_it_follows(answer: UseAnswer, sample: Sample, numbers: Mapping[str, Numb
 def _averages(sample: Sample, numbers: Mapping[str, Number], margin: float) -> UseAnswer:
     judge, people, what, scale = sample.averaged
     limit = (-margin * scale, margin * scale)
-    unit: Any = "number" if scale != 1 else "points"
+    unit: Any = "number" if sample.rated else "points"
     title = f"{what}: the judge minus {sample.whom}"
     # Of ratings outside the scale too, which count.
     known = [value for value in [*judge, *people] if value is not None]
@@ -186,15 +185,15 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
     )
     mine, right = answers.two_texts(fmean(ours), fmean(theirs), gap.unit)
     allowed = f"{answers.rounded(100 * margin, 1).removesuffix('.0')}{answers.NO_BREAK}points"
-    if scale != 1:
+    if sample.rated:
         allowed = answers.rounded(margin * scale, 2)
-    ends = "" if scale == 1 else "; ratings go from {:g} to {:g}".format(*sample.ends)
+    ends = f"; ratings go from {sample.range_text}" if sample.rated else ""
     mix = "rows mixed like these"
     if len({*theirs}) > 1:
         slope = linear_regression(theirs, ours).slope
-        step = 10 if scale == 1 else answers.rounded(scale / 10, 1)
-        unit = f"{answers.NO_BREAK}points" if scale == 1 else ""
-        moved = answers.rounded(slope * float(step), 0 if scale == 1 else 2)
+        step = answers.rounded(scale / 10, 1) if sample.rated else 10
+        unit = "" if sample.rated else f"{answers.NO_BREAK}points"
+        moved = answers.rounded(slope * float(step), 2 if sample.rated else 0)
         mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} "
         mix += "higher"
     return (
@@ -256,7 +255,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     basis = sample.basis([len(own) > 1 for own in sample.votes])
     brief = answers.difference_text(gap, "another person")
     answer = answers.by_number("person", gap, limit, reason, basis, brief)
-    return _if_it_follows(answer, sample, numbers)
+    said = Sample([row.by_votes_alone for row in sample.rows], sample.confidence)
+    return _if_it_follows(answer, said, numbers)
 
 
 # ---- ordering systems
