@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from dataclasses import make_dataclass
+from itertools import cycle, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
-from pydantic import create_model
+from pydantic import BaseModel, create_model
 
 from langchain_judges import (
     as_comparative_evaluator,
@@ -30,6 +31,7 @@ from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.messages import is_nothing
+from langchain_judges.rows.texts import readable
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each
@@ -673,6 +675,141 @@ def test_each_field_of_a_row_is_shown_or_named(caplog, drawn, kind):
     for number, (name, value) in enumerate(own.items()):
         word = str(value) if isinstance(value, float | int) else f"kept{number}"
         assert word in told or repr(name) in told or is_nothing(value), (name, value)
+
+
+SAYS = {"role": "assistant", "content": "It is so."}
+CALL = {"id": "1", "name": "pay"}
+PAID = {"type": "tool_result", "tool_use_id": "1", "content": "paid"}
+
+
+def with_own(own):
+    """Messages of which one part has a key of its own, by what that is a part of."""
+    blocks = {
+        "a text": {"type": "text", "text": "So.", **own},
+        "a text of OpenTelemetry": {"type": "text", "content": "So.", **own},
+        "a call": {"type": "tool_use", **CALL, "input": {}, **own},
+        "a call of Gemini": {"functionCall": {"name": "pay", "args": {}, **own}},
+        "a call without arguments": {"type": "tool_call", **CALL, **own},
+        "a result": {**PAID, **own},
+        "an unknown block": {"type": "widget", **own},
+    }
+    return {
+        **{name: [{**SAYS, "content": [block]}, SAYS] for name, block in blocks.items()},
+        "a message": [{**SAYS, **own}],
+        "a message with parts": [{"role": "assistant", "parts": [{"text": "So."}], **own}],
+        "a content": [{**SAYS, "content": {"city": "Kyiv", **own}}],
+        "a message of a tool": [{"role": "tool", "tool_call_id": "1", "content": "paid", **own}],
+        "a listed call": [{**SAYS, "tool_calls": [{**CALL, "args": {}, **own}]}],
+        "a listed call without arguments": [{**SAYS, "tool_calls": [{**CALL, **own}]}],
+        "a listed call with its result": [{**SAYS, "tool_calls": [{**CALL, "result": 1, **own}]}],
+    }
+
+
+class Turn(BaseModel, extra="allow"):
+    """A message of some framework."""
+
+    role: str | None = None
+
+
+HOLDERS: dict[str, Any] = {
+    "a list": list,
+    "a state": lambda said: {"messages": said},
+    "models": lambda said: [Turn(**each) for each in said],
+    "a response": lambda said: {"choices": [{"message": said[0]}]},
+    "an answer": lambda said: {"answer": said},
+}
+KEPT: list[Any] = ["WORD of it", ["WORD"], {"a": "WORD"}, [{"b": ["c", "WORD"]}], "WORD\nthen"]
+
+
+WAYS = product(["own", "ownKey", "output", "notes"], KEPT, ["input", "output"])
+
+
+@for_each("place, way", zip(product(HOLDERS, with_own({})), cycle(WAYS), strict=False))
+def test_what_stands_on_a_part_of_a_message_is_shown_or_named(place, way):
+    (holder, part), (name, own, field) = place, way
+    said = HOLDERS[holder](with_own({name: own})[part])
+    row = plain_row({**TASK, "output": "x", field: said})
+    told = f"{readable(row[field])} {[each['detail'] for each in row.get(NOTES, [])]}"
+    assert "WORD" in told or f"'{name}'" in told
+
+
+# Messages with all that their providers write beside what is said.
+USAGE = {"input_tokens": 3, "details": {"tier": "standard"}}
+FORMATS: dict[str, Any] = {
+    "OpenAI": {
+        **{"role": "assistant", "content": "So.", "refusal": None, "annotations": []},
+        **{"audio": None, "function_call": None, "tool_calls": None, "id": "msg_1"},
+    },
+    "OpenAI's Responses": {
+        **{"type": "message", "id": "msg_1", "status": "completed", "role": "assistant"},
+        "content": [{"type": "output_text", "text": "So.", "annotations": [], "logprobs": []}],
+    },
+    "OpenAI's threads": {
+        **{"role": "assistant", "object": "thread.message", "thread_id": "t", "run_id": "r"},
+        "content": [{"type": "text", "text": {"value": "So.", "annotations": []}}],
+    },
+    "Anthropic": {
+        **{"id": "msg_1", "type": "message", "role": "assistant", "model": "claude"},
+        **{"stop_reason": "end_turn", "stop_sequence": None, "usage": USAGE},
+        "content": [
+            {"type": "thinking", "thinking": "I think so.", "signature": "abc"},
+            {"type": "text", "text": "So.", "citations": None},
+        ],
+    },
+    "LangChain": AIMessage(
+        [{"type": "reasoning", "summary": [{"text": "I think."}]}, {"type": "text", "text": "So."}],
+        additional_kwargs={"reasoning_content": "I think so."},
+        response_metadata={"finish_reason": "stop", "model_name": "a model", "usage": USAGE},
+        usage_metadata={"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+        id="run-1",
+    ),
+    "Ollama": {"role": "assistant", "content": "So.", "thinking": "I think so.", "images": None},
+    "OpenTelemetry": {
+        **{"role": "assistant", "finish_reason": "stop"},
+        "parts": [
+            {"type": "reasoning", "content": "I think so."},
+            {"type": "text", "content": "So."},
+        ],
+    },
+    "the AI SDK": {
+        **{"id": "1", "role": "assistant", "createdAt": "2026-01-01", "metadata": {"a": "b c"}},
+        "parts": [
+            {"type": "step-start"},
+            {"type": "reasoning", "text": "I think so.", "state": "done"},
+            {"type": "text", "text": "So.", "state": "done", "providerMetadata": {"a": {"b": "c"}}},
+        ],
+    },
+    "Bedrock": {
+        "role": "assistant",
+        "content": [
+            {"reasoningContent": {"reasoningText": {"text": "I think so.", "signature": "a"}}},
+            {"text": "So."},
+            {"cachePoint": {"type": "default"}},
+        ],
+    },
+    "Gemini": {
+        "role": "model",
+        "parts": [
+            {"text": "I think so.", "thought": True},
+            {"text": "So.", "thoughtSignature": "abc"},
+        ],
+    },
+    "LlamaIndex": {
+        **{"role": "assistant", "additional_kwargs": {"a": ["b"]}},
+        "blocks": [{"block_type": "text", "text": "So."}],
+    },
+    "deepeval": {
+        **{"role": "assistant", "content": "So.", "user_id": None, "retrieval_context": None},
+        **{"tools_called": None, "additional_metadata": {"a": "b"}},
+    },
+}
+
+
+@for_each("form", FORMATS)
+def test_what_providers_write_beside_a_message_is_not_noted(form):
+    for said in (FORMATS[form], [FORMATS[form]], {"messages": [FORMATS[form]]}):
+        row = plain_row({**TASK, "output": said})
+        assert (row["output"], row.get(NOTES, [])) == ("So.", [])
 
 
 @for_each(

@@ -8,7 +8,7 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -17,11 +17,11 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import lookup, messages
+from langchain_judges.rows import lookup, messages, texts
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in
+from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in, plain_name
 from langchain_judges.rows.lookup import Field, TextSource
-from langchain_judges.rows.media import content_in, media_in
+from langchain_judges.rows.media import content_in, kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
 from langchain_judges.verdict import NOTES, Notes, first_names
 
@@ -135,6 +135,8 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
         elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
+        elif not isinstance(value, str):
+            notes += _of_messages(unit, value, shown)
         if text is None or not isinstance(value, Mapping | list | tuple):
             continue
         if isinstance(value, Mapping) and text == messages.as_json(value):
@@ -145,6 +147,58 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         elif detail := lookup.unread(value, field, shown, text):
             notes.add(unit, detail)
     return notes
+
+
+def _of_messages(unit: str, value: object, row: Mapping[str, object]) -> Notes:
+    """Notes on the messages in a field: keys that are not shown, blocks of no known form."""
+    notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
+    # A block keeps its other keys, of which no prompt shows any.
+    shown = "\n".join(texts.texts_read(row))
+    lines = lookup.lines_in([shown, *(row[name] for name in row if name not in READ)])
+    for fields in _messages_below(value):
+        for part in (fields, *_parts_of(fields)):
+            if part is not fields and messages.as_json(part) in lines:
+                blocks |= {str(part.get("type") or next(iter(part))): None}
+                continue
+            names = (name for name in part if plain_name(name) not in messages.OF_MESSAGE)
+            keys |= {name: None for name in names if _is_left(name, part[name], lines, shown)}
+    if keys:
+        notes.add(unit, f"has messages with keys that are not shown: {first_names([*keys])}")
+    if blocks:
+        detail = f"has messages with data shown as JSON: {first_names([*blocks])}"
+        notes.add(unit, detail, "read_as_json")
+    return notes
+
+
+def _messages_below(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the fields of the messages in plain data, whatever holds them."""
+    fields = messages.message_fields(value)
+    if messages.role_of(fields) and {*_CONTENTS, "tool_calls"} & fields.keys():
+        yield fields
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _messages_below(part)
+
+
+def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
+    """Whether a line of what stands under a key is neither shown nor in JSON that is."""
+    left = map(messages.as_json, lookup.lines_of(messages.spelt(held), "") - lines)
+    is_read = plain_name(name) in messages.OF_CALL
+    return any((line[1:-1] if is_read else line) not in shown for line in left)
+
+
+def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the calls and the blocks of a message that say something."""
+    content = next((fields[name] for name in _CONTENTS if fields.get(name)), None)
+    blocks = messages.mappings_in([content] if isinstance(content, Mapping) else content)
+    yield from messages.mappings_in(messages.calls_listed(fields))
+    for block in blocks if messages.role_of(fields) != "tool" else ():
+        if not (messages.is_silent(own := messages.typed(block)) or kind_of_block(own)):
+            yield own
+
+
+# Where the content of a message is.
+_CONTENTS = ("parts", "content", "items", "blocks")
 
 
 def _is_pair(value: object) -> bool:
