@@ -411,6 +411,13 @@ REFUSED = [
     "Input data may contain inappropriate content.",
 ]
 FILTER = {"message": "no", "code": "content_filter"}
+# What else is blocked: an address, an account, a key, an argument.
+BLOCKED = [
+    "Sorry, you have been blocked. You are unable to access this site.",
+    "Your resource has been blocked, for it may violate our content policy.",
+    "Your account was flagged for potential abuse",
+    "This API key has been blocked",
+]
 
 
 @for_each(
@@ -421,6 +428,7 @@ FILTER = {"message": "no", "code": "content_filter"}
         (error(403, "Content violates usage guidelines."), "refusal"),
         (error(403, "Your chosen model requires moderation and your input was flagged"), "refusal"),
         (ServerReply(400, {"error": FILTER}), "refusal"),
+        (error(400, "Unrecognized request argument supplied: content_filter"), "provider_error"),
         (error(500, "the content filter is down"), "provider_error"),
         (error(429, "Too many tokens, please wait before trying again."), "provider_error"),
         (error(400, "The answer may have at most 4096 tokens"), "provider_error"),
@@ -431,6 +439,13 @@ def test_what_a_provider_says_of_a_request_that_it_rejects_is_told_apart(
 ):
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
     assert [each["reason"] for each in asked(serve(always(answer))).failures] == [reason]
+
+
+@for_each("said", BLOCKED)
+def test_what_is_blocked_beside_a_text_is_no_refusal_of_it(serve, said):
+    with pytest.raises(ModelAccessError, match="refuses every call"):
+        asked(serve(always(error(403, said))))
+    assert asked(serve(always(error(400, said)))).failures[0]["reason"] == "provider_error"
 
 
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
