@@ -667,7 +667,7 @@ def test_an_exported_run_is_a_row_with_its_calls_and_its_error(output, error, ch
     assert ("[call-of-track]" in unfenced(model.prompts[0])) == bool(children)
 
 
-HOURS = {"page_content": "We open at 10.", "metadata": {"page": 3}}
+HOURS: Any = {"page_content": "We open at 10.", "metadata": {"page": 3}}
 # What a retriever's run returns, of LangChain and of a function of one's own.
 RETRIEVED = [{"documents": [HOURS]}, {"documents": [Document(**HOURS)]}, {"output": [HOURS]}]
 TRACKED = [

@@ -385,8 +385,10 @@ def reports_of(kind: str, gold: Any) -> dict[str, Any]:
 
 
 # By what each person said; all else is by people's answer.
-BY_PERSON = ("agreement.people", "agreement.over_people", "agreement.winning_rate")
-BY_PERSON += ("agreement.alpha", "agreement.fleiss", "agreement.ac1", "agreement.people_rows")
+BY_PERSON = (
+    *("agreement.people", "agreement.over_people", "agreement.winning_rate", "agreement.alpha"),
+    *("agreement.fleiss", "agreement.ac1", "agreement.people_rows"),
+)
 
 
 def figures(report: Any, *, by_person: bool) -> list[str]:

@@ -226,8 +226,8 @@ def can_pass(error: Exception) -> bool:
 
 def refuses_text(error: Exception) -> bool:
     """Whether a provider refuses the texts of a request, and not the request as such."""
-    said = f"{_body_of(error).get('code')} {said_by(error)[:_LONGEST]}"
-    return status_of(error) in {400, 403} and bool(_REFUSED.search(said))
+    said = str(_body_of(error).get("code")), said_by(error)[:_LONGEST]
+    return status_of(error) in {400, 403} and any(map(_REFUSED.search, said))
 
 
 def _body_of(error: Exception) -> Mapping[str, Any]:

@@ -275,7 +275,7 @@ class Sample:
     def range_text(self) -> str:
         """The ends of the ratings, and where they are known from; empty of other labels."""
         source = "the judge's labels" if self.own_labels else "the ratings that occur"
-        return "{:g} to {:g}, by {}".format(*self.ends, source) if self.rated else ""
+        return f"{self.ends[0]:g} to {self.ends[1]:g}, by {source}" if self.rated else ""
 
     @cached_property
     def strays(self) -> set[float]:

@@ -144,7 +144,7 @@ def _messages_of(value: object) -> Iterator[Message]:
 
 
 def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
-    """What a message says: a text or blocks, with those that stand beside it."""
+    """The content of a message: a text or blocks, with those that stand beside it."""
     if isinstance(parts := fields.get("parts"), list):
         return parts
     said = _first(fields, "content", "items", "blocks", default=None)
@@ -166,7 +166,7 @@ def also(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def _beside(role: str, fields: Mapping[str, Any]) -> list[Any]:
-    """What stands beside a message's content, as blocks of it: calls with results, images."""
+    """Parts beside a message's content, as blocks of it: calls with results, images."""
     calls = mappings_in(calls_listed(fields)) if role == "assistant" else []
     pages = [{"toolInvocation": each} for each in mappings_in(fields.get("toolInvocations"))]
     images = [{"type": "image", "image": each} for each in listed(fields.get("images"))]
@@ -407,7 +407,7 @@ def _result_block(block: Mapping[str, Any]) -> Message:
 
 
 def _result_in(fields: Mapping[str, Any]) -> Any:
-    """What a result holds, or else why it failed."""
+    """The content of a result, or else why it failed."""
     held = [fields.get(name) for name in ("content", "response", *_OUTPUTS)]
     error = fields.get("error")
     known = [*filter(None, held), error if error is not True else None, *held]
@@ -485,7 +485,7 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
 
 
 def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What stands in a call in place of arguments, under names that are not known."""
+    """Values in a call in place of arguments, under names that are not known."""
     known = call if _first(call, *ARGUMENTS, default=None) is None else {}
     others = (name for name in known if plain_name(name) not in _OF_ALL)
     return {name: call[name] for name in others if call[name] is not None}
