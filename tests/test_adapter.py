@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import openai
@@ -38,10 +38,9 @@ from tests.model_server import scores
 VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 
-def question_of(model: BaseChatModel) -> Any:
-    what = Question(
-        "t", "s", ModelAdapter(model), BSM.templates["reference"], scores_shape((1, 5), False), "v"
-    )
+def question_of(model: BaseChatModel, adapter: ModelAdapter | None = None) -> Any:
+    adapter = adapter or ModelAdapter(model)
+    what = Question("t", "s", adapter, BSM.templates["reference"], scores_shape((1, 5), False), "v")
     return ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account())
 
 
@@ -142,36 +141,56 @@ def test_a_repair_shows_the_call_that_was_wrong():
 
 
 class TakesMethods(WithStructure):
-    """Has two ways, of which its profile says that the model takes the better one."""
+    """A client that cannot read a text beside tools, and has another way, by JSON schema."""
 
-    refuses: bool = False
     methods: list[str] = []
 
-    def with_structured_output(self, schema, *, include_raw=False, method="tools", **_):
-        return self.bind(method=method) | RunnableLambda(lambda raw: {"raw": raw})
+    def with_structured_output(
+        self, schema, *, include_raw=False, method: Literal["tools", "json_schema"] = "tools", **_
+    ):
+        def read(raw):
+            if method == "tools":
+                raise OutputParserException("no tool was called")
+            return {"raw": raw}
+
+        return self.bind(method=method) | RunnableLambda(read)
 
     def _generate(self, messages, stop=None, run_manager=None, **settings):
         self.methods.append(settings.pop("method"))
-        if self.refuses and self.methods[-1] == "json_schema":
-            refusal: Any = ValueError("output_config: Extra inputs are not permitted")
-            refusal.status_code = 400
-            raise refusal
         return super()._generate(messages, stop, run_manager, **settings)
 
 
-def test_a_json_schema_is_asked_for_by_a_profile_and_else_what_the_client_has():
-    for profile, refuses, methods in (
-        ({"structured_output": True}, False, ["json_schema"]),
-        ({"structured_output": True}, True, ["json_schema", "tools"]),
-        ({}, False, ["tools"]),
-    ):
-        model = TakesMethods(
-            profile=profile, refuses=refuses, methods=[], replies=lambda _: scores(4, 2)
-        )
-        answer = asked(model)
-        assert answer.data == VALUE
-        assert "asked_without" not in answer.usage
-        assert model.methods == methods
+@for_each(
+    "profile, methods",
+    [({"structured_output": True}, ["tools", "json_schema"]), ({}, ["tools"] * 2)],
+)
+def test_a_client_that_cannot_read_a_reply_is_asked_by_json_schema_from_then_on(profile, methods):
+    model = TakesMethods(profile=profile, methods=[], replies=lambda _: scores(4, 2))
+    questions = [question_of(model, adapter := ModelAdapter(model)), question_of(model, adapter)]
+    answers = [run(question) for question in questions]
+    assert [each.data for each in answers] == [VALUE, VALUE]
+    assert [each.usage["calls"] for each in answers] == [1, 1]
+    assert not any("asked_without" in each.usage for each in answers)
+    assert model.methods == methods
+
+
+class Router(WithStructure):
+    """Asks another model first, and fails then."""
+
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        return self | RunnableLambda(lambda raw: {"raw": raw})
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        FakeToolModel(replies=[scores(4, 2)]).invoke(messages)
+        failed: Any = ValueError("no server")
+        failed.status_code = 400
+        raise failed
+
+
+def test_a_reply_to_a_model_that_then_fails_is_no_reply_of_it():
+    answer = asked(Router(replies=[]))
+    assert answer.data is None
+    assert {each["reason"] for each in answer.failures} == {"provider_error"}
 
 
 class Refuses(FakeToolModel):

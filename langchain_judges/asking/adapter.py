@@ -2,9 +2,9 @@
 
 The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
 and what derives from it: the raw reply is never lost),
-`with_structured_output(include_raw=True)`, by JSON schema where the model's profile says so,
-tools, a JSON object in plain text. A model that
-rejects a rung is moved one down, once, for as long as the adapter lives.
+`with_structured_output(include_raw=True)`, the same by JSON schema where the client has it,
+tools, a JSON object in plain text. A model that rejects a rung, or whose client cannot read a
+reply to it, is moved one down, once, for as long as the adapter lives.
 
 Prompts that begin alike: providers charge little for the beginning of a prompt that they read
 from their cache, where it stands once a prompt that begins so was answered. Calls of a pair
@@ -44,9 +44,9 @@ _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
 _LOG = logging.getLogger(__name__)
-Rung = Literal["response_format", "json_schema", "structured_output", "tools", "text", "calls"]
-# The rungs of `with_structured_output`: the first names its method, which thinking does not mind.
-STRUCTURED: tuple[Rung, ...] = ("json_schema", "structured_output")
+Rung = Literal["response_format", "structured_output", "json_schema", "tools", "text", "calls"]
+# The rungs of `with_structured_output`: the last names its method, which thinking does not mind.
+STRUCTURED: tuple[Rung, ...] = ("structured_output", "json_schema")
 # What a model's profile says of each kind of content.
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
 _JSON = "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
@@ -309,7 +309,7 @@ class ModelAdapter:
         """
         needed = {"temperature", *(["seed"] if seed else [])}
         needed |= {"logprobs", "top_logprobs"} if logprobs else set()
-        best = (self._best, "structured_output", "calls")
+        best = (self._best, *STRUCTURED, "calls")
         lower = {"structured output"} if request.rung not in best else set()
         return (self.refused & needed - set(request.sent)) | lower
 
@@ -368,11 +368,19 @@ class ModelAdapter:
         if request.rung == "calls":
             self.calls_tools = False
             return True
+        self._step_down(request)
+        return self.rungs[0] != request.rung
+
+    def ask_by_schema(self, request: ReplyRequest) -> None:
+        """Ask by JSON schema from here on, if the client can, for it could not read a reply."""
+        if self.rungs[:2] == STRUCTURED:
+            self._step_down(request)
+
+    def _step_down(self, request: ReplyRequest) -> None:
         with self._lock:
             if self.rungs[0] == request.rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]
                 self._note(request.rung, f"by {self.rungs[0]!r}")
-        return self.rungs[0] != request.rung
 
     def _note(self, refused: str, instead: str) -> None:
         name = models.model_name(self.model)
@@ -403,9 +411,9 @@ def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:
         profile.get("structured_output")
         or kind.with_structured_output is not BaseChatModel.with_structured_output
     ):
-        takes_method = "method" in inspect.signature(kind.with_structured_output).parameters
-        by_schema = profile.get("structured_output") and takes_method
-        ladder += STRUCTURED if by_schema else STRUCTURED[1:]
+        method = inspect.signature(kind.with_structured_output).parameters.get("method")
+        by_schema = profile.get("structured_output") and "json_schema" in str(method)
+        ladder += STRUCTURED if by_schema else STRUCTURED[:1]
     if kind.bind_tools is not BaseChatModel.bind_tools and profile.get("tool_calling", True):
         ladder.append("tools")
     return (*ladder, "text")

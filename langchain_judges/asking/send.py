@@ -172,6 +172,8 @@ async def _reply_or_error(
             raise denied from None
         if (reply := (kept and kept.message) or failures.reply_in(exc)) is None:
             return exc
+        if kept and kept.message:
+            adapter.ask_by_schema(request)
         message = reply
     adapter.answered = True
     seed, logprobs = asking.seed is not None, question.logprobs
@@ -192,6 +194,10 @@ class _KeptReply(BaseCallbackHandler):
         """Keep the reply, which is paid for."""
         for each in response.generations[0][:1]:
             self.message = getattr(each, "message", None)
+
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:
+        """Keep no reply of a model that the judge's own model asked before it failed."""
+        self.message = None
 
 
 def _conversation(messages: list[BaseMessage]) -> list[list[str]]:
