@@ -25,7 +25,7 @@ from langchain_core.prompts import (
     PromptTemplate,
 )
 
-from langchain_judges import create_direct_judge, create_rubric_judge, create_self_consistency_judge
+from langchain_judges import create_direct_judge, create_self_consistency_judge
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
@@ -242,27 +242,6 @@ def test_a_request_is_sent_four_times_and_once_for_each_setting_that_is_refused(
     unsupported = sum(bool(refused & call.body.keys()) for call in server.calls)
     assert len(server.calls) == unsupported + 4
     assert unsupported <= len(refused) + 2  # a format has up to three ways
-
-
-IMAGE = {"type": "image", "url": "https://example.com/a.png"}
-
-
-@for_each(
-    "output, reason, sent",
-    [
-        ([{"type": "text", "text": "See"}, IMAGE], "invalid_input", 1),
-        ([{"type": "text", "text": "See"}], "provider_error", 4),
-    ],
-)
-def test_media_that_a_client_cannot_send_is_told_of_the_row(monkeypatch, output, reason, sent):
-    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.0)
-    client: Any = {"__name__": "langchain_openai.converse"}
-    exec("def fail(prompt):\n    raise ValueError('no address of an image')", client)
-    model = FakeChatModel(replies=client["fail"])
-    row = {"input": "?", "output": [{"role": "assistant", "content": output}]}
-    [failure] = create_rubric_judge(model, rubric="Polite?").invoke(row)["verdict"]["failures"]
-    assert (failure["reason"], len(model.prompts)) == (reason, sent)
-    assert "no address of an image" in failure["detail"]
 
 
 def test_redirects_in_a_circle_are_not_asked_again(serve):

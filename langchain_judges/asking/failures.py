@@ -174,14 +174,6 @@ def unreadable(error: Exception) -> str | None:
     return f"the server's answer cannot be read: {type(error).__name__}: {said_by(error)}"
 
 
-def refuses_block(error: Exception) -> bool:
-    """Whether a model's client could not send a content, where that is more than text."""
-    if not isinstance(error, ValueError) or error_under_200(error) or not unreadable(error):
-        return False
-    is_unsent = type(error).__name__ == "PydanticSerializationError"
-    return is_unsent or _places(error)[-1][0].startswith("langchain_")
-
-
 def _of_client(error: Exception) -> bool:
     """Whether an error was raised in the code of a provider's client."""
     room = _places(error)[-1][0].partition(".")[0]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
@@ -120,21 +120,20 @@ def read(
     return _read_answer(answer, shape, parse)
 
 
-def blocks(message: BaseMessage) -> list[dict[str, Any]]:
-    """The blocks of a message's content."""
+def _blocks(message: AIMessage) -> list[dict[str, Any]]:
     content = message.content if isinstance(message.content, list) else []
     return [each for each in content if isinstance(each, dict)]
 
 
 def _unread_words(message: AIMessage) -> str:
     """The type of a block whose words `message.text` leaves out; empty: there is none."""
-    kinds = (str(each.get("type")) for each in blocks(message) if each.get("text"))
+    kinds = (str(each.get("type")) for each in _blocks(message) if each.get("text"))
     return next((kind for kind in kinds if kind != "text" and not _THOUGHTS.search(kind)), "")
 
 
 def _written_calls(message: AIMessage) -> int:
     """The number of calls that a provider has written; its client may have read fewer."""
-    in_blocks = sum(str(each.get("type")) in _CALLS for each in blocks(message))
+    in_blocks = sum(str(each.get("type")) in _CALLS for each in _blocks(message))
     raw = message.additional_kwargs.get("tool_calls")
     in_raw = len(raw) if isinstance(raw, list) else 0
     return max(in_blocks, in_raw, bool(message.additional_kwargs.get("function_call")))
@@ -192,7 +191,7 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
     if too_deep(message.tool_calls):
         return Problem("unparsable", "a call of a tool is nested too deep")
     # The Responses API puts a refusal among the blocks of a content.
-    for part in [message.additional_kwargs, *blocks(message)]:
+    for part in [message.additional_kwargs, *_blocks(message)]:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata

@@ -81,10 +81,6 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
             return Sent(outcome, request, None)
         if problem := failures.paid_error(outcome):
             return Sent(None, request, problem)
-        blocks = chain.from_iterable(map(reading.blocks, messages))
-        if failures.refuses_block(outcome) and any(each["type"] != "text" for each in blocks):
-            detail = f"the model's client cannot send what the row holds: {outcome}"
-            return Sent(None, request, Problem("invalid_input", detail))
         asking.cost["retries"] += 1
         if failures.rejects(outcome):
             complaint = failures.complaint_of(outcome, [message.text for message in messages])
