@@ -280,7 +280,6 @@ class ChoiceFields(NamedTuple):
         if (self.label,) in places:
             if reported not in text[slice(*places[self.label,])].casefold():
                 return []
-            paths = ((self.reason,), (self.label,))
-            return [places[path] for path in paths if path in places]
+            return [places[path] for path in ((self.reason,), (self.label,)) if path in places]
         choice = spoken_label(text, SLOT_FORMS)
         return [choice.span] if choice and choice.label == reported else []

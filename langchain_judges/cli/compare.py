@@ -241,10 +241,8 @@ def _duel(
         first.add(result)
 
     records = output.records if table else output.journal
-    places = {"out": table, "records": records, "columns": rows.columns}
-    duel.summary, stopped = messages.run_rows(
-        judge, rows.whole(), places | run.options(), False, add
-    )
+    places = {"out": table, "records": records, "columns": rows.columns} | run.options()
+    duel.summary, stopped = messages.run_rows(judge, rows.whole(), places, False, add)
     first.tell(duel.summary)
     if not stopped:
         output.write(duel)

@@ -126,9 +126,7 @@ def label(
         messages.warn(problem)
     desk = open_labels(found, out, *asked.questions)
     with closing(desk.file):
-        kinds = [
-            "" if desk.is_done(place, by) else kind for place, kind in enumerate(desk.doubts())
-        ]
+        kinds = ["" if desk.is_done(n, by) else kind for n, kind in enumerate(desk.doubts())]
         places = labelling.to_label(found.rows, kinds, table.max_rows or _ROWS_SHOWN_AT_ONCE)
         questions = [
             (place, each["name"])

@@ -201,9 +201,7 @@ class ClassicEvaluator:
         """Keep the function that evaluates."""
         self.evaluation_name, self.requires_reference = name, labeled
         self._kind = kind
-        self._evaluate = RunnableLambda(
-            lambda fields: run(evaluate(fields)), afunc=evaluate, name=kind
-        )
+        self._evaluate = RunnableLambda(lambda row: run(evaluate(row)), afunc=evaluate, name=kind)
 
     def evaluate_strings(self, **fields: Any) -> dict[str, Any]:
         """Judge `prediction` for `input`, given `reference`."""

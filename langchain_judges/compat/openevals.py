@@ -157,9 +157,7 @@ def create_async_code_llm_as_judge(
     if code_extractor is not None and code_extraction_strategy != "none":
         raise OptionError("give `code_extractor` or `code_extraction_strategy`, not both")
     own = OwnPromptJudge(**prompt_options(locals()))
-    extractor = OwnPromptJudge(
-        _TEXTS["extract_code"], judge=judge, model=model, output_schema=_Code
-    )
+    reader = OwnPromptJudge(_TEXTS["extract_code"], judge=judge, model=model, output_schema=_Code)
 
     async def code_of(outputs: Any) -> Any:
         if code_extractor is not None:
@@ -167,7 +165,7 @@ def create_async_code_llm_as_judge(
             return await code if hasattr(code, "__await__") else code
         text = _last_text(outputs)
         if code_extraction_strategy == "llm":
-            return (await extractor.ask("extract_code", {"outputs": text})).code
+            return (await reader.ask("extract_code", {"outputs": text})).code
         return _blocks(text) if code_extraction_strategy == "markdown_code_blocks" else text
 
     async def evaluate(

@@ -154,9 +154,7 @@ _HOLDS = "what the prompt asks for holds"
 
 def prompt_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a factory's arguments that an `OwnPromptJudge` takes."""
-    return {
-        field.name: given[field.name] for field in fields(OwnPromptJudge) if field.name in given
-    }
+    return {each.name: given[each.name] for each in fields(OwnPromptJudge) if each.name in given}
 
 
 def _create_of(client: Any) -> Any:

@@ -124,9 +124,8 @@ class _Contest:
         known = (fields.get(name) for name in ("expected", "reference"))
         expected = next((expected_in(each) for each in known if not is_nothing(each)), None)
         if self.takes_items:
-            cases.check_basis_of(
-                self.judge, {"input": task, "expected": expected, "source": source}
-            )
+            basis = {"input": task, "expected": expected, "source": source}
+            cases.check_basis_of(self.judge, basis)
         answers, failures = await self._answers(request, ensure_config(config))
         texts = {i: text for i, text in enumerate(answers) if text is not None}
         if not texts:

@@ -342,9 +342,7 @@ def thread_of(runs: Sequence[Run], places: TextSources) -> list[Message]:
 def _number_told(messages: Sequence[Message], talk: Sequence[Message]) -> int:
     """Number of the first messages that stand in a talk, in its order."""
     rest = iter(talk)
-    return len(
-        [*takewhile(lambda each: any(record.says_same(each, one) for one in rest), messages)]
-    )
+    return len([*takewhile(lambda m: any(record.says_same(m, each) for each in rest), messages)])
 
 
 def with_attachments(task: Text, attachments: Any) -> Text:

@@ -251,8 +251,7 @@ class JudgeEvaluator(RunEvaluator):
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         row = cases.EvaluatedRow(inputs, run.outputs, reference, work=self.reader.work_of(run))
-        attached = getattr(example, "attachments", None)
-        return self.reader.case(row._replace(attachments=attached))
+        return self.reader.case(row._replace(attachments=getattr(example, "attachments", None)))
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.
@@ -400,8 +399,7 @@ def as_comparative_evaluator(
         _check_variables(judge, variables)
         if runs is not None:
             return compared(runs, example, context, variables)
-        sides = enumerate(_several(outputs))
-        texts = [{"id": str(n), "outputs": each} for n, each in sides]
+        texts = [{"id": str(n), "outputs": each} for n, each in enumerate(_several(outputs))]
         known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
         with sent.logged_in_test(key) as log:
             found = compared(texts, known, context, variables)

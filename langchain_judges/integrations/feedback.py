@@ -154,8 +154,7 @@ def send_feedback(
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
                 for each in cases.scores_of(outcome, key):
-                    own = each._replace(extra=each.extra and extra)
-                    said = cases.feedback_of(judge, own)
+                    said = cases.feedback_of(judge, each._replace(extra=each.extra and extra))
                     client.create_feedback(run_id, trace_id=run_id, source_run_id=judge_run, **said)
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)

@@ -269,8 +269,7 @@ class JurySteps:
         least = self.options.min_valid or len(self.members) // 2 + 1
         ballots = Ballots(opinions, self.weights, self.options.combine, least)
         scale = ensemble.scale_of(self.members[0], row) if self.kind == "item" else ()
-        decided = verdict_of(ballots, self.kind, scale, account)
-        return {"members": opinions, "verdict": decided}
+        return {"members": opinions, "verdict": verdict_of(ballots, self.kind, scale, account)}
 
     async def _asked(
         self, member: ensemble.Member, row: Mapping[str, object], account: Account

@@ -192,9 +192,7 @@ def order_accuracy(
     items, left_out, own = labelled(both, labels, options)
     said: list[Any] = [pair for pair, _ in items]
     pairs, failed = in_both_orders(*([pair[i] for pair in said] for i in (0, 1)))
-    hits = [
-        _score(rule, pair, label, errors) for pair, (_, label) in zip(pairs, items, strict=True)
-    ]
+    hits = [_score(rule, two, label, errors) for two, (_, label) in zip(pairs, items, strict=True)]
     return share(hits, failed + left_out, errors=errors, **own)
 
 

@@ -43,9 +43,7 @@ def people_agreement(
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
     inputs.one_of("ties", ties, agreement.Ties)
-    people = [
-        [vote for vote in own if ties == "keep" or vote != "tie"] for own in inputs.votes_of(votes)
-    ]
+    people = [[v for v in own if ties == "keep" or v != "tie"] for own in inputs.votes_of(votes)]
     hits, options["groups"] = inputs.flat([_alike(own) for own in people], options.get("groups"))
     failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:

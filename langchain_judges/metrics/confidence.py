@@ -294,8 +294,7 @@ def selective_threshold(
     rows, failed = _usable(preferences, confidences, labels)
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])
-    errors = np.cumsum([not right for _, right in usable])
-    best, bound = _furthest(levels, errors, alpha, delta)
+    best, bound = _furthest(levels, np.cumsum([not right for _, right in usable]), alpha, delta)
     wrong = sum(not right for _, right in rows) / max(1, len(rows))
     needed = None if best else _labels_for(wrong, alpha, delta)
     value = float(levels[best - 1]) if best else math.inf

@@ -92,9 +92,7 @@ def f1(
     nor judge is ever `positive`.
     """
     cases = inputs.match(judge, labels)
-    columns: list[list[Label]] = [
-        [label == positive for label in column] for column in cases.columns
-    ]
+    columns: list[list[Label]] = [[label == positive for label in own] for own in cases.columns]
     answers, truth = columns
     if not any(truth) and not any(answers):
         return _undefined(cases, f"neither label nor judge is ever {positive!r}")

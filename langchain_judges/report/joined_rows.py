@@ -178,9 +178,7 @@ class JudgedRow:
     def by_criterion(self) -> dict[str, Label | None]:
         """The judge's answer by criterion."""
         parts = self.row.get("subscores") or []
-        return {
-            part["criterion"]: part["label"] for part in parts if {"criterion", "label"} <= {*part}
-        }
+        return {own["criterion"]: own["label"] for own in parts if {"criterion", "label"} <= {*own}}
 
     @property
     def labels(self) -> Mapping[str, Label | list[Label]]:

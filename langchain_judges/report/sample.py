@@ -466,11 +466,9 @@ class Sample:
         sides: Any = {"the judge": ours - theirs, self.whom: theirs - ours}
         texts = {who: ", ".join(sorted(map(str, own))) for who, own in sides.items() if own}
         alone = ", by ".join(f"{who} alone: {shortened(texts[who], 60)}" for who in texts)
-        words = [{isinstance(label, str) for label in own} for own in (ours, theirs)]
-        numbers, one = words[0] == {False}, len(ours) == len(theirs) == 1
-        if not {*ours, *self.own_labels} & theirs and (
-            words[0] != words[1] or not (numbers or one)
-        ):
+        said = [{isinstance(label, str) for label in own} for own in (ours, theirs)]
+        numbers, one = said[0] == {False}, len(ours) == len(theirs) == 1
+        if not {*ours, *self.own_labels} & theirs and (said[0] != said[1] or not (numbers or one)):
             raise InputError(
                 f"the judge's labels and people's have no label in common, by {alone}; give "
                 "both the same names"

@@ -41,13 +41,11 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     if answer.word != "yes" or lead is None or ahead == "yes":
         return replace(answer, reason=reason + _surest(sample))
     worse = ahead == "no"
-    verb = "Worse than" if worse else "Not shown to be better than"
+    how = "Worse than" if worse else "Not shown to be better than"
     rule = f"{lead.note[0].lower()}{lead.note[1:]}"
-    reason = (
-        f"{reason}. {verb} a rule that needs no judge: {rule} ({answers.difference_text(lead)})"
-    )
+    reason = f"{reason}. {how} a rule that needs no judge: {rule} ({answers.difference_text(lead)})"
     labels = None if worse else answers.labels_to_settle(lead.result, AHEAD)
-    brief = f"{brief}; {verb.lower()} a rule that needs no judge"
+    brief = f"{brief}; {how.lower()} a rule that needs no judge"
     own: Any = {"labels": labels, "brief": brief, "leaning": answers.leaning_of(lead.result, AHEAD)}
     return replace(answer, word="no" if worse else "not yet", reason=reason, **own)
 

@@ -294,9 +294,7 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
     """Each of several right answers, which data may name; other data are one answer."""
     named = partial(lookup.find, field="reference", source=None, named=True)
     parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
-    if any(
-        isinstance(each, Mapping | list | tuple) and not records.record_in(each) for each in parts
-    ):
+    if any(isinstance(one, Mapping | list | tuple) and not records.record_in(one) for one in parts):
         return _text(values, "reference")
     return [_reference_of(each) for each in parts]
 

@@ -293,10 +293,8 @@ def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
         known = map(chat.plain_data, waiting)
-        values = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
-        record.append(
-            ended(f"It was interrupted and waits: {'; '.join(map(chat.text_in, values))}")
-        )
+        said = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
+        record.append(ended(f"It was interrupted and waits: {'; '.join(map(chat.text_in, said))}"))
     record += map(ended, state.get("__stops__", ()))
     return [*record, *_ending(messages, state.get("messages"))]
 

@@ -89,8 +89,7 @@ class SentPrompts:
         _, prompts = self.judged(row=row, instructions=_INSTRUCTIONS)
         expect(row["input"] in "".join(prompts), "the task (`input`) stands in a prompt")
         judging = JudgingPrompts(self.kind.describes)
-        model = FakeChatModel(replies=fitting_reply)
-        judge = self.judge(model, instructions=_INSTRUCTIONS)
+        judge = self.judge(FakeChatModel(replies=fitting_reply), instructions=_INSTRUCTIONS)
         judge.invoke(row, {"callbacks": [judging]})
         for prompt in judging.prompts:
             if any(row[field] in prompt for field in self.texts):

@@ -113,9 +113,7 @@ class Page:
     @cached_property
     def words(self) -> list[str]:
         """Searchable text of each row: its name and its texts, and no verdict."""
-        return [
-            f"{row.get('id')} {' '.join(texts_read(row))}".casefold() for row in self.found.rows
-        ]
+        return [f"{r.get('id')} {' '.join(texts_read(r))}".casefold() for r in self.found.rows]
 
     @property
     def kinds(self) -> set[str]:

@@ -191,9 +191,7 @@ class ProposalDesk:
         for key, label in labelling.keys_of(request["labels"]).items():
             self.choices[key] = {"answer": "label", "label": label}
         # Decisions, each with what was decided before it; those of an earlier hour too.
-        self.before: list[tuple[int, LabelAnswer | None]] = [
-            (place, None) for place in self.touched()
-        ]
+        self.before: list[tuple[int, LabelAnswer | None]] = [(n, None) for n in self.touched()]
 
     def order(self) -> list[int]:
         """The proposals in the order of the audit."""

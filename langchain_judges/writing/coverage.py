@@ -145,9 +145,7 @@ def losses(
 
     Source: Saha et al. 2023, section 4.2: lost in solve if its draft lacks it, else in merge.
     """
-    draft_of = {
-        concept: draft for group, draft in zip(groups, drafts, strict=True) for concept in group
-    }
+    draft_of = {name: draft for group, draft in zip(groups, drafts, strict=True) for name in group}
     omissions: list[Missing] = []
     counting: Counting = {"strict": strict, "language": language}
     for concept in missing(concepts, text or "", **counting):
@@ -231,8 +229,7 @@ def languages() -> list[str]:
     Raises:
         MissingExtraError: The extra `writing` is not installed.
     """
-    known = _package("snowballstemmer").algorithms()
-    return [name for name in known if "porter" not in name]
+    return [name for name in _package("snowballstemmer").algorithms() if "porter" not in name]
 
 
 def check_word_forms(language: str = ENGLISH) -> None:

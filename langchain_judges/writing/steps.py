@@ -230,11 +230,5 @@ class Writer(Generic[Own]):
         drafts: Sequence[str | None],
     ) -> Update:
         """The text, and what it lacks."""
-        return {
-            "text": text,
-            "groups": groups,
-            "drafts": list(drafts),
-            "missing": coverage.losses(
-                state["concepts"], groups, drafts, text, **self.options.counting
-            ),
-        }
+        missing = coverage.losses(state["concepts"], groups, drafts, text, **self.options.counting)
+        return {"text": text, "groups": groups, "drafts": list(drafts), "missing": missing}

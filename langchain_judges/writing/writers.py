@@ -157,10 +157,8 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             return {}
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        material = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
-        reply = await self.ask(
-            "split", steps.groups_shape(groups, len(concepts)), material, account
-        )
+        shown = {**self.prompt_variables(state), "topic": WORDS["propose"], "groups": groups}
+        reply = await self.ask("split", steps.groups_shape(groups, len(concepts)), shown, account)
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]

@@ -178,8 +178,7 @@ class Admission:
 
     async def _tried(self, batch: list[AuditedExample], state: AuditState) -> Trial:
         """The verdicts on the items of dev that the examples may change."""
-        families = {example["family"] for example in batch}
-        items = touched(state["dev"], families, self.everywhere)
+        items = touched(state["dev"], {each["family"] for each in batch}, self.everywhere)
         version = key_of(state["tried_with"], batch)
         with self.memory.trial(batch) as ids:
             return Trial(batch, ids, await self.judged(items, version, "try"))

@@ -229,12 +229,10 @@ def numeric(tolerance: float = 1e-9) -> Check:
     """
 
     def same(response: str, expected: str) -> bool | None:
-        target, number = last_number(expected), last_number(response)
-        if target is None:
+        right, said = last_number(expected), last_number(response)
+        if right is None:
             return None
-        return number is not None and math.isclose(
-            number, target, rel_tol=tolerance, abs_tol=tolerance
-        )
+        return said is not None and math.isclose(said, right, rel_tol=tolerance, abs_tol=tolerance)
 
     return by_match("numeric", same)
 

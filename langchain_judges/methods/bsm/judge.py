@@ -89,8 +89,7 @@ class BSMSteps(pairs.PairSteps):
 
     async def _plan(self, state: BSMState, order: Order | None, account: Account) -> Reply:
         options, request = self.options, shown_task(state["input"])
-        own = options.wording == "own"
-        line = shared.MarkedCriterion if own else shared.PlannedCriterion
+        line = shared.MarkedCriterion if options.wording == "own" else shared.PlannedCriterion
         shape = shared.plan_shape(options.max_criteria, line)
         question = self.context.question("branch", shape, is_shared=True)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are

@@ -174,10 +174,8 @@ def table_shapes(n: int, text_limit: int | None = None) -> tuple[type[BaseModel]
         text_limit: Most characters of a string, where the model's replies are cut soon; a
             table has many strings, and each gets its share of a few such lengths.
     """
-    extra: Any = (
-        {"maxLength": max(_SHORTEST, _STRINGS * text_limit // (3 * n))} if text_limit else None
-    )
-    cell = Annotated[str, Field(json_schema_extra=extra)]
+    most = max(_SHORTEST, _STRINGS * text_limit // (3 * n)) if text_limit else None
+    cell = Annotated[str, Field(json_schema_extra={"maxLength": most} if most else None)]
     row = shape_of("Row", dict.fromkeys(_SLOTS, cell))
     names = aspect_names(n)
     return shape_of("Table", dict.fromkeys(names, row)), lax_shape(tuple(names))
