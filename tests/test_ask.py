@@ -388,14 +388,18 @@ REFUSED = [
     "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
     "Content Exists Risk",
     "Input data may contain inappropriate content.",
+    "This request has been flagged for potentially violating our usage policy",
+    "Your request was rejected as a result of our safety system.",
 ]
-FILTER = {"message": "no", "code": "content_filter"}
+FILTERS = ({"message": "no", "code": f"content_{kind}"} for kind in ("filter", "policy_violation"))
 # What else is blocked: an address, an account, a key, an argument.
 BLOCKED = [
     "Sorry, you have been blocked. You are unable to access this site.",
     "Your resource has been blocked, for it may violate our content policy.",
     "Your account was flagged for potential abuse",
     "This API key has been blocked",
+    "Invalid parameter: input violates constraint max_length of the schema",
+    "Access to chat content has been blocked for this project",
 ]
 
 
@@ -406,7 +410,7 @@ BLOCKED = [
         *((error(400, each), "refusal") for each in REFUSED),
         (error(403, "Content violates usage guidelines."), "refusal"),
         (error(403, "Your chosen model requires moderation and your input was flagged"), "refusal"),
-        (ServerReply(400, {"error": FILTER}), "refusal"),
+        *((ServerReply(400, {"error": each}), "refusal") for each in FILTERS),
         (error(400, "Unrecognized request argument supplied: content_filter"), "provider_error"),
         (error(500, "the content filter is down"), "provider_error"),
         (error(429, "Too many tokens, please wait before trying again."), "provider_error"),
