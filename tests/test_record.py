@@ -217,6 +217,15 @@ def test_a_call_its_result_and_an_answer_are_read_in_every_form(form):
     assert row.get(NOTES, []) == []
 
 
+@for_each("name", ["result", "output", "response", "observation"])
+@for_each("said", ["paid", [{"type": "text", "text": "paid"}]])
+def test_a_result_in_a_call_and_in_a_message_of_its_tool_is_told_once_in_each_turn(name, said):
+    calls = {"role": "assistant", "content": "", "tool_calls": [{**CALLED, name: "paid"}]}
+    answer = {"role": "tool", "tool_call_id": "1", "content": said}
+    marks = [step.mark for step in steps_of(record([calls, answer, calls]))]
+    assert marks == ["call 1 of pay", "result 1 of pay", "call 2 of pay", "result 2 of pay"]
+
+
 def test_a_call_whose_arguments_have_no_known_name_has_all_that_it_holds():
     called = {"type": "tool_call", "id": "1", "name": "pay", "order": {"sum": 9}, "note": None}
     [message] = record([by("assistant", called)])

@@ -58,13 +58,24 @@ def messages_in(value: object) -> list[Message]:
     if len(turns) == len(parts) and any(_speaks(turn["from"]) for turn in turns):
         parts = [{"role": turn["from"], "content": turn["value"], **turn} for turn in turns]
     messages: list[Message] = []
+    held: dict[str, str | None] = {}
     for part in whole(parts):
         # JSON has no tuples: in a file ("user", "Hello") is a list.
         read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
         if not read and not is_silent(part):
             return []
-        messages += read
+        told = dict(map(_told, read))
+        own = {call["id"]: told.get(call["id"]) for m in read for call in m.get("tool_calls", ())}
+        held |= own
+        # A message of the tool may say once more what its call held.
+        messages += read if own else [m for m in read if _told(m) not in held.items()]
     return messages
+
+
+def _told(message: Message) -> tuple[str | None, str]:
+    """The id of the call whose result a message is, and the result; else nothing."""
+    asked = message.get("tool_call_id") or None
+    return asked, plain(message["content"]) if asked else ""
 
 
 def whole(parts: Sequence[Any]) -> list[Any]:
