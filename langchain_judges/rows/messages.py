@@ -302,9 +302,8 @@ def message_fields(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         return {}
     if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
-        path = value.get("id")
-        last = path[-1] if isinstance(path, list) and path else ""
-        kind = str(last).removesuffix("Chunk").removesuffix("Message")
+        path = listed(value.get("id")) or [""]
+        kind = str(path[-1]).removesuffix("Chunk").removesuffix("Message")
         return {"type": kind.lower(), **value["kwargs"]}
     said = value.get("from") if "value" in value else None
     if isinstance(said, str) and (said in _SHAREGPT or _speaks(said)):
@@ -591,21 +590,23 @@ def holds_nothing(data: object) -> bool:
     return all(map(is_nothing, data.values() if isinstance(data, Mapping) else [data]))
 
 
+_OF_KEYS = (str, int, float, type(None))
+
+
 def _json_value(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(plain_data, value))
-    if isinstance(value, set | frozenset):
-        return sorted(map(plain_data, value), key=as_json)
-    if isinstance(value, deque):
-        return [*map(plain_data, value)]
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {each.name: getattr(value, each.name, None) for each in fields(value)}
     if isinstance(value, Mapping):
-        own = (n if isinstance(n, str | int | float | None) else _python_form(n) for n in value)
-        return dict(zip(own, map(plain_data, value.values()), strict=True))
+        # A tuple of types is much faster here than their union.
+        names = (n if isinstance(n, _OF_KEYS) else _python_form(n) for n in value)
+        return dict(zip(names, map(plain_data, value.values()), strict=True))
+    if isinstance(value, set | frozenset | deque):
+        parts = map(plain_data, value)
+        return [*parts] if isinstance(value, deque) else sorted(parts, key=as_json)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _json_value({each.name: getattr(value, each.name, None) for each in fields(value)})
     if type(value).__module__.startswith("PIL.") and hasattr(value, "save"):
-        file = BytesIO()
-        value.save(file, "PNG")
+        value.save(file := BytesIO(), "PNG")
         return {"type": "image", "image": b64encode(file.getvalue()).decode()}
     # Of a missing value of pandas the comparison is missing too.
     if isinstance(value, float) or type(value).__module__.startswith("pandas."):
@@ -614,8 +615,7 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
         return value
     if isinstance(value, bytes | bytearray):
-        is_text = b"\0" not in value  # which no image lacks
-        written = bytes(value) if is_text else b64encode(value)
+        written = b64encode(value) if b"\0" in value else value  # which no image lacks
         return written.decode("utf-8", "backslashreplace")
     with suppress(PydanticSerializationError):
         return to_jsonable_python(value, inf_nan_mode="null")
