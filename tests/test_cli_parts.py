@@ -741,7 +741,7 @@ def test_the_labelled_runs_of_a_queue_are_audited(monkeypatch, capsys):
     monkeypatch.setattr("langchain_judges.integrations.langsmith_runs.labelled_runs", labelled_runs)
     spec = judge_flags.judge_spec(JudgeFlags("openai:gpt-m", method="allure"))
     table = RowFlags(["label=tone", "source=docs"], max_rows=2)
-    file = audit._queued(Path("langsmith:doubtful"), spec, table)
+    file = audit._queued(Path("langsmith:doubtful"), table, spec)
     file.count()
     assert [each["id"] for each in file] == [1]
     [(number, why)] = file.bad

@@ -563,7 +563,7 @@ def asked(path, row, folder, rubric="Is it right?", needs=()):
     elif path == "graph":
         shared_graph(rubric, needs).invoke(row)
     elif path.startswith("command"):
-        flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
+        flags = judge_rows(written(row, folder / f"table{path[7:]}"), RowFlags(), SPEC)
         [own] = checked_rows(flags)
         judge.invoke(own)
     else:

@@ -93,7 +93,7 @@ def test_a_run_or_thread_is_judged_audited_and_listed_as_it_was_shown(
     assert (item["input"], item["output"], item.get("source")) == (task, work, source)
     spec = judge_spec(JudgeFlags("openai:m", method="allure", option=["rubric=Good?"]))
     table = RowFlags(COLUMNS if named else None)
-    assert [*_queued(Path("langsmith:q"), spec, table)] == [item]
+    assert [*_queued(Path("langsmith:q"), table, spec)] == [item]
     [row] = feedback_rows(client, queue="q")
     listed = str(row)
     assert all((f"final {n}" in listed) == (n < number) for n in (0, 1))

@@ -295,7 +295,7 @@ def failures(path, row, folder, monkeypatch):
     if path.startswith("."):
         rows = written(row, folder / f"table{path}")
     if path.startswith("command"):
-        flags = judge_rows(written(row, folder / f"table{path[7:]}"), SPEC, RowFlags())
+        flags = judge_rows(written(row, folder / f"table{path[7:]}"), RowFlags(), SPEC)
         rows = checked_rows(flags).whole()
     [result] = judge_many(judge, rows, progress=False)
     return result["verdict"]["failures"]

@@ -308,7 +308,7 @@ def test_a_row_labelled_again_counts_once(tmp_path, monkeypatch, names, people, 
     Path("rows.csv").write_text("\n".join([f"{names},gpt,{','.join(people)}", *cells]))
     Path("labels.jsonl").unlink(missing_ok=True)
     labels = LabelFile(Path("labels.jsonl"))
-    for row in list(known_rows(Path("rows.csv"), check_known_of, RowFlags(texts)))[52:54]:
+    for row in list(known_rows(Path("rows.csv"), RowFlags(texts), check_known_of))[52:54]:
         labels.say(row, "dee", WHOLE_ROW, 1 - int(str(row["gpt"])))
     labels.close()
     named = [*texts, *(f"label={name}" for name in people)]
@@ -327,7 +327,7 @@ def test_of_several_people_in_a_file_the_label_is_that_of_most(tmp_path):
     table, file = tmp_path / "rows.csv", tmp_path / "labels.jsonl"
     table.write_text("input,output,gpt,label\n" + "".join(f"q{n},x,1,1\n" for n in range(20)))
     labels = LabelFile(file)
-    (row, *_) = known_rows(table, check_known_of, RowFlags())
+    (row, *_) = known_rows(table, RowFlags(), check_known_of)
     for name, label in (("dee", 0), ("eve", 0), ("fay", 0), ("gil", 1)):
         labels.say(row, name, WHOLE_ROW, label)
     labels.close()

@@ -103,7 +103,7 @@ def audit(items: Path, judge: AuditedFlags, flags: AuditFlags, table: RowFlags) 
         except TypeError as exc:
             raise OptionError(f"the check {flags.check!r}: {exc}") from exc
         read = _queued if is_queue else row_files.judge_rows
-        good = row_files.checked_rows(read(items, spec, table), "item to judge")
+        good = row_files.checked_rows(read(items, table, spec), "item to judge")
         plan = estimate_calls(spec)
         judge_flags.tell_plan(plan, good.number, good.size, flags, spec, next(iter(good)))
         _tell_rounds(good.number * plan.calls, settings)
@@ -120,7 +120,7 @@ def audit(items: Path, judge: AuditedFlags, flags: AuditFlags, table: RowFlags) 
             _show(result, flags.out)
 
 
-def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> row_files.RowFile:
+def _queued(path: Path, table: RowFlags, spec: Mapping[str, Any]) -> row_files.RowFile:
     """The runs of a queue that people labelled."""
     from langchain_judges.integrations.langsmith_runs import labelled_runs
     from langchain_judges.methods.registry import load_judge

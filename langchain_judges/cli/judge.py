@@ -61,7 +61,7 @@ def judge(
     check_table(output.out)
     spec = judge_spec(with_method(judge, data, table))
     plan = estimate_calls(spec)
-    rows = checked_rows(judge_rows(data, spec, table), f"{plan.kind} to judge", kept=True)
+    rows = checked_rows(judge_rows(data, table, spec), f"{plan.kind} to judge", kept=True)
     if run.show_prompt or run.dry_run:
         asked = load_judge({**spec, "model": keyless(spec["model"])})
     if run.show_prompt:

@@ -120,7 +120,7 @@ def label(
     row_files.check_not_read([Path(data), *paths], [out])
     runs = {f"{path}: {name}": run for path in paths for name, run in read_verdicts(path).items()}
     whole = replace(table, max_rows=None)
-    known = row_files.known_rows(Path(data), _check_shown, whole, [*runs.values()])
+    known = row_files.known_rows(Path(data), whole, _check_shown, [*runs.values()])
     found = collected(Collection(list(row_files.checked_rows(known, "row"))), runs)
     for problem in found.problems:
         messages.warn(problem)

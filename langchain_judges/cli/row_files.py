@@ -249,14 +249,14 @@ def open_rows(path: Path, check: RowCheck, flags: RowFlags, takes: str | None = 
 
 
 def known_rows(
-    path: Path, check: RowCheck, flags: RowFlags, runs: Iterable[Sequence[Mapping[str, Any]]] = ()
+    path: Path, flags: RowFlags, check: RowCheck, runs: Iterable[Sequence[Mapping[str, Any]]] = ()
 ) -> RowFile:
     """Rows that no judge is named for, with columns understood as a judge's, yet unread.
 
     Args:
         path: The table or set.
-        check: Raises `InputError` for a bad row.
         flags: Which rows.
+        check: Raises `InputError` for a bad row.
         runs: Verdicts on them, which say what they are; without any, pairs are tried first.
     """
     kinds = [checks.kind_of_result(run[0]) for run in runs if run][:1] or ["pair", "item"]
@@ -300,13 +300,13 @@ def _is_set_for(judge: JudgeFlags, method: str, other: str) -> bool:
     return fit == [True, False]
 
 
-def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
+def judge_rows(path: Path, flags: RowFlags, spec: Mapping[str, Any]) -> RowFile:
     """The rows that a judge takes, pairs or items, yet unread.
 
     Args:
         path: The table or set.
-        spec: The judge; of judges its first member says what they take.
         flags: Which rows.
+        spec: The judge; of judges its first member says what they take.
     """
     from langchain_judges.methods.registry import leaf_of, method_of
 

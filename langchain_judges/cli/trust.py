@@ -165,9 +165,8 @@ def trust(
         answer = reports.trust_columns(cells, columns, people, **options)
     else:
         if path and results:
-            rows, options["unread"] = _read_rows(
-                paths, table, lambda p, t: known_rows(p, check_known_of, t, runs.values())
-            )
+            reader = partial(known_rows, check=check_known_of, runs=runs.values())
+            rows, options["unread"] = _read_rows(paths, table, reader)
         elif path:
             specs = _specs(row_files.with_method(judge, path, table))
             rows, options["unread"] = _labelled(paths, specs, table, run)
@@ -249,7 +248,7 @@ def _relabelled(cells: _Rows, paths: list[Path], flags: RowFlags, people: list[s
 
     Of one column a label takes the place of its cell; beside several it is one more person's.
     """
-    table, *labels = _row_files(paths, flags, lambda p, t: known_rows(p, check_known_of, t))
+    table, *labels = _row_files(paths, flags, partial(known_rows, check=check_known_of))
     known = table.at(range(len(cells)))
     rows = [known.get(place, {}) for place in range(len(cells))]
     if several := len(people) > 1:
@@ -312,9 +311,7 @@ def _labelled(
     """The rows to judge, of which some have labels, and how many are bad; the plan is said."""
     from langchain_judges.methods.describe import estimate_calls
 
-    rows, bad = _read_rows(
-        paths, flags, lambda path, own: row_files.judge_rows(path, specs[0], own)
-    )
+    rows, bad = _read_rows(paths, flags, partial(row_files.judge_rows, spec=specs[0]))
     options = row_files.label_options_in(specs[0])
     rubric = options and options.own_rubric
     names = {criterion.name.casefold() for criterion in rubric.criteria} if rubric else set()
