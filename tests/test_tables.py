@@ -30,7 +30,7 @@ from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.report.joined_rows import rows_in as all_rows
 from langchain_judges.rows.checks import place_in
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import read_table
+from langchain_judges.rows.files import named_classes, read_table
 from langchain_judges.rows.lookup import follow, mapped, understood, unshown
 from langchain_judges.rows.messages import KNOWN_NAMES, is_nothing
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
@@ -118,10 +118,11 @@ def test_a_column_of_labels_holds_them_by_criterion_or_is_told(labels, told, tmp
 
 
 NAMED: Any = {"_type": "ClassLabel", "names": ["polite", "rude"]}
+LISTED: Any = {"feature": NAMED, "_type": "Sequence"}
 # What stands in a column, how Hugging Face describes it, and what is read.
 CLASSES: dict[str, tuple[list[Any], Any, list[Any]]] = {
     "a class": ([0, 1, -1], NAMED, ["polite", "rude", None]),
-    "votes": ([[0, 1], [1], []], {"feature": NAMED}, [["polite", "rude"], ["rude"], []]),
+    "votes": ([[0, 1], [1], []], LISTED, [["polite", "rude"], ["rude"], []]),
     "an older list": ([[0], [1], [0]], [NAMED], [["polite"], ["rude"], ["polite"]]),
     "parts": ([{"a": 0}, {"a": 1}, None], {"a": NAMED}, [{"a": "polite"}, {"a": "rude"}, None]),
     "numbers": ([0, 1, -1], {"dtype": "int64", "_type": "Value"}, [0, 1, -1]),
@@ -138,6 +139,27 @@ def test_classes_are_read_by_the_names_that_hugging_face_keeps(kind, tmp_path):
     for source in (table, table.to_batches()[0], tmp_path / "r.parquet"):
         found = [*source_of(source).records]
         assert found == [{"label": own, "n": n} for n, own in enumerate(read)]
+
+
+ODD = [[], {"names": None}, {"names": 2}, {"a": NAMED, "b": None}, [[], NAMED], LISTED | {"a": 1}]
+
+
+@for_each("feature", [*(own for _, own, _ in CLASSES.values()), *ODD])
+@for_each("cell", [-2, 2, None, [None, 5], {"a": 7, "b": 1}])
+def test_a_number_without_a_named_class_is_no_other_class(feature, cell):
+    feature = {"_type": "ClassLabel"} | feature if isinstance(feature, dict) else feature
+    (read,) = named_classes([{"label": cell}], {"label": feature})
+    told = re.sub(r"'?(-?\d) \(no named class\)'?", r"\1", str(read["label"]))
+    assert told == str(cell)
+
+
+@for_each(
+    "about", ["null", "{bad", "\u00e9", "[]", '{"info": null}', '{"info": {"features": [1]}}']
+)
+def test_metadata_that_describe_no_columns_are_passed_over(about):
+    table = import_module("pyarrow").table({"label": [0]})
+    table = table.replace_schema_metadata({"huggingface": about.encode("latin-1")})
+    assert [*source_of(table).records] == [{"label": 0}]
 
 
 def test_names_of_categories_are_read_in_any_table(pd):

@@ -10,7 +10,7 @@ import secrets
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -220,33 +220,40 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 def features_in(schema: Any) -> Mapping[str, Any]:
     """The columns as Hugging Face describes them in the schema of an Arrow table."""
-    known = json.loads((schema.metadata or {}).get(b"huggingface", "{}"))
-    return (known.get("info") or {}).get("features") or {}
+    features: Any = None
+    # Anybody may write metadata: those that describe no columns are passed over.
+    with suppress(LookupError, TypeError, ValueError):
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+    return features if isinstance(features, Mapping) else {}
 
 
 def named_classes(records: Iterable[Any], features: Mapping[str, Any]) -> Iterator[Any]:
     """Yield records with the names of classes, which Hugging Face keeps beside their numbers.
 
     >>> label = {"_type": "ClassLabel", "names": ["polite", "rude"]}
-    >>> list(named_classes([{"label": 1}, {"label": -1}], {"label": label}))
-    [{'label': 'rude'}, {'label': None}]
+    >>> list(named_classes([{"label": 1}, {"label": -1}, {"label": 5}], {"label": label}))
+    [{'label': 'rude'}, {'label': None}, {'label': '5 (no named class)'}]
     """
     known = {name: own for name, own in features.items() if "'ClassLabel'" in str(own)}
-    for record in records:
-        own = known.keys() & record.keys() if known and isinstance(record, Mapping) else ()
-        yield {**record, **{n: _class_in(record[n], known[n]) for n in own}} if own else record
+    return (_class_in(record, known) if known else record for record in records)
 
 
 def _class_in(cell: Any, feature: Any) -> Any:
-    """A cell with names of classes, one or many; -1 stands for no class."""
-    feature = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
+    """A cell, or a record of them, with names of classes; -1 stands for no class.
+
+    Any other number without a name is a word that says so, which is no label of a judge.
+    """
     cell = cell.tolist() if hasattr(cell, "tolist") else cell
-    if isinstance(cell, list):
-        return [_class_in(each, feature) for each in cell]
-    if isinstance(cell, Mapping):
-        return {name: _class_in(own, feature.get(name, {})) for name, own in cell.items()}
-    is_class = feature.get("_type") == "ClassLabel" and isinstance(cell, int)
-    return [*feature["names"], None][cell] if is_class else cell
+    match feature, cell:
+        case (([inner] | {"feature": inner, "_type": str()}), _):
+            return _class_in(cell, inner)
+        case _, list():
+            return [_class_in(each, feature) for each in cell]
+        case {"_type": "ClassLabel", "names": [*names]}, int():
+            return {**dict(enumerate(names)), -1: None}.get(cell, f"{cell} (no named class)")
+        case {}, {}:
+            return {**cell, **{n: _class_in(cell[n], feature[n]) for n in feature.keys() & cell}}
+    return cell
 
 
 def lines_of_file(path: Path) -> Iterator[Any]:
