@@ -336,6 +336,15 @@ def test_lines_of_another_encoding_in_a_file_of_utf8_are_named(other, mark, righ
         sheet_of(path)
 
 
+@for_each("words", [["Ні", "Так, звичайно"], ["Её", "Да"]])
+def test_short_words_of_another_encoding_that_are_utf8_by_chance_are_read(words, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes(
+        "\n".join(["q,r", *(f'?,"{word}"' for word in words * 9), ""]).encode("cp1251")
+    )
+    assert [record["r"] for record in sheet_of(path)] == words * 9
+
+
 def a_book(path: Path, **sheets: list[list[Any]]) -> Path:
     book = openpyxl.Workbook()
     book.remove(book.active)

@@ -166,13 +166,13 @@ def _encoding_of(path: Path, _changed: int) -> str:
         right, wrong = 0, list[int]()
         for number, line in enumerate(file, 1):
             try:
-                right += len(line.decode()) < len(line)
+                right += (len(line) - len(line.decode())) ** 2
             except UnicodeDecodeError:
                 wrong.append(number)
         if not wrong:
             return "utf-8-sig" if is_marked else "utf-8"
-        # Of text in another encoding hardly a line that is not ASCII is UTF-8 too.
-        if is_marked or 10 * right >= len(wrong):
+        # In another encoding two letters may read as one of UTF-8 (Ні); hardly more in a line.
+        if is_marked or right >= 3 * len(wrong):
             lines = f"line {first_of([*map(str, wrong)])}"
             raise InputError(f"{path} is UTF-8 but for {lines}: write those in UTF-8 too")
         file.seek(0)
