@@ -61,7 +61,7 @@ def test_the_place_that_is_advised_for_a_nested_label_holds_it(own, kind):
     nested += [{"gpt": own[0], "ann0": []}]
     with pytest.raises(InputError) as refused:
         trust_columns(nested, "gpt", "ann0")
-    place = re.findall("name a label in it: '(.*)'", str(refused.value))[0]
+    place = re.findall("name the labels in it: '(.*)'", str(refused.value))[0]
     found: Any = trust_columns(nested, "gpt", place)
     flat: Any = trust_columns([*rows, {"gpt": own[0], "ann0": None}], "gpt", "ann0")
     assert found["agreement.label.wrong"] == flat["agreement.label.wrong"]

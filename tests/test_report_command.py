@@ -502,3 +502,22 @@ def test_what_no_person_answered_is_left_out_and_the_next_step_names_the_table(t
     page = (tmp_path / "r.md").read_text()
     assert f"langchain-judges label {table}" in page
     assert "--verdicts" not in page
+
+
+@for_each("field", ["label", "human_votes"])
+def test_places_that_are_advised_for_votes_of_a_file_can_be_named_as_they_stand(field, tmp_path):
+    def row(number: int) -> dict[str, object]:
+        said = [{"value": number % 2, "user": "u"}, {"value": 1, "user": "v"}]
+        return {"prompt": f"q{number}", "gpt": number % 2, "responses": {"quality": said}}
+
+    table = tmp_path / "rows.json"
+    table.write_text(json.dumps([row(number) for number in range(20)]))
+    command = ("trust", table, "--judge", "gpt", "-o", tmp_path / "r.json", "--column")
+    refused = invoke(*command, f"{field}=responses.quality").stderr
+    places = re.findall(r"'([^']*)'", refused.partition("name the labels in it:")[2])
+    flags = [word for place in places for word in ("--column", f"{field}={place}")]
+    assert invoke(*command[:-1], *flags).exit_code == 0
+    numbers = {
+        n["key"]: n["value"] for n in json.loads((tmp_path / "r.json").read_text())["numbers"]
+    }
+    assert (numbers["agreement.people"], numbers["agreement.votes.wrong"]) == (0.5, 0.75)

@@ -150,7 +150,7 @@ def trust(
     rows: list[dict[str, Any]] | None = None
     runs, spent = _read_runs(results), False
     if path and judge.judge:
-        texts = [each for each in table.column or () if not _people([each])]
+        people, texts = _people(table.column)
         fields = TableForm(row_files.named_columns(texts)).columns or {}
         read = [*islice(read_table(path), table.max_rows)]
         # A record of JSON may lack a column that others have.
@@ -159,7 +159,7 @@ def trust(
         cells = [{n: each[n] for n in blank} | mapped(each, fields, None, {}) for each in read]
         columns = [_column(name, cells) for name in judge.judge]
         options["order_rule"] = judge.order_rule
-        people = _people(table.column) or ["label"]
+        people = people or ["label"]
         if labels:
             cells = _relabelled(cells, paths, replace(table, column=texts), people)
         answer = reports.trust_columns(cells, columns, people, **options)
@@ -200,10 +200,15 @@ def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, s
     return name if whole else (first.strip(), second.strip())
 
 
-def _people(columns: Sequence[str] | None) -> list[str]:
-    """The columns of people's answers."""
-    named = (each.partition("=") for each in columns or ())
-    return [column.strip() for field, _, column in named if field.strip() == "label"]
+def _people(columns: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The columns of people's answers as their table calls them, and the flags of others.
+
+    Votes beside a label are among the others.
+    """
+    fields = {each: each.partition("=")[0].strip() for each in columns or ()}
+    people = "label" if "label" in fields.values() else "human_votes"
+    own = [each.partition("=")[2].strip() for each in fields if fields[each] == people]
+    return own, [each for each in fields if fields[each] != people]
 
 
 def _named(
@@ -213,8 +218,9 @@ def _named(
     from langchain_judges.report.overview import FileNames
 
     named, own = table.column or [], judge.judge or []
-    if not own and len(people := _people(named)) > 1:
-        named = [f"human_votes={name}" for name in people]
+    people, others = _people(named)
+    if not own and people[1:]:
+        named = [*others, *(f"human_votes={name}" for name in people)]
     return FileNames(
         [str(path) for path in paths or [verdicts]],
         "" if own else str(verdicts),

@@ -191,8 +191,11 @@ def _score_in(outcome: Any) -> Any:
 def _cell(column: str, value: object) -> object:
     if is_nothing(value := plain_data(value)):
         return None
-    if (place := label_place(column, value)) != column:
-        raise InputError(f"{column!r} holds {as_json(value)[:60]}; name a label in it: {place!r}")
+    parts = value if isinstance(value, list) else []
+    places = [label_place(f"{column}.{i}", each) for i, each in enumerate(parts)]
+    if places or (place := label_place(column, value)) != column:
+        named = ", ".join(map(repr, places or [place]))
+        raise InputError(f"{column!r} holds {as_json(value)[:60]}; name the labels in it: {named}")
     value = value.strip() if isinstance(value, str) else value
     return int(value) if isinstance(value, bool) else value
 
