@@ -110,7 +110,7 @@ def test_a_label_that_is_none_of_the_judges_is_said_and_the_row_is_judged(label,
     judge, model = judge_and_model()
     [row] = judge_many(judge, [{**ITEM, "label": label}], progress=False)
     assert (row["judged"], len(model.prompts)) == (True, 1)
-    told = "annotations cannot be used: `label` must be one of 0, 1, got 'meh'"
+    told = "annotations cannot be used as labels: `label` must be one of 0, 1, got 'meh'"
     assert (told in caplog.text) == warned
 
 

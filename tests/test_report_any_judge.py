@@ -254,6 +254,16 @@ def test_votes_in_a_cell_are_read_as_json_or_as_python_writes_them(own, write):
     assert trust(run, data)["agreement.people"] == found["agreement.people"]
 
 
+def test_a_vote_alone_counts_beside_cells_of_several():
+    rows = [{"gpt": 1, "ann": cell} for cell in ["1;0", "1", 0, "", "1 1 1"] * 6]
+    found: Any = trust_columns(rows, "gpt", "ann")
+    assert [len(each) for each in found.sample.votes[:5]] == [2, 1, 1, 0, 3]
+    for cells in (["4,5"], ["4,5", "1;0"], ["4,5", "1"]):
+        rows = [{"gpt": i % 2, "human_votes": cell} for cell in cells for i in range(6)]
+        with pytest.raises(InputError, match=r"4,5 \(write 4.5, or 4;5 for two votes"):
+            trust_columns(rows, "gpt", "human_votes")
+
+
 def test_people_who_never_agree_are_not_said_to_hardly_differ():
     found: Any = trust_columns(
         table([0, 1] * 20, [0, 1] * 20, [1, 0] * 20), "gpt", ["ann0", "ann1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from ast import literal_eval
+from contextlib import nullcontext
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -20,8 +21,8 @@ from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import is_labelled
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
-from langchain_judges.rows.checks import read_label
-from langchain_judges.runs.sources import Records, source_of
+from langchain_judges.rows.checks import check_annotations, number_in, read_label
+from langchain_judges.runs.sources import Records, TableForm, source_of
 from langchain_judges.testing import FakeChatModel, fitting_reply
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
@@ -275,6 +276,61 @@ def test_votes_by_criterion_are_each_persons(form):
     assert report["criterion.help.agreement"] == 1
     # On every fourth row the judge agrees with 2 of 3 people, who agree in 1 of 3 pairs.
     assert report.uses["person"].number.result == pytest.approx((2 / 3 - 1 / 3) / 4)
+
+
+LISTED: dict[str, list[Any]] = {
+    **{sign.join("101"): [1, 0, 1] for sign in (";", "; ", "|", " | ", "\n", ",", ", ", " ", "\t")},
+    **{"[1 0 1]": [1, 0, 1], "[1, 0]": [1, 0], "1;0": [1, 0], "1, 0": [1, 0], "[0,5]": [0, 5]},
+    **{"1;": [1, None], "1;;0": [1, None, 0], "0,5; 1": [0.5, 1], "0.5 1": [0.5, 1]},
+    **{"1": [1], "0,05": [0.05], ";": []},
+}
+
+
+@for_each("field", ["human_votes", "human_votes.help"])
+@for_each("cell", LISTED)
+def test_the_votes_in_a_cell_are_read_as_people_write_them(field, cell):
+    row = TableForm().cell_row({"input": "q", "output": "t", field: cell}, 0)
+    votes = row.get("human_votes") or row.get("labels", {}).get("help") or []
+    assert [None if vote == "" else number_in(vote) for vote in votes] == LISTED[cell]
+
+
+@for_each("field", ["human_votes", "human_votes.help"])
+@for_each("cell", ["4,5", "1,0", "0,0", "-1,5", "3,5, 4,5", "3,5 4", "1;0|1", "1,000", "1/0"])
+def test_a_cell_that_may_be_a_number_or_votes_is_refused(field, cell):
+    row = TableForm().cell_row({"input": "q", "output": "t", field: cell}, 0)
+    known = [0, 1, 4, 5, 4.5]
+    with pytest.raises(InputError, match=re.escape(f"got '{cell}")):
+        check_annotations(row, {"help": known} if "help" in field else known)
+
+
+def test_a_report_on_cells_that_may_be_a_number_or_votes_is_refused_with_both_ways_out():
+    frame = DataFrame([{"input": "q", "output": f"t{i}", "human_votes": "0,1"} for i in range(2)])
+    rows = list(judge_many(GOOD, frame, progress=False))
+    with pytest.raises(InputError, match=r"'0,1 \(write 0.1, or 0;1 for two votes\)'"):
+        trust(rows, frame)
+
+
+@for_each("known", [[0, 1], [1, 2, 3, 4, 5], [0.0, 0.5, 1.0], ["1", "2"]])
+@for_each("said", [0, 0.5, 1, 1.1, "5,5", 99, -1, True, None])
+@for_each("field", ["label", "human_votes", "label.help"])
+def test_a_number_outside_the_judges_labels_is_told_and_may_be_of_another_scale(known, said, field):
+    row: Any = {"output": "t", field: [known[0], said] if field == "human_votes" else said}
+    labels: Any = {"help": known} if "help" in field else known
+    row = {"output": "t", "labels": {"help": said}} if "help" in field else row
+    is_outside = said is not None and not (
+        str(said) in known if "1" in known else known[0] <= number_in(said) <= known[-1]
+    )
+    found = f"`{field}` must be one of {', '.join(map(str, known))}, got "
+    with pytest.raises(InputError, match=found) if is_outside else nullcontext():
+        check_annotations(row, labels, outside=False)
+    if "1" not in known:
+        check_annotations(row, labels)
+
+
+def test_counts_of_labels_are_no_votes_of_people():
+    counts = {"1": 0, "4": 2, "5": 1}
+    with pytest.raises(InputError, match="a list in which each label stands as often"):
+        check_annotations({"output": "t", "human_votes": counts}, [1, 2, 3, 4, 5])
 
 
 @for_each("field", ["human_votes", "human_votes.help"])

@@ -112,9 +112,8 @@ def rows(
         OptionError: The source or a field is unknown.
         InputError: A column is missing, or a file is damaged.
     """
-    form = TableForm(columns, labels, seed, named=columns)
     if not isinstance(source, str | PathLike) or sheet_in(path := Path(source))[0].is_file():
-        return form.rows(source)
+        return TableForm(columns, labels, seed, named=columns).rows(source)
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is not a file")
     if knows(source):

@@ -144,19 +144,20 @@ def _votes_apart(
     columns, found = {name for row in table for name in row}, list[str]()
     for name in people:
         known = "human_votes" if name == "label" and name not in columns else name
-        votes = [_listed(row.get(known)) for row in table]
-        own = [f"{known} {i + 1}" for i in range(max(map(len, votes), default=0))]
-        if own:
-            both = zip(table, votes, strict=True)
+        are_many, own = known == "human_votes", list[str]()
+        both = [(row, _listed(row.get(known), are_many=are_many)) for row in table]
+        if any(each and each[0] is not row.get(known) for row, each in both):
+            own = [f"{known} {i + 1}" for i in range(max(len(each) for _, each in both))]
             table = [{**row, **dict(zip(own, each, strict=False))} for row, each in both]
         found += own or [known if known in columns else name]
     return table, found
 
 
-def _listed(cell: Any) -> list[Any]:
-    """The votes in a cell, which may hold them as JSON; empty where it holds none."""
-    cell = plain_data(spelt_votes(cell))  # of Parquet it is an array
-    votes = [*cell] if isinstance(cell, list | tuple) else []
+def _listed(cell: Any, *, are_many: bool) -> list[Any]:
+    """The votes in a cell, which may list them, or be one; empty where it holds none."""
+    found = spelt_votes(cell, are_many=are_many)
+    listed = plain_data(found)  # of Parquet it is an array
+    votes = [*listed] if isinstance(listed, list | tuple) else [found]
     return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []
 
 

@@ -383,9 +383,8 @@ def _read(label: Any, labels: Collection[Label]) -> Any:
     if not isinstance(typed, str) or not typed.strip():
         return None if isinstance(typed, str) else typed
     if labels and not any(isinstance(each, str) for each in labels):
-        mapped = f"or map yours in Python by `datasets.rows(ROWS, labels={{{label!r}: …}})`"
-        told = f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}, {mapped}"
-        raise InputError(told)
+        told = f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}"
+        raise InputError(f"{told}, or map it in Python by `datasets.rows(ROWS, labels={{…: …}})`")
     return typed
 
 

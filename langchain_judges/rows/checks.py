@@ -396,13 +396,17 @@ def number_in(cell: object) -> Any:
     return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
 
-def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
+def check_annotations(
+    row: Mapping[str, Any], labels: OwnLabels = (), *, outside: bool = True
+) -> None:
     """Check the annotations of a row: labels, votes, group and category.
 
     Args:
         row: A pair or an item.
         labels: Those of the judge, which a word or vote about an item must be one of; by name
             where it has several criteria, whose total is a number.
+        outside: Whether a number may lie outside the judge's: people may have another scale,
+            of which a report compares the order alone.
 
     Raises:
         InputError: One of them cannot be counted, or a label is none of the judge's.
@@ -415,17 +419,19 @@ def check_annotations(row: Mapping[str, Any], labels: OwnLabels = ()) -> None:
     if is_pair and systems is not None and not are_two:
         raise InputError(f"`systems` of a pair must be two, who wrote A and B, got {systems!r}")
     known = SIDES if is_pair else _TOTAL if of_each else tuple(labels)
+    scales = {f"label.{name}": tuple(own) for name, own in of_each.items()}
+    scales |= {"label": known, "human_votes": known}
     by_name = {f"label.{name}": own for name, own in (row.get("labels") or {}).items()}
-    names = ("group", "category", "label", "human_votes")
-    given = {name: row[name] for name in names if row.get(name) is not None}
+    given = {name: row.get(name) for name in ("group", "category", "label", "human_votes")}
     for field, own in (given | by_name).items():
-        is_alone = field in ("group", "category", "label")
-        for label in [own] if is_alone else votes_in(own):
+        scale = scales.get(field, ())
+        for label in votes_in(own) if field in ("human_votes", *by_name) else [own]:
             if not isinstance(label, str | int | float | None):
-                rule = f"a text or a number, named by `columns` {_columns_of(field, own, of_each)}"
-                _check_is(label, str, f"`{field}`", rule)
-            of_all = known if field in ("label", "human_votes") else ()
-            _check_label(field, label, of_all or tuple(of_each.get(field.partition(".")[2], ())))
+                names = [*label] if isinstance(label, Mapping) else []
+                is_count = names and {typed_like(scale, each) for each in names} <= {*scale}
+                place = f"a text or a number, named by `columns` {_columns_of(field, own, of_each)}"
+                _check_is(label, str, f"`{field}`", _OF_COUNTS if is_count else place)
+            _check_label(field, label, scale, outside=outside)
 
 
 def votes_in(label: object) -> list[Any]:
@@ -455,6 +461,8 @@ def _columns_of(field: str, held: object, criteria: Collection[str]) -> str:
     return f"human_votes{name}={'COLUMN' if places == [*parts] else ', '.join(places).join('[]')}"
 
 
+# What has to stand in the place of how many people gave each label.
+_OF_COUNTS = "a list in which each label stands as often as it is counted"
 # Stands for the labels of a total.
 _TOTAL = (0.0,)
 _RULES = {
@@ -463,9 +471,11 @@ _RULES = {
 }
 
 
-def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
+def _check_label(field: str, label: object, known: tuple[Any, ...], *, outside: bool) -> None:
     said = label if known is SIDES else typed_like(known, label)
     may_be_any = known is not SIDES and not (known and isinstance(said, str))
+    if may_be_any and not outside and known and known is not _TOTAL and said is not None:
+        may_be_any = not isinstance(known[0], str) and min(known) <= said <= max(known)
     if may_be_any or said in (None, "", *known):
         return
     rule = _RULES.get(known, f"one of {', '.join(map(str, known))}")
@@ -473,6 +483,7 @@ def _check_label(field: str, label: object, known: tuple[object, ...]) -> None:
     each = ", ".join(f"…: {one!r}" for one in known)
     mapped = f", map yours in Python by `datasets.rows(ROWS, labels={{{each}}})`"
     none = ", or read none by `columns` label=[] (--column label=)" * (field == "label")
+    none += "; several votes of a cell are a list, such as [1, 0, 1]" * (field == "human_votes")
     raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}{mapped}{none}")
 
 

@@ -214,17 +214,18 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
         from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        for batch in file.iter_batches(1_000):
-            yield from named_classes(batch.to_pylist(), features_in(file.schema_arrow))
+        yield from records_in(file.iter_batches(1_000))
 
 
-def features_in(schema: Any) -> Mapping[str, Any]:
-    """The columns as Hugging Face describes them in the schema of an Arrow table."""
-    features: Any = None
-    # Anybody may write metadata: those that describe no columns are passed over.
-    with suppress(LookupError, TypeError, ValueError):
-        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
-    return features if isinstance(features, Mapping) else {}
+def records_in(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the records of an Arrow table, with the names of classes that it keeps."""
+    for batch in batches:
+        known: Any = None
+        # Anybody may write metadata: those that describe no columns are passed over.
+        with suppress(LookupError, TypeError, ValueError):
+            known = json.loads(batch.schema.metadata[b"huggingface"])["info"]["features"]
+        features = known if isinstance(known, Mapping) else {}
+        yield from named_classes(batch.to_pylist(), features)
 
 
 def named_classes(records: Iterable[Any], features: Mapping[str, Any]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
@@ -211,16 +212,38 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
 
 def _votes_in(cell: object) -> object:
     """Votes as a list, empty where nobody has one; one vote is a list too."""
-    cell = spelt_votes(cell)
-    votes = [cell] if isinstance(cell, str | int | float) else cell
-    is_empty = isinstance(votes, list) and all(vote in (None, "") for vote in votes)
-    return [] if is_empty else votes
+    votes = spelt_votes(cell, are_many=True)
+    votes = [votes] if isinstance(votes, str | int | float) else votes
+    return [] if isinstance(votes, list) and all(vote in (None, "") for vote in votes) else votes
 
 
-def spelt_votes(cell: object) -> object:
-    """The list of votes that a cell of CSV holds, in JSON or as Python writes it."""
-    text = cell if isinstance(cell, str) and cell.startswith("[") else ""
-    return (lookup.listed_in(text) or spelt(text)) if text else cell
+def spelt_votes(cell: object, *, are_many: bool = False) -> object:
+    """The list of votes that a cell of CSV holds, as JSON, Python or people write it.
+
+    Args:
+        cell: The cell.
+        are_many: Whether its column is of several votes: what may be one number or two votes
+            is a word then, which says so and is no label of a judge.
+
+    >>> spelt_votes("1; 0;1"), spelt_votes("A, B"), spelt_votes("4,5"), spelt_votes("very good")
+    (['1', '0', '1'], ['A', 'B'], '4,5', 'very good')
+    >>> spelt_votes("4,5", are_many=True)
+    '4,5 (write 4.5, or 4;5 for two votes)'
+    """
+    text = cell.strip() if isinstance(cell, str) else ""
+    if text.startswith("[") and (found := lookup.listed_in(text) or spelt(text)) != text:
+        return found
+    text = text.strip("[]")
+    between = next((sign for sign in ";|\n," if sign in text), None)
+    votes = [each.strip() for each in text.split(between)]
+    is_mixed = re.search(r",\S.*,\s|,\s.*,\S", text)  # two numbers, or four
+    others = (each for each in votes if each and each.lower() not in checks.SPELLINGS)
+    if len(votes) < 2 or is_mixed or any(checks.number_in(each) == each for each in others):
+        return cell
+    if checks.number_in(text) == text:
+        return votes
+    told = f"{text} (write {text.replace(',', '.')}, or {';'.join(votes)} for two votes)"
+    return told if are_many else cell
 
 
 def coin(seed: int, key: str) -> bool:
@@ -315,9 +338,8 @@ def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
 
 
 def _of_arrow(table: Any) -> Iterator[SourceRecord]:
-    batches = table.to_batches(_RECORDS_AT_ONCE) if hasattr(table, "to_batches") else [table]
-    for batch in batches:
-        yield from files.named_classes(batch.to_pylist(), files.features_in(batch.schema))
+    is_table = hasattr(table, "to_batches")
+    return files.records_in(table.to_batches(_RECORDS_AT_ONCE) if is_table else [table])
 
 
 def _of_langsmith(name: str, client: Client) -> Iterator[SourceRecord]:
@@ -656,12 +678,12 @@ class RowReader:
         self._unshown.update(facts)
 
     def _check_annotations(self, row: Mapping[str, Any], index: int) -> None:
-        """Warn of the first row whose annotations cannot be counted; it is judged."""
+        """Warn of the first row whose annotations cannot be counted as labels; it is judged."""
         try:
-            checks.check_annotations(row, self.labels)
+            checks.check_annotations(row, self.labels, outside=False)
         except InputError as exc:
             if not self._warned:
-                told = "Row %s is judged, but its annotations cannot be used: %s"
+                told = "Row %s is judged, but its annotations cannot be used as labels: %s"
                 _LOGGER.warning(told, index + 1, exc)
             self._warned = True
 
