@@ -162,14 +162,16 @@ class TakesMethods(WithStructure):
 
 @for_each(
     "profile, methods",
-    [({"structured_output": True}, ["tools", "json_schema"]), ({}, ["tools"] * 2)],
+    [({"structured_output": True}, ["tools", "tools", "json_schema"]), ({}, ["tools"] * 3)],
 )
-def test_a_client_that_cannot_read_a_reply_is_asked_by_json_schema_from_then_on(profile, methods):
+def test_a_client_that_cannot_read_two_replies_is_asked_by_json_schema_from_then_on(
+    profile, methods
+):
     model = TakesMethods(profile=profile, methods=[], replies=lambda _: scores(4, 2))
-    questions = [question_of(model, adapter := ModelAdapter(model)), question_of(model, adapter)]
-    answers = [run(question) for question in questions]
-    assert [each.data for each in answers] == [VALUE, VALUE]
-    assert [each.usage["calls"] for each in answers] == [1, 1]
+    adapter = ModelAdapter(model)
+    answers = [run(question_of(model, adapter)) for _ in methods]
+    assert [each.data for each in answers] == [VALUE] * 3
+    assert [each.usage["calls"] for each in answers] == [1] * 3
     assert not any("asked_without" in each.usage for each in answers)
     assert model.methods == methods
 

@@ -87,6 +87,7 @@ FAULTS = {
     "cut": (always(cut()), "truncated", 1, 0),
     "unread call": (always(unread(f"<function=T>{scores(4, 2)}")), "unparsable", 2, 0),
     "unread and cut": (always(unread("{", "max completion tokens reached")), "truncated", 1, 0),
+    "unread and empty": (always(unread("")), "provider_error", 0, 1),
     "400": (always(error(400)), "provider_error", 0, 1),
     "filter": (always(error(400, "content_filter: filtered")), "refusal", 0, 1),
     "context": (always(error(400, "context length exceeded")), "context_overflow", 0, 1),

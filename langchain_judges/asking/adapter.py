@@ -220,6 +220,7 @@ class ModelAdapter:
             self.refused |= {"temperature", "logprobs", "top_logprobs"}
         # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
+        self._slips = 0
         self._lock = threading.Lock()
         self._places: dict[asyncio.AbstractEventLoop | None, _Place] = {}
 
@@ -372,8 +373,9 @@ class ModelAdapter:
         return self.rungs[0] != request.rung
 
     def ask_by_schema(self, request: ReplyRequest) -> None:
-        """Ask by JSON schema from here on, if the client can, for it could not read a reply."""
-        if self.rungs[:2] == STRUCTURED:
+        """Ask by JSON schema from here on, if the client can and a second reply was not read."""
+        self._slips += 1
+        if self.rungs[:2] == STRUCTURED and self._slips > 1:
             self._step_down(request)
 
     def _step_down(self, request: ReplyRequest) -> None:
@@ -384,7 +386,7 @@ class ModelAdapter:
 
     def _note(self, refused: str, instead: str) -> None:
         name = models.model_name(self.model)
-        _LOG.warning("The model %r does not take %r: it is asked %s.", name, refused, instead)
+        _LOG.warning("%r does not work with the model %r: it is asked %s.", refused, name, instead)
 
 
 def deadline_of(model: BaseChatModel) -> float | None:

@@ -98,7 +98,7 @@ def paid_error(error: Exception) -> Problem | None:
 def reply_in(error: Exception) -> AIMessage | None:
     """The reply that a provider sends with an error, for it cannot read it itself."""
     body = _body_of(error)
-    if not isinstance(written := body.get("failed_generation"), str):
+    if not (isinstance(written := body.get("failed_generation"), str) and written.strip()):
         return None
     is_cut = "max completion tokens" in str(body.get("message"))
     return AIMessage(written, response_metadata={"finish_reason": "length"} if is_cut else {})

@@ -61,8 +61,8 @@ def graded(client: Client, runs: Iterable[Run]) -> dict[Any, list[Graded]]:
 def _read(feedback: Feedback, scale: Mapping[str, Any]) -> Graded:
     label, score, categories = feedback.value, feedback.score, scale.get("categories") or ()
     if label is None and score is not None:  # the number of a category stands for its label
-        label = next((own["label"] for own in categories if own["value"] == score), None)
-    numbers = [own["value"] for own in categories] or [scale.get("min"), scale.get("max")]
+        label = next((own.get("label") for own in categories if own.get("value") == score), None)
+    numbers = [own.get("value") for own in categories] or [scale.get("min"), scale.get("max")]
     known = {end for end in numbers if end is not None}
     ends = (min(known), max(known)) if len(known) > 1 else None
     said = Grade(_number(label), None if score is None else float(score), ends)
