@@ -29,7 +29,9 @@ from langchain_judges.cli.messages import leave_with
 from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
+from langchain_judges.rows.checks import OF_OUTPUT
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.lookup import CONTEXTS
 from langchain_judges.rows.messages import is_nothing
 from langchain_judges.rows.texts import readable
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -810,6 +812,28 @@ def test_what_providers_write_beside_a_message_is_not_noted(form):
     for said in (FORMATS[form], [FORMATS[form]], {"messages": [FORMATS[form]]}):
         row = plain_row({**TASK, "output": said})
         assert (row["output"], row.get(NOTES, [])) == ("So.", [])
+
+
+OPEN = "We open at 10."
+ON_MESSAGES: list[Any] = [
+    *({name: [OPEN]} for name in CONTEXTS if name != "source"),
+    {"context": {"citations": [{"content": OPEN}], "intent": "[]"}},
+    {"additional_kwargs": {"documents": [{"text": OPEN}]}},
+]
+
+
+@for_each("own", ON_MESSAGES)
+def test_documents_on_messages_stand_beside_the_row_for_who_needs_a_source(own):
+    row = plain_row({"output": [{"role": "user", "content": "When?"}, {**SAYS, **own}]})
+    assert (row[OF_OUTPUT], row.get(NOTES, [])) == (OPEN, [])
+
+
+def test_documents_on_messages_are_the_source_that_a_judge_needs():
+    said = [{"role": "user", "content": "When?"}, {**SAYS, "retrieval_context": [OPEN]}]
+    judge: Any = create_rubric_judge(FakeChatModel(replies=fitting_reply), rubric="groundedness")
+    assert judge.invoke({"output": said})["verdict"]["failures"] == []
+    as_evaluator(judge)(inputs={"question": "When?"}, outputs={"messages": said})
+    assert [OPEN in each for each in judge.model.prompts] == [True] * len(judge.model.prompts)
 
 
 @for_each(

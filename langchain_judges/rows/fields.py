@@ -53,7 +53,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
     output = outputs_of(own) if records.is_run(own := copy.get("output")) else own
-    beside = lookup.context_in(lookup.context_of(output))
+    beside = lookup.context_in(lookup.context_of(output) or _documents_on(output))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     copy |= _after_history(copy, sides)
@@ -180,9 +180,19 @@ def _messages_below(value: object) -> Iterator[Mapping[str, Any]]:
             yield from _messages_below(part)
 
 
+def _documents_on(value: object) -> list[object]:
+    """The documents that stand on messages."""
+    names = [name for name in lookup.CONTEXTS if name != "source"]  # which may be who speaks
+    said = ({n: messages.also(each, n) for n in names} for each in _messages_below(value))
+    return [own for own in map(lookup.context_of, said) if own is not None]
+
+
 def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
     """Whether a line of what stands under a key is neither shown nor in JSON that is."""
-    left = map(messages.as_json, lookup.lines_of(messages.spelt(held), "") - lines)
+    found = lookup.lines_of(messages.spelt(held), "")
+    if name in lookup.CONTEXTS and not found.isdisjoint(lines):
+        return False  # of documents their texts are shown
+    left = map(messages.as_json, found - lines)
     is_read = plain_name(name) in messages.OF_CALL
     return any((line[1:-1] if is_read else line) not in shown for line in left)
 
@@ -507,7 +517,7 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
         InputError: `source` is in neither of them.
     """
     if source is None:
-        found = map(lookup.context_of, (inputs, outputs))
+        found = [*map(lookup.context_of, (inputs, outputs)), _documents_on(outputs) or None]
         return next((each for each in found if each is not None), None)
     values = {"inputs": inputs, "outputs": outputs}
     part = messages.plain_data(lookup.find_in(values, "context", source))

@@ -616,7 +616,8 @@ def _documents_below(value: Mapping[str, Any]) -> object:
     if isinstance(titles, list) and isinstance(said, list) and len(titles) == len(said):
         return [*zip(titles, said, strict=True)] if len(value) == 2 else None
     beside = {*chat.KNOWN_NAMES["search"]}
-    names = [name for name in (*CONTEXTS, "node") if isinstance(value.get(name), list | Mapping)]
+    held = (*CONTEXTS, "node", "citations")
+    names = [name for name in held if isinstance(value.get(name), list | Mapping)]
     return value[names[0]] if names and value.keys() <= {names[0], *beside} else None
 
 
