@@ -804,6 +804,10 @@ FORMATS: dict[str, Any] = {
         **{"role": "assistant", "content": "So.", "user_id": None, "retrieval_context": None},
         **{"tools_called": None, "additional_metadata": {"a": "b"}},
     },
+    "Open WebUI": {
+        **{"role": "assistant", "content": "So.", "parentId": "a b", "childrenIds": ["a"]},
+        **{"models": ["a"], "provider": "Azure OpenAI", "tags": ["a b"], "author": "Ann Lee"},
+    },
 }
 
 
@@ -834,6 +838,21 @@ def test_documents_on_messages_are_the_source_that_a_judge_needs():
     assert judge.invoke({"output": said})["verdict"]["failures"] == []
     as_evaluator(judge)(inputs={"question": "When?"}, outputs={"messages": said})
     assert [OPEN in each for each in judge.model.prompts] == [True] * len(judge.model.prompts)
+
+
+def test_why_a_call_failed_is_shown_and_not_noted():
+    call = {"name": "a", "args": {}, "error": "out of time", "result": None}
+    called = {"role": "assistant", "content": "", "tool_calls": [call]}
+    row = plain_row({**TASK, "output": [called, {"role": "assistant", "content": "So."}]})
+    assert row.get(NOTES, []) == []
+
+
+def test_calls_beside_those_that_are_shown_are_noted():
+    calls = {"tool_calls": [{"name": "a", "args": {}}]}
+    others = {"tools_called": [{"name": "b", "args": {}, "result": "other words"}]}
+    for more, noted in (({}, []), (others, ["tools_called"])):
+        notes = plain_row({**TASK, "output": {"answer": "So.", **calls, **more}}).get(NOTES, [])
+        assert [name for each in notes for name in others if name in each["detail"]] == noted
 
 
 @for_each(

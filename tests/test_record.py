@@ -227,9 +227,10 @@ def test_a_result_in_a_call_and_in_a_message_of_its_tool_is_told_once_in_each_tu
 
 
 def test_a_call_whose_arguments_have_no_known_name_has_all_that_it_holds():
-    called = {"type": "tool_call", "id": "1", "name": "pay", "order": {"sum": 9}, "note": None}
+    args = {"order": {"sum": 9}, "title": "Bill", "from": "Kyiv", "date": "today"}
+    called = {"type": "tool_call", "id": "1", "name": "pay", **args, "note": None}
     [message] = record([by("assistant", called)])
-    assert message["tool_calls"][0]["args"] == {"order": {"sum": 9}}
+    assert message["tool_calls"][0]["args"] == args
 
 
 @for_each("sign", [{"is_error": True}, {"isError": True}, {"error": "no"}, {"status": "error"}])

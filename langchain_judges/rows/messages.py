@@ -35,13 +35,13 @@ _ROLES: dict[str, str] = KNOWN_NAMES["roles"]
 _SHAREGPT: dict[str, str] = KNOWN_NAMES["sharegpt"]
 _ANSWERS = {*KNOWN_NAMES["answers"]}
 # Keys of messages, calls and blocks that are read or say nothing of what was done.
-OF_MESSAGE = {*KNOWN_NAMES["of_message"]}
+OF_MESSAGE = {*KNOWN_NAMES["of_message"], *KNOWN_NAMES["also_of_message"]}
 # Where a call's arguments are, and those of an item or its results.
 ARGUMENTS: list[str] = KNOWN_NAMES["call_arguments"]
 _OUTPUTS: list[str] = KNOWN_NAMES["outputs"]
 _READ = chain(KNOWN_NAMES["of_call"], KNOWN_NAMES["arguments"], ARGUMENTS, _OUTPUTS)
 OF_CALL = {*map(plain_name, _READ)}
-_OF_ALL = OF_MESSAGE | OF_CALL
+_OF_ALL = OF_CALL.union(KNOWN_NAMES["of_message"])
 # Types of messages; a document may have another `type` and a `content`.
 _SPEAKERS = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
