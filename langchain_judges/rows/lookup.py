@@ -364,7 +364,8 @@ def unread(value: object, field: Field, case: Mapping[str, object], text: object
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
-        told |= {"tool_calls", "tools_called"} if calls else set()
+        first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
+        told |= {first} if calls else set()
         for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
             part = chat.messages_in(value[name]) or value[name]
             is_other = name in names and chat.as_json(part) != chat.as_json(value[names[0]])
