@@ -495,13 +495,13 @@ def test_a_judge_has_one_column_or_two(name, columns, read):
 
 def test_files_are_named_as_the_next_command_needs_them():
     people = RowFlags(["label = ann", "input=q", "label=bob"])
-    assert trust._people(people.column) == ["ann", "bob"]
-    assert trust._people(None) == []
+    assert trust._people(people.column) == (["ann", "bob"], ["input=q"])
+    assert trust._people(None) == ([], [])
     paths, verdicts = [Path("t.csv"), Path("l.jsonl")], Path("v.jsonl")
     asked = trust._named(paths, trust.VerdictFlags(model="m"), people, verdicts)
-    votes = ["--column", "human_votes=ann", "--column", "human_votes=bob"]
+    named = ["input=q", "human_votes=ann", "human_votes=bob"]
     assert (asked.rows, asked.verdicts) == (["t.csv", "l.jsonl"], "v.jsonl")
-    assert asked.columns == votes
+    assert asked.columns == [word for name in named for word in ("--column", name)]
     own = trust._named(paths, trust.VerdictFlags(judge=["g"]), people, verdicts)
     assert (own.verdicts, own.judge) == ("", ["--judge", "g"])
     alone = trust._named([], trust.VerdictFlags(), RowFlags(["label=ann"]), verdicts)
