@@ -1,7 +1,7 @@
 """Coverage by hand: which concepts a reader would find in a text."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from langchain_judges.errors import OptionError
@@ -115,10 +115,14 @@ ATOMS += [
     "e\u0323\u0302",
     "at&t",
     "at",
+    "R&D",
+    "d",
 ]
 
 
 @settings(max_examples=60)
+@example(concept="at", others=["at&t"], form="{}", strict=False)
+@example(concept="d", others=["R&D"], form="{}", strict=True)
 @given(
     st.sampled_from(ATOMS),
     st.lists(st.sampled_from(ATOMS), max_size=4),
@@ -128,6 +132,11 @@ ATOMS += [
 def test_no_sign_number_or_letter_is_found_in_a_longer_one(concept, others, form, strict):
     text = " ".join(form.format(other) for other in others)
     assert present(concept, text, strict=strict) is (concept in others)
+
+
+def test_words_that_are_joined_by_a_sign_are_words():
+    assert present("salt", "salt&pepper")
+    assert present("pepper", "salt&pepper", strict=True)
 
 
 @for_each(("concept", "text"), [("ılık", "ILIK"), ("istanbul", "İSTANBUL"), ("I", "ı")])

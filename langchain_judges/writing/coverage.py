@@ -52,7 +52,9 @@ _LETTER = "(?:[^\\W_]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u096
 # What goes on after a letter, as in C++, or after a digit, as in 10,000 and 10:30.
 _SIGN = r"(?<=[^\W\d_])(?:\+\+|[+#](?!\w))"
 _POINT = r"(?<=\d)[.,:](?=\d)"
-_WORD = re.compile(rf"{_LETTER}+(?:(?:'|{_POINT}){_LETTER}+)*(?:{_SIGN})?")
+# Beside a single letter, as in R&D and AT&T.
+_AND = r"&(?=[^\W_](?![^\W_]))|(?<=(?<![^\W_])[^\W_])&(?=[^\W_])"
+_WORD = re.compile(rf"{_LETTER}+(?:(?:'|{_POINT}|{_AND}){_LETTER}+)*(?:{_SIGN})?")
 _JOINT = re.compile(r"[\s-]+")
 _SIGNS = str.maketrans("’ʼ‐‑İ", "''--i", "\xad\u200b\ufe0e\ufe0f")
 # Thai to Burmese, Khmer, and the scripts of Chinese and Japanese.
@@ -157,8 +159,10 @@ def losses(
 def _literally(phrase: str, text: str) -> bool:
     pattern = re.escape(phrase).replace(r"\ ", r"\s+")
     if not _UNSPACED.search(phrase):
-        before = rf"(?<!{_LETTER})(?<!{_POINT})" if re.match(rf"{_LETTER}|[.#@]", phrase) else ""
-        after = rf"(?!{_LETTER}|{_POINT}|{_SIGN})" if re.match(_LETTER, phrase[-1]) else ""
+        before = (
+            rf"(?<!{_LETTER})(?<!{_POINT}|{_AND})" if re.match(rf"{_LETTER}|[.#@]", phrase) else ""
+        )
+        after = rf"(?!{_LETTER}|{_POINT}|{_SIGN}|{_AND})" if re.match(_LETTER, phrase[-1]) else ""
         # An emoji may be a part of a larger one.
         pattern = f"(?<!\u200d){before}{pattern}{after}(?![\u200d\u20e3])"
     return re.search(pattern, text) is not None
