@@ -176,6 +176,16 @@ def test_a_client_that_cannot_read_two_replies_is_asked_by_json_schema_from_then
     assert model.methods == methods
 
 
+def test_replies_without_words_are_no_reason_to_ask_in_another_way():
+    profile: Any = {"structured_output": True}
+    refused = AIMessage("", response_metadata={"stop_reason": "refusal"})
+    model = TakesMethods(profile=profile, methods=[], replies=lambda _: refused)
+    adapter = ModelAdapter(model)
+    answers = [run(question_of(model, adapter)) for _ in range(3)]
+    assert [each.failures[0]["reason"] for each in answers] == ["refusal"] * 3
+    assert model.methods == ["tools"] * 3
+
+
 class Router(WithStructure):
     """Asks another model first, and fails then."""
 

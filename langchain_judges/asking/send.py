@@ -168,7 +168,7 @@ async def _reply_or_error(
             raise denied from None
         if (reply := (kept and kept.message) or failures.reply_in(exc)) is None:
             return exc
-        if kept and kept.message:
+        if kept and kept.message and reply.text.strip():  # a refusal says nothing of the way
             adapter.ask_by_schema(request)
         message = reply
     adapter.answered = True
