@@ -186,7 +186,7 @@ class GraphOptions(AskingOptions):
         method: The method's name on the command line, in traces and in results.
         summary: One line for lists of methods.
         presets: Options by name; a preset is data, not another code path, and those of the
-            package are in `presets.yaml`.
+            package are in `presets.yaml`, by the name of their method.
         few: Options with which a judgment takes few calls, for examples and tests.
         result_tables: Results that a page shows as tables next to the verdict, with titles.
         templates: Its prompts by name; a step usually asks by the one of its own name.
@@ -217,6 +217,12 @@ class GraphOptions(AskingOptions):
         Rule("a LangGraph checkpointer, such as `SqliteSaver`, or None"),
     ] = None
     cache_first: bool = True
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Give a method of the package its presets."""
+        if "presets" not in vars(cls):
+            cls.presets = PRESETS.get(getattr(cls, "method", ""), cls.presets)
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:

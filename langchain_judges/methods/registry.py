@@ -10,6 +10,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, checked_spec
 from langchain_judges.options import factory
+from langchain_judges.rows.files import packaged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.ensemble_options import Combination, MembersLike
@@ -26,22 +27,8 @@ OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
 # Makes a judge of checked options and a model.
 Builder = Callable[[Any, Any], "JudgeGraph"]
 
-_METHODS = {
-    "allure": "allure.judge:ALLURE",
-    "rubric": "rubric.options:RubricOptions",
-    "bsm": "bsm.options:BSM",
-    "drpe": "drpe.options:DRPE",
-    "sc2": "sc2.options:SC2",
-    "relative": "direct.options:Relative",
-    "absolute": "direct.options:Absolute",
-    "direct": "direct.options:Direct",
-    "cot": "direct.options:ChainOfThought",
-    "cot_sc": "direct.options:SelfConsistency",
-    "relative_sc": "direct.options:RelativeSelfConsistency",
-    "plan_solve": "direct.options:PlanSolve",
-    "llm_score": "direct.options:LLMScore",
-}
-_COMBINATIONS = {"jury": "jury:Jury", "cascade": "cascade:Cascade"}
+_METHODS: Mapping[str, str] = packaged(__package__, "registry.yaml")["methods"]
+_COMBINATIONS: Mapping[str, str] = packaged(__package__, "registry.yaml")["combinations"]
 
 
 def _in_full(homes: Mapping[str, str]) -> dict[str, Any]:

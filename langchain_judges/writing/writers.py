@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, sample_seed
-from langchain_judges.methods.declaration import PRESETS, Seed
+from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.options import factory
@@ -130,7 +130,6 @@ class BranchWriter(WriterOptions):
     method = "branch"
     label: ClassVar[str] = "write"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
-    presets = PRESETS["branch"]
     templates = PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
@@ -258,7 +257,6 @@ class SinglePromptWriter(WriterOptions):
     method = "single_prompt"
     label: ClassVar[str] = "write_single_prompt"
     summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
-    presets = PRESETS["single_prompt"]
     templates = DIRECT_PROMPTS
 
     plan: bool = False

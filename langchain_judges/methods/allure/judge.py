@@ -14,7 +14,7 @@ from pydantic import AfterValidator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.declaration import PRESETS, Written
+from langchain_judges.methods.declaration import Written
 from langchain_judges.methods.rubric import criteria, judge, prompts
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.options import factory
@@ -68,7 +68,6 @@ class ALLURE(LabelOptions):
     method = "allure"
     summary = "ALLURE: label one text, shown the audited mistakes that matter for it."
     templates = prompts.ANSWER_PROMPTS
-    presets = PRESETS["allure"]
 
     labels: criteria.Labels = (0, 1)
     rubric: Annotated[Written, AfterValidator(criteria.checked_name)] | None = None

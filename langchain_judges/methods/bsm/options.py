@@ -78,7 +78,6 @@ class BSM(lookups.LookupOptions, pairs.Worded):
     method = "bsm"
     summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
     few = {"criteria": ["Depth", "Tone"]}
-    presets = declaration.PRESETS["bsm"]
     result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
     templates = pairs.prompts_in(PROMPTS, "bsm")
     examples_in = ("branch", "merge")

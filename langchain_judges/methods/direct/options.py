@@ -142,7 +142,6 @@ class Relative(tasks.FewShot, ByCriteria):
 
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
-    presets = declaration.PRESETS["relative"]
     templates = pairs.prompts_in(PROMPTS, "relative")
     reads = "label"
 
@@ -183,7 +182,6 @@ class Absolute(ScoresBoth, ByCriteria):
 
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
-    presets = declaration.PRESETS["absolute"]
     templates = pairs.prompts_in(PROMPTS, "absolute")
 
     scale: Scale = (1, 10)
@@ -223,7 +221,6 @@ class Direct(AboutATask):
 
     method = "direct"
     summary = "Direct prompting: one call, A or B."
-    presets = declaration.PRESETS["direct"]
     templates = pairs.prompts_in(PROMPTS, "direct")
 
     aspects: _Names | None = None
@@ -250,7 +247,6 @@ class ChainOfThought(tasks.FewShot, AboutATask):
 
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
-    presets = declaration.PRESETS["cot"]
     templates = pairs.prompts_in(PROMPTS, "cot")
 
     orders: OrderRule = "none"
@@ -281,7 +277,6 @@ class LLMScore(Baseline):
 
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
-    presets = declaration.PRESETS["llm_score"]
     templates = pairs.prompts_in(PROMPTS, "llm_score")
     results = ("ballots", "llm_score")
     noun = "passage"
@@ -321,7 +316,6 @@ class PlanSolve(ScoresBoth):
 
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
-    presets = declaration.PRESETS["plan_solve"]
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
     templates = pairs.prompts_in(PROMPTS, "plan_solve")
     results = ("ballots", "criteria", "subscores")
@@ -362,7 +356,6 @@ class SelfConsistency(tasks.FewShot, AboutATask):
 
     method = "cot_sc"
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
-    presets = declaration.PRESETS["cot_sc"]
     few = {"samples": 3}
     templates = pairs.prompts_in(PROMPTS, "cot")
 

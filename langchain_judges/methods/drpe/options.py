@@ -277,7 +277,6 @@ class DRPE(declaration.JudgeOptions):
     method = "drpe"
     summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
     few = {"panel": {"dynamic": 0}}
-    presets = declaration.PRESETS["drpe"]
     result_tables = {"votes": "Votes of the panel"}
     templates = pairs.prompts_in(PROMPTS, "drpe")
     examples_in = ("vote",)

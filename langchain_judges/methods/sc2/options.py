@@ -147,7 +147,6 @@ class SC2(tasks.FewShot, pairs.Worded):
     revision = 1
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     few = {"aspects": ["Tone", "Depth"], "samples": 4}
-    presets = declaration.PRESETS["sc2"]
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     result_tables = {
         "choices": "Preferences beside the table",
