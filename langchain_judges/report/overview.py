@@ -227,11 +227,15 @@ def next_step(report: Measured) -> NextStep:
         return _mend_mistakes(report)
     unsure = " and ".join(by_word.get("not yet", ()))
     rest = f"; even {answers.MOST_TO_LABEL:,} more labels may not settle {unsure}" if unsure else ""
-    return NextStep(
-        f"Stop here: it is good enough for {' and '.join(by_word['yes'])}{rest}. Measure again "
-        "when its model or prompt changes.",
-        _trust(report, "--baseline", "last.json"),
-    )
+    fine = " and ".join(by_word["yes"])
+    return _step("stop", _trust(report, "--baseline", "last.json"), fine=fine, rest=rest)
+
+
+_STEPS: dict[str, str] = answers.WORDS["next_step"]
+
+
+def _step(name: str, command: str, rows: Sequence[str] = (), **said: object) -> NextStep:
+    return NextStep(_STEPS[name].format(**said), command, rows)
 
 
 def _trust(report: Measured, *judge: str) -> str:
@@ -255,12 +259,8 @@ def _lost_rows(report: Measured) -> NextStep | None:
         return None
     reasons = [n for key, n in report.numbers.items() if key.startswith("failures.reason.")]
     most = max(reasons, key=lambda number: number.result)
-    why = f", most by `{most.key.rpartition('.')[2]}`"
-    part = f"{answers.percent_text(lost)} of rows"
-    return NextStep(
-        f"Fix what is not judged, {part}{why}; then judge them again.",
-        _trust(report, *_model(report)),
-    )
+    why, part = most.key.rpartition(".")[2], answers.percent_text(lost)
+    return _step("judge_again", _trust(report, *_model(report)), part=part, why=why)
 
 
 def _turn_round(report: Measured) -> NextStep | None:
@@ -274,10 +274,8 @@ def _turn_round(report: Measured) -> NextStep | None:
     text = f"By {name} {text}" if name else f"I{text[1:]}"
     ours = files.verdicts and not sample.pairs
     best = ", or name the better end of the judge's labels, `best`" if ours else ""
-    return NextStep(
-        f"{text}. Turn one side round{best}; then test again.",
-        _trust(report, *_model(report), *(["--set", "best=LABEL"] if ours else [])),
-    )
+    command = _trust(report, *_model(report), *(["--set", "best=LABEL"] if ours else []))
+    return _step("turn_round", command, finding=text, best=best)
 
 
 def _label_counts(report: Measured, number: int) -> NextStep:
@@ -296,11 +294,9 @@ def _label_counts(report: Measured, number: int) -> NextStep:
         which = f"{counted(number, 'row')}, {which}"
     judge = own or judged if own or free else _model(report)
     again = [*dict.fromkeys([rows, *more, labels]), *columns, *judge]
-    return NextStep(
-        f"Label {which}{_outlook(list(report.uses.values()), number)} Then test again.",
-        f"langchain-judges label {source} -o {shlex.quote(labels)} --max-rows {number}\n"
-        f"{shlex.join(['langchain-judges', 'trust', *again])}",
-    )
+    command = f"langchain-judges label {source} -o {shlex.quote(labels)} --max-rows {number}\n"
+    command += shlex.join(["langchain-judges", "trust", *again])
+    return _step("label", command, which=which, outlook=_outlook([*report.uses.values()], number))
 
 
 def _outlook(uses: Sequence[UseAnswer], number: int) -> str:
@@ -326,13 +322,10 @@ def _sharpen_for_people(report: Measured) -> NextStep:
     rows = [row for row in report.sample.rows if row.is_divided]
     pairs = Counter(tuple(sorted(map(str, row.choices))) for row in rows)
     pair = pairs.most_common(1)[0][0]
-    shown = [row.name for row in rows if tuple(sorted(map(str, row.choices))) == pair]
-    return NextStep(
-        f"Say what sets {' and '.join(pair)} apart, for people first: they differ on "
-        f"{counted(len(rows), 'row')}, most often between these.",
-        "langchain-judges label DISPUTED.jsonl -o labels.jsonl",
-        [f"row {name}" for name in shown[:3]],
-    )
+    shown = [f"row {r.name}" for r in rows if tuple(sorted(map(str, r.choices))) == pair]
+    command, said = "langchain-judges label DISPUTED.jsonl -o labels.jsonl", " and ".join(pair)
+    number = counted(len(rows), "row")
+    return _step("sharpen_for_people", command, shown[:3], pair=said, number=number)
 
 
 def _mend_mistakes(report: Measured) -> NextStep:
@@ -348,19 +341,10 @@ def _mend_mistakes(report: Measured) -> NextStep:
     total = len(mistakes)
     of = " where people have a majority" if sample.divided else ""
     if "surest" in report.uses["single"].reason:
-        return NextStep(
-            "Let it decide only where it is sure, and ask a stronger judge or a person about "
-            "the rest: a cascade.",
-            _trust(report, "--spec", "CASCADE.json"),
-            names,
-        )
+        return _step("cascade", _trust(report, "--spec", "CASCADE.json"), names)
     if count >= 3 and 2 * count >= total and not sample.pairs:
-        return NextStep(
-            f"Say in the rubric what sets {label} and {answer} apart: of {total:,} "
-            f"mistakes{of} {count:,} are {answer} in place of {label}.",
-            _trust(report, *_model(report)),
-            names,
-        )
+        said = {"label": label, "answer": answer, "total": total, "of": of, "count": count}
+        return _step("sharpen", _trust(report, *_model(report)), names, **said)
     return _another_judge(report, names)
 
 
@@ -380,12 +364,11 @@ def _another_judge(report: Measured, names: Sequence[str]) -> NextStep:
     bad = bad or [use for use in uses if use.word == "not yet"][:1]
     own = "" if verdicts else ", its answers in a column of the table"
     why = ", ".join(use.title.lower() for use in bad)
-    text = f"Try {what}{own}; this one is not good enough: {why}."
     if slot := measurements.slot_text(report.numbers):
         # A flipped pair is a tie, and where people prefer a text that is wrong.
-        until = f"until at most {answers.percent_text(report.policy.max_wrong)} of pairs flip"
-        text = f"{slot[0].upper()}{slot[1:]}. Try {what}{own}, {until}."
-    return NextStep(text, command, names)
+        most, slot = answers.percent_text(report.policy.max_wrong), f"{slot[0].upper()}{slot[1:]}"
+        return _step("until_few_flip", command, names, slot=slot, what=what + own, most=most)
+    return _step("another_judge", command, names, what=what + own, why=why)
 
 
 # ---- in Markdown

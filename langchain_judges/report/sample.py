@@ -13,6 +13,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
+from langchain_judges.report.answers import WORDS
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.rows.checks import SIDES, kind_in
 from langchain_judges.rows.texts import NO_TASK
@@ -401,22 +402,20 @@ class Sample:
         for none in ("None", "", NO_TASK):
             del asked[none]
         counts = {
-            f"Rows with labels of no criterion of the judge ({names})": sum(map(bool, others)),
-            "Rows of the table that are left out, as they are unusable": self.unread,
-            "Rows without a group, each a group of its own": kinds["group"] and kinds["row"],
-            "Rows with a label beside votes, which is people's answer; the votes count only among "
-            "people, and in place of a person": sum(row.is_settled for row in self.rows),
-            "Rows of which others have the same texts, and so count together (answers of "
-            "several people to one text are its human_votes)": kinds["texts"],
-            "Rows with the input of an earlier one, each counted by itself unless a column `group` "
-            "says what belongs together": len(asked) > 1 and asked.total() - len(asked),
+            "of_no_criterion": sum(map(bool, others)),
+            "unusable": self.unread,
+            "without_group": kinds["group"] and kinds["row"],
+            "settled": sum(row.is_settled for row in self.rows),
+            "same_texts": kinds["texts"],
+            "same_input": len(asked) > 1 and asked.total() - len(asked),
         }
-        notes = [f"{what}: {count:,}." for what, count in counts.items() if count]
+        told = {WORDS["notes"][name].format(names=names): n for name, n in counts.items() if n}
+        notes = [f"{what}: {count:,}." for what, count in told.items()]
         parts = [self, *map(self.by_criterion, self.criteria)]
         both = ((row, p.strays & {row.answer, *row.target}) for p in parts for row in p.rows)
         strays = [f"{value:g} (row {row.name})" for row, own in both for value in own]
-        out = "Ratings outside the scale of all others, which count, but not for the range"
-        return " ".join([*notes, *([f"{out}: {first_of(strays, 5)}."] if strays else [])])
+        out = f"{WORDS['notes']['strays']}: {first_of(strays, 5)}."
+        return " ".join([*notes, *([out] if strays else [])])
 
     @cached_property
     def apart(self) -> str:

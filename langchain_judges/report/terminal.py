@@ -221,13 +221,8 @@ def gain_words(gain: Mapping[str, Any]) -> str:
         return f"What this brought is not measured: {gain['problem']}."
     before, after = gain["before"], gain["after"]
     worse = " The judge is worse with what it learnt." if gain["gain"] < 0 else ""
-    return (
-        f"On {before['n']} items that decided nothing: accuracy {before['accuracy']:.2f}"
-        f"{_range(before)} before and {after['accuracy']:.2f}{_range(after)} after, a change "
-        f"of {gain['gain']:+.2f}{_range(gain, '+')}; balanced accuracy "
-        f"{before['balanced_accuracy']:.2f} and {after['balanced_accuracy']:.2f}; always the "
-        f"most frequent label: {before['majority']:.2f} right.{worse}"
-    )
+    spans = {"was": _range(before), "now": _range(after), "by": _range(gain, "+")}
+    return _GAIN.format(before=before, after=after, change=gain["gain"], **spans) + worse
 
 
 def _range(value: Mapping[str, Any], sign: str = "") -> str:
@@ -237,6 +232,7 @@ def _range(value: Mapping[str, Any], sign: str = "") -> str:
     return f" ({value['low']:{sign}.2f} to {value['high']:{sign}.2f})"
 
 
+_GAIN: str = packaged(__package__, "words.yaml")["gain"]
 _WHY: dict[str, str] = packaged(__package__, "words.yaml")["ended"]
 _WAITS: dict[str, str] = packaged(__package__, "words.yaml")["waits"]
 

@@ -194,13 +194,10 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
         step = answers.rounded(scale / 10, 1) if sample.rated else 10
         unit = "" if sample.rated else f"{answers.NO_BREAK}points"
         moved = answers.rounded(slope * float(step), 2 if sample.rated else 0)
-        mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} "
-        mix += "higher"
-    return (
-        f"{what} is {mine} by the judge and {right} by {sample.whom}{sample.by_all}, "
-        f"{answers.difference_text(gap)}; up to {allowed} higher or lower is allowed{ends}. This "
-        f"is for {mix}"
-    )
+        mix += f"; where {sample.whom} are {step}{unit} higher, the judge is about {moved} higher"
+    found = f"{mine} by the judge and {right} by {sample.whom}{sample.by_all}"
+    found += f", {answers.difference_text(gap)}; up to {allowed} higher or lower is allowed"
+    return f"{what} is {found}{ends}. This is for {mix}"
 
 
 # Of fewer rows of a system or category the mean says next to nothing.
