@@ -21,7 +21,7 @@ from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.lookup import FIELDS
-from langchain_judges.runs.sources import TableForm
+from langchain_judges.runs.table_form import TableForm
 from langchain_judges.testing import error, fitting_reply, reply
 from tests.cases import for_each
 from tests.model_server import good, pairs, refusal

@@ -23,7 +23,7 @@ from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.methods import create_jury
-from langchain_judges.runs.sources import seen_fields
+from langchain_judges.runs.row_reader import seen_fields
 from langchain_judges.testing import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

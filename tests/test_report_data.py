@@ -22,7 +22,9 @@ from langchain_judges.report.labelling import is_labelled
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.rows.checks import check_annotations, number_in, read_label
-from langchain_judges.runs.sources import Records, TableForm, source_of
+from langchain_judges.runs.row_reader import Records
+from langchain_judges.runs.sources import source_of
+from langchain_judges.runs.table_form import TableForm
 from langchain_judges.testing import FakeChatModel, fitting_reply
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of

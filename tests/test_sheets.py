@@ -28,8 +28,9 @@ from langchain_judges.report.terminal import criteria_table
 from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.book import Book, Percent
+from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sheets import judged_cells
-from langchain_judges.runs.sources import Records, Source, source_of
+from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import NOTES
 from tests.attacks.cells import live_in_rows

@@ -22,7 +22,7 @@ from langchain_judges.orders import naming_sides
 from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
 from langchain_judges.rows import files as row_files
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs import sources
+from langchain_judges.runs import row_reader
 from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, items, render, view
@@ -108,7 +108,7 @@ def test_the_page_opens_with_each_row_read_once_and_no_text_rendered(tmp_path, m
     for owner in (items, row_files):
         monkeypatch.setattr(owner, "read_table", counting)
     places: list[tuple[Any, str]] = [
-        (sources.Records, "row"),
+        (row_reader.Records, "row"),
         (render, "texts"),
         (render, "verdicts"),
     ]

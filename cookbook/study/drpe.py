@@ -41,7 +41,7 @@ from langchain_judges.methods.drpe.options import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.rows.texts import readable
-from langchain_judges.runs.sources import by_coin
+from langchain_judges.runs.table_form import by_coin
 
 SETS = ("cnn2022", "summeval", "bbc2022")
 RIVAL = "llm_score"

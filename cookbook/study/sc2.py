@@ -33,7 +33,7 @@ from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.metrics import accuracy
 from langchain_judges.rows.texts import readable
-from langchain_judges.runs.sources import NO_TEXT
+from langchain_judges.runs.table_form import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
 
 TASKS = {"hh_helpful_test": "helpful", "summeval12": "summary"}

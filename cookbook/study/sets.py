@@ -17,7 +17,8 @@ from typing import Any, Literal
 from cookbook.study import summaries
 from langchain_judges import datasets
 from langchain_judges.datasets.pairs import PublicSet
-from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord
+from langchain_judges.runs.sources import SourceRecord
+from langchain_judges.runs.table_form import NO_TEXT, RowStream
 
 
 def answer_matches(

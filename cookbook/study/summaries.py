@@ -10,7 +10,8 @@ from typing import Literal
 
 from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.sources import RowStream, SourceRecord, by_coin
+from langchain_judges.runs.sources import SourceRecord
+from langchain_judges.runs.table_form import RowStream, by_coin
 
 SUMMARIZE = "Summarize the article."
 

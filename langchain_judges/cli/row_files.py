@@ -25,7 +25,7 @@ from langchain_judges.rows import checks, texts
 from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
-from langchain_judges.runs import sources, tables
+from langchain_judges.runs import row_reader, sources, tables
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -136,14 +136,14 @@ class RowFile:
 
     def _columns_of(self, record: Mapping[str, object]) -> Columns:
         """The columns of a record by field; those that are no field by their names."""
-        form = sources.Records(self.source, self.columns, self.takes).form_of(record)
+        form = row_reader.Records(self.source, self.columns, self.takes).form_of(record)
         return {name: name for name in record} | dict(form.columns or {})
 
     def _good(
         self, bad: list[tuple[int, str]] | None = None
     ) -> Iterator[tuple[int, Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its place and record; note the bad in `bad`."""
-        records = sources.Records(self.source, self.columns, self.takes)
+        records = row_reader.Records(self.source, self.columns, self.takes)
         own: Any = (self.columns or {}).get("id", "id")
         for index, record in enumerate(self.source.records):
             known = record.own if isinstance(record, sources.BadRecord) else record
@@ -151,7 +151,7 @@ class RowFile:
             self.ids.update([str(id)] if id not in (None, "") else [])
             try:
                 row = records.row(record, index)
-            except sources.UnreadableTable as exc:
+            except row_reader.UnreadableTable as exc:
                 raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
                 if bad is not None:
@@ -261,7 +261,7 @@ def known_rows(
     """
     kinds = [checks.kind_of_result(run[0]) for run in runs if run][:1] or ["pair", "item"]
     file = open_rows(path, check, flags)
-    file.takes = sources.kind_of_columns(
+    file.takes = row_reader.kind_of_columns(
         file.source.records, file.columns, [kind for kind in kinds if kind != "task"]
     )
     return file
@@ -272,7 +272,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     if judge.method or judge.spec or not judge.model:
         return judge
     file = open_rows(path, check_known_of, flags)
-    kind = sources.kind_of_columns(file.source.records, file.columns)
+    kind = row_reader.kind_of_columns(file.source.records, file.columns)
     named = {"output", "output_a", "output_b"} & {*(file.columns or {})}
     is_item = "output" in named or _is_set_for(judge, SINGLE_TEXTS, PAIRS)
     for_texts = kind == "item" or (kind is None and is_item)

@@ -25,8 +25,8 @@ from langchain_judges.rows import checks, texts
 from langchain_judges.rows.files import read_table, writing
 from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
-from langchain_judges.runs.sources import TableForm
 from langchain_judges.runs.summary import cause_of
+from langchain_judges.runs.table_form import TableForm
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport

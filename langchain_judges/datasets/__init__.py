@@ -30,7 +30,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.rows.files import no_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.spreadsheets import sheet_in
-from langchain_judges.runs.sources import RowStream, TableForm, or_no_text
+from langchain_judges.runs.table_form import RowStream, TableForm, or_no_text
 from langchain_judges.verdict import Label
 
 __all__ = ["knows", "load", "names", "rows"]

@@ -11,7 +11,8 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord, by_coin
+from langchain_judges.runs.sources import SourceRecord
+from langchain_judges.runs.table_form import NO_TEXT, RowStream, by_coin
 from langchain_judges.verdict import Preference
 
 _HH_TURN = re.compile(r"\n\n(Human|Assistant):")

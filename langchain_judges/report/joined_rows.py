@@ -18,8 +18,9 @@ from langchain_judges.rows import checks, files
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import readable
 from langchain_judges.runs import results, tables
+from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.run_row import content_key, judged_row
-from langchain_judges.runs.sources import TABLES, Records, source_of
+from langchain_judges.runs.sources import TABLES, source_of
 from langchain_judges.verdict import POINTS, Label, Preference, decision
 
 NUMBERS_ALONE = "write numbers alone, of one scale, and leave a cell empty without a label"

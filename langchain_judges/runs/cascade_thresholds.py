@@ -12,7 +12,7 @@ from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
-from langchain_judges.runs import many, run_state, sources
+from langchain_judges.runs import many, row_reader, run_state, sources
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.run_row import ResultRow, content_key, digest_of
 from langchain_judges.verdict import decision
@@ -59,7 +59,7 @@ def calibrate_cascade(
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement
     source = sources.source_of(rows)
-    records = sources.Records(source, None, kind_of(cascade))
+    records = row_reader.Records(source, None, kind_of(cascade))
     data = [records.row(record, number) for number, record in enumerate(source.records)]
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")

@@ -18,8 +18,9 @@ from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
+from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.run_state import Judge, Rows
-from langchain_judges.runs.sources import Records, Source, source_of
+from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.verdict import NOTES, POINTS, Notes
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from langchain_judges.asking.limiter import CallLimiter, RowInRun
 from langchain_judges.asking.question import within_run
 from langchain_judges.methods import describe
 from langchain_judges.methods.graph import JudgeGraph, Node, is_unfinished
-from langchain_judges.runs import run_files, run_row, sources, summary
+from langchain_judges.runs import row_reader, run_files, run_row, sources, summary
 from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.shards import Receipt, Shard
@@ -172,9 +172,9 @@ class RunState:
         takes = None
         with suppress(errors.OptionError):  # it does not say it
             takes = describe.kind_of(judge)
-        self.records = sources.Records(source, options.columns, takes)
+        self.records = row_reader.Records(source, options.columns, takes)
         self.summary.systems = self.records.systems
-        self._reader = sources.RowReader(
+        self._reader = row_reader.RowReader(
             *(self.records, fingerprint, self._shard),
             judge=judge,
             numbers_repeats=bool(self._files.records) or self._keeps_threads,

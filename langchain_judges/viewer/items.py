@@ -19,7 +19,7 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
-from langchain_judges.runs import run_files, run_row, sources
+from langchain_judges.runs import row_reader, run_files, run_row, sources, table_form
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import failures_in
 
@@ -224,12 +224,14 @@ def _as_judged(cell: object, digest: str) -> object:
 def _rows_in(found: Collection, path: Path, columns: Columns | None) -> Iterable[tuple[int, Cells]]:
     """Yield the rows of a table by their place; note those that cannot be read."""
     source = sources.source_of(path)
-    records = sources.Records(source, columns, sources.kind_of_columns(source.records, columns))
+    records = row_reader.Records(
+        source, columns, row_reader.kind_of_columns(source.records, columns)
+    )
     textless: list[int] = []
     for place, record in enumerate(source.records):
         try:
             row = records.row(record, place)
-        except sources.UnreadableTable as exc:
+        except row_reader.UnreadableTable as exc:
             found.problems.append(f"{path}: {exc}")
             return
         except InputError as exc:
@@ -314,6 +316,6 @@ def of_run(run: Any, rows: Iterable[Cells] | None = None) -> Collection:
     if rows is None:
         have_texts = all(kind_in(row) and "input" in row for row in results)
         rows = results if have_texts or not is_judged else []
-    form = sources.TableForm()
+    form = table_form.TableForm()
     found = Collection([form.row(row, place) for place, row in enumerate(rows)])
     return collected(found, judges_of(results) if is_judged else {})
