@@ -318,7 +318,7 @@ UNUSABLE = "t.csv, row 1: odd\nt.csv has no usable row; nothing was asked.\n"
     [
         ([], None, "t.csv has no row.\n"),
         ([{"input": "odd"}], None, f"{UNUSABLE}Name columns by --column FIELD=COLUMN.\n"),
-        ([{"input": "odd"}], "item", f"{UNUSABLE}{row_files._HINT}\n"),
+        ([{"input": "odd"}], "item", f"{UNUSABLE}{messages.WORDS['no_row']}\n"),
     ],
 )
 def test_no_usable_row_is_wrong_use(rows, takes, said, capsys):

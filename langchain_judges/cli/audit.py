@@ -166,10 +166,8 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
 
     rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
     if rounds > 1:
-        say(
-            f"That is the first round; a later one judges again what its examples may change, "
-            f"so {rounds} rounds make at most {summary.counted(rounds * calls, 'call')}."
-        )
+        most = summary.counted(rounds * calls, "call")
+        say(messages.WORDS["first_round"].format(rounds=rounds, most=most))
     if settings["dev"] is not None:
         say("In addition, examples are tried on the items held out by --dev.")
     if (auditor := settings["auditor"]) not in {"human", "labels", "page"}:
@@ -228,10 +226,7 @@ def _run(  # noqa: PLR0913 - what a command was told, part by part
         state = loop.get_state(config)
         step: Any = None  # goes on where the audit was interrupted
         if state.values.get("stopped") and not is_unfinished(state):
-            say(
-                "This audit is finished. Other items or settings make another one; so does "
-                "another file of the memory."
-            )
+            say(messages.WORDS["audit_finished"])
         elif not is_unfinished(state):
             step = {"items": items}
         while step or is_unfinished(state):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 
 from langchain_judges.cli.flags import PlanFlags, Settings
-from langchain_judges.cli.messages import say, warn
+from langchain_judges.cli.messages import WORDS, say, warn
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
 from langchain_judges.runs.summary import counted
@@ -163,25 +163,16 @@ def tell_plan(
         OptionError: There are no such prices.
     """
     calls = counted(rows * plan.calls, "call")
-    say(
-        f"{counted(rows, plan.kind)} by {plan.method}: at most {calls} ({plan.calls} for each "
-        f"{plan.kind}), excluding retries."
-    )
+    say(WORDS["plan"].format(plan=plan, rows=counted(rows, plan.kind), calls=calls))
     if plan.is_local:
-        warn(
-            "A small local model shows how methods work; its verdicts are poor. Name a larger "
-            "one for verdicts to rely on."
-        )
+        warn(WORDS["local_model"])
     if not run.dry_run:
         return
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.runs.prices import CallTokens, Prices, estimate
 
     if plan.more:
-        say(
-            "Texts that exceed the model's context are searched, by up to "
-            f"{plan.more} calls more for each {plan.kind}."
-        )
+        say(WORDS["searched"].format(plan=plan))
     for model in {each.model["name"]: each.model for each in plan.asked}.values():
         check_model(model)
     known, each = Prices.read(run.prices) if run.prices else None, CallTokens()

@@ -44,11 +44,8 @@ def write_first(
     rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
     first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
     write_text(path, "".join(map(labelling.label_line, first)))
-    messages.say(
-        f"Worth labelling: {counted(len(first), 'row')} in {path}, doubtful ones first: "
-        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
-        f"--max-rows {len(first)}"
-    )
+    said = {"path": path, "quoted": shlex.quote(str(path)), "number": len(first)}
+    messages.say(messages.WORDS["to_label"].format(rows=counted(len(first), "row"), **said))
 
 
 class FirstToLabel:

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,6 +23,7 @@ from rich.console import Console
 
 from langchain_judges.errors import InputError, JudgeError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
+from langchain_judges.rows.files import packaged
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.summary import Summary, conclusion
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 # Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 # Ctrl-C.
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
+# Longer messages, by what they say.
+WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
 # What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Begins the name of an experiment or a queue of LangSmith, in place of a file.

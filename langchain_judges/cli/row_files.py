@@ -15,7 +15,7 @@ import typer
 
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judge_flags import PAIRS, SINGLE_TEXTS, JudgeFlags, set_options
-from langchain_judges.cli.messages import MISUSED, say, warn
+from langchain_judges.cli.messages import MISUSED, WORDS, say, warn
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
@@ -37,11 +37,6 @@ RowCheck = Callable[[object], object]
 
 # Where a command is told to read what of a run, by the option that says so in Python.
 PLACES = {"input": "input", "output": "output", "source": "context"}
-# What to add to the command where no row can be judged.
-_HINT = (
-    "Name columns by --column, such as --column input=question; say what to judge single texts "
-    "by with --set, such as --set rubric='Is it polite?'."
-)
 
 
 @dataclass
@@ -209,7 +204,7 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
         say(f"{file.path} has {what}.", "red")
         is_read = problems and all(problem.startswith("`label") for problem in problems)
         if sources.first_object(file.source.records) and not is_read:
-            say(_HINT if file.takes else "Name columns by --column FIELD=COLUMN.")
+            say(WORDS["no_row"] if file.takes else "Name columns by --column FIELD=COLUMN.")
         raise typer.Exit(MISUSED)
     for id_, rows in file.ids.most_common(_MOST_NAMED):
         if rows > 1:
@@ -280,11 +275,7 @@ def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
     if kind:
         say(f"{path} has {what}, so the method is {method}; --method chooses another.")
     elif sources.first_object(file.source.records) and not named:
-        say(
-            f"Some texts in {path} are in columns whose names are not known; name them: of "
-            "single texts --column output=COLUMN, of pairs --column output_a=COLUMN --column "
-            "output_b=COLUMN."
-        )
+        say(WORDS["unknown_columns"].format(path=path))
     return replace(judge, method=method)
 
 

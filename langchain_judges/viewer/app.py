@@ -26,20 +26,14 @@ from starlette.types import ASGIApp
 
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import texts_read
 from langchain_judges.viewer import desks, items, render
 
 _HOST = "127.0.0.1"
 # Names by which it may be reached.
 _LOOPBACK = (_HOST, "localhost", "::1")
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    **{"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"},
-    **{"cache-control": "no-store", "cross-origin-opener-policy": "same-origin"},
-    "cross-origin-resource-policy": "same-origin",
-}
+_HEADERS: Mapping[str, str] = packaged(__package__, "words.yaml")["headers"]
 _PORT = re.compile(r":\d+\Z")
 # Bytes of a request.
 _LARGEST = 65_536

@@ -12,10 +12,13 @@ from langchain_judges.errors import InputError
 from langchain_judges.report import labelling
 from langchain_judges.report.labelling import AnswerFile, LabelAnswer, LabelFile, Questionnaire
 from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.rows.files import packaged
 from langchain_judges.viewer.items import Cells, Collection
 
 CANNOT_SAY = "x"
-_PAIR = {"1": "1 is better", "2": "2 is better", "t": "a tie"}
+_WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
+# By key what it says of a pair, of a label that no check doubts, and of any other proposal.
+_PAIR, _DRAWN, _DECISIONS = (_WORDS[name] for name in ("pair", "drawn", "decisions"))
 
 
 class LabelDesk:
@@ -161,15 +164,6 @@ class LabelDesk:
         return told, shlex.join([*command, *(source or ["--model", "MODEL", *rubric])])
 
 
-_DECISIONS = {
-    "a": ("accept", "accept: the judge is wrong"),
-    "w": ("check_wrong", "the check is wrong, the judge right"),
-    "r": ("reject", "reject: nothing to learn"),
-}
-# Of a label that no check doubts.
-_DRAWN = {"a": "accept: the judge is right", "r": "reject: nothing to learn"}
-
-
 class ProposalDesk:
     """Decisions on the proposals of an audit, in the file from which the audit resumes."""
 
@@ -307,10 +301,7 @@ def _last(answers: list[tuple[int, Any]]) -> tuple[int, Any]:
 def _told(proposal: Cells) -> Cells:
     """The item of a proposal, with what the judge and the check say of it."""
     sure = "" if proposal.get("score") is None else f" (score {proposal['score']:.2f})"
-    why = (
-        f"The judge says {proposal['label']}{sure}: {proposal['rationale']}\n\n"
-        f"The check {proposal['check']} says {proposal['proposed']}: {proposal['why']}"
-    )
+    why = _WORDS["proposal"].format(sure=sure, **proposal)
     item = {name: value for name, value in proposal["item"].items() if name != "label"}
     return {**item, "id": proposal["id"], "proposed": why}
 

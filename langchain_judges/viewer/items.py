@@ -16,7 +16,7 @@ from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, jud
 from langchain_judges.report.joined_rows import read_verdicts as read_run
 from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, row_identity
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
-from langchain_judges.rows.files import json_in, read_table
+from langchain_judges.rows.files import json_in, packaged, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs import row_reader, run_files, run_row, sources, table_form
@@ -25,6 +25,7 @@ from langchain_judges.verdict import failures_in
 
 Cells = Mapping[str, Any]
 _OWN = ("id", *READ, *ANNOTATIONS, "media", "family")
+_WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
 
 
 @dataclass(frozen=True)
@@ -246,11 +247,8 @@ def _rows_in(found: Collection, path: Path, columns: Columns | None) -> Iterable
         else:
             textless.append(place + 1)
     if textless:
-        found.problems.append(
-            f"{path}, row {textless[0]}: there is no text to look at ({len(textless):,} such "
-            f"rows); there are {', '.join(map(repr, record))}; name columns, as in "
-            "--column output=COLUMN, or output_a and output_b of pairs."
-        )
+        said = {"row": textless[0], "number": len(textless), "names": ", ".join(map(repr, record))}
+        found.problems.append(_WORDS["textless"].format(path=path, **said))
 
 
 def _add_report(found: Collection, data: Cells, path: Path) -> None:
@@ -267,21 +265,11 @@ def _add_report(found: Collection, data: Cells, path: Path) -> None:
         lines = str(each.get("sentence") or f"Stopped: {each.get('stopped')}.").split("\n")
         tables = [
             text_table(name.capitalize(), [(c, c.replace("_", " ")) for c in columns], rows)
-            for name, columns in _TABLES.items()
+            for name, columns in _WORDS["tables"].items()
             if (rows := each.get(name))
         ]
         found.reports.append(Report(title, [*lines, *each.get("notes", ())], tables))
         found.rows += _disagreements(each)
-
-
-# What is shown of a report or an audit, under the names that it has there.
-_TABLES = {
-    "numbers": ("title", "value", "low", "high", "n", "n_failed"),
-    "decisions": ("id", "round", "answer", "wrong", "label", "mode", "note", "auditor"),
-}
-
-
-_FIELD = {"A": "output_a", "B": "output_b", "Text": "output"}
 
 
 def _disagreements(data: Cells) -> list[Cells]:
@@ -290,9 +278,8 @@ def _disagreements(data: Cells) -> list[Cells]:
         {
             "id": each["id"],
             "input": each["task"],
-            **{_FIELD.get(name, name.lower()): text for name, text in each["texts"]},
-            "reported": f"People: {each['people']}. {data.get('judge')}: {each['judge']}. "
-            f"{each['rationale']}",
+            **{_WORDS["fields"].get(name, name.lower()): text for name, text in each["texts"]},
+            "reported": _WORDS["reported"].format(name=data.get("judge"), **each),
         }
         for each in data.get("disagreements") or ()
     ]
