@@ -3,11 +3,7 @@
 import asyncio
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal
 
@@ -27,7 +23,6 @@ from langchain_judges.compat import openevals as ours
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from tests.cases import for_each
-from tests.langsmith_server import LangSmithServer
 
 ROW = {"inputs": {"question": "Why?"}, "outputs": "Because.", "reference_outputs": "So."}
 YES = {"reasoning": "It is.", "score": True}
@@ -396,48 +391,3 @@ def test_code_is_found_before_it_is_judged():
     assert evaluate(outputs=text)["score"] is True
     assert "y = 2" in judge.prompts[1]
     assert evaluate(outputs=text)["metadata"] == {"code_extraction_failed": True}
-
-
-PLUGIN = """
-import pytest
-from langchain_judges.compat.openevals import create_llm_as_judge
-from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
-from langchain_judges.integrations import trajectory_evaluator
-from langchain_judges.testing import FakeChatModel
-from tests.judges import bsm
-
-@pytest.mark.langsmith
-def test_it():
-    judge = FakeChatModel(replies=[{"reasoning": "fine", "score": True}])
-    good = create_llm_as_judge(prompt="{outputs}", judge=judge, feedback_key="good")
-    assert good(outputs="x")["score"]
-    model = FakeChatModel(replies=[{"explanation": "well", "label": "1"}])
-    own = as_evaluator(create_rubric_judge(model, rubric="Is it kind?"), key="own")
-    assert own(outputs="x")["score"] == 1
-    assert as_comparative_evaluator(bsm(), key="better")(inputs="?", outputs=["good", "x"])
-    assert trajectory_evaluator()(outputs=["a"], reference_outputs=["a"])["score"] == 1
-"""
-
-
-@pytest.mark.system
-def test_a_test_of_langsmiths_plugin_logs_the_feedback(tmp_path):
-    (tmp_path / "test_it.py").write_text(PLUGIN)
-    with LangSmithServer() as server:
-        names = {"LANGSMITH_ENDPOINT": server.url, "LANGSMITH_API_KEY": "none"}
-        on = dict.fromkeys(("LANGSMITH_TRACING", "LANGSMITH_TEST_TRACKING"), "true")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
-        path = {"PYTHONPATH": str(Path(__file__).parents[1])}
-        done = subprocess.run(
-            command,
-            env={**os.environ, **names, **on, **path},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout
-        server.read()
-    logged = {each["key"]: (each["score"], each.get("comment")) for each in server.feedback}
-    assert logged["good"] == (1, "fine")
-    assert logged["own"] == (1, "well")
-    assert logged["trajectory_match"][0] == 1
-    assert logged["better"][0] > 0.5

@@ -29,7 +29,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases, trajectory_evaluator
-from langchain_judges.integrations.feedback import spans_of
+from langchain_judges.integrations.feedback import feedback_of, posted, spans_of
 from langchain_judges.methods import create_jury
 from langchain_judges.rows.fields import work_in
 from langchain_judges.runs.run_state import ALIKE
@@ -93,8 +93,8 @@ def test_feedback_says_which_label_is_taken_for_good_where_nobody_did(best):
     evaluator = as_evaluator(judge)
     run: Any = evaluator.evaluate_run(a_run(GOOD))
     score = eval_cases.CaseScore("rubric", 1.0, "", 1)
-    posted = eval_cases.feedback_of(judge, score)["source_info"]
-    for told in (evaluator(outputs="x")["metadata"], run.evaluator_info, posted):
+    sent = posted(feedback_of(judge, score))["source_info"]
+    for told in (evaluator(outputs="x")["metadata"], run.evaluator_info, sent):
         assert ("1 (yes) counts as good" in told.get("assumed", "")) == (best is None)
 
 
@@ -693,7 +693,7 @@ def test_a_call_in_a_test_of_langsmith_logs_each_feedback_in_a_trace_of_its_own(
         yield
 
     monkeypatch.setattr("langsmith.testing.trace_feedback", traced)
-    said = lambda *, key, score, comment: logged.append((key, score, comment))  # noqa: E731
+    said = lambda **own: logged.append((own["key"], own["score"], own["comment"]))  # noqa: E731
     monkeypatch.setattr("langsmith.testing.log_feedback", said)
     model = FakeChatModel(replies=highest)
     as_evaluator(rubric_judge(model=model, rubric=["Tone", "Fit"]))(outputs="x y")

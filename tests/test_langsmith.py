@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import os
 import re
 import socket
+import subprocess
+import sys
 from typing import Any, cast
 
 import pytest
@@ -19,6 +22,7 @@ from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
+from tests.test_docs import ROOT
 
 # LangSmith's client warns of its own ways: of a parameter in beta, of what it sends
 # for a whole experiment.
@@ -171,6 +175,82 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(client, serv
     assert unparsable["Why?"]["extra"]["reason"] == "unparsable"
     assert unread["Why?"].get("score") is None
     assert "got the key 'answer'" in unread["Why?"]["comment"]
+
+
+def graded():
+    """Evaluators whose feedback has a label, a scale, criteria or a failure."""
+    lost = FakeChatModel(replies=lambda _: "?")
+    options: dict[str, dict[str, Any]] = {
+        "tone": {"judge": of_method("rubric", rubric="Tone?", labels=["0", "1"], best="1")},
+        "worth": {"judge": of_method("rubric", rubric="Good?", labels=[0, 1, 5]), "scale": "raw"},
+        "both": {"judge": of_method("rubric", FakeChatModel(replies=fitting_reply),
+                                    rubric=["Fit", "Form"])},
+        "pair": {"judge": bsm()},
+        "lost": {"judge": of_method("rubric", lost, rubric="Kind?", repairs=0)},
+    }  # fmt: skip
+    return [as_evaluator(**own, key=key) for key, own in options.items()]
+
+
+PLUGIN = """
+import pytest
+from langsmith import testing
+
+from langchain_judges import as_comparative_evaluator
+from langchain_judges.compat.openevals import create_llm_as_judge
+from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.testing import FakeChatModel
+from tests.judges import bsm
+from tests.test_langsmith import graded
+
+@pytest.mark.langsmith
+def test_it():
+    testing.log_inputs({"question": "Why?"})
+    for each in graded():
+        each(inputs="Why?", outputs="good good", reference_outputs="same")
+    judge = FakeChatModel(replies=[{"reasoning": "fine", "score": True}])
+    good = create_llm_as_judge(prompt="{outputs}", judge=judge, feedback_key="good")
+    assert good(outputs="x")["score"]
+    compare = as_comparative_evaluator(bsm(), key="better")
+    assert compare(inputs="?", outputs=["good", "x"])
+    assert trajectory_evaluator()(outputs=["a"], reference_outputs=["a"])["score"] == 1
+"""
+
+
+def test_a_test_of_langsmiths_plugin_logs_what_an_experiment_uploads(
+    client, server, dataset, tmp_path
+):
+    experiment(client, dataset, graded())
+    settle(client, server)
+    keys = {each["key"] for each in server.feedback}
+    uploaded = {key: by_question(server, key)["Why?"] for key in keys}
+    assert uploaded.keys() == {"tone", "worth", "both", "Fit", "Form", "pair", "lost"}
+    server.feedback.clear()
+    (tmp_path / "test_it.py").write_text(PLUGIN)
+    names = {"LANGSMITH_ENDPOINT": server.url, "LANGSMITH_API_KEY": "none"}
+    on = dict.fromkeys(("LANGSMITH_TRACING", "LANGSMITH_TEST_TRACKING"), "true")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
+        env={**os.environ, **names, **on, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    server.read()
+    logged = {each["key"]: each for each in server.feedback}
+    for key, own in uploaded.items():
+        for name in ("score", "value", "comment", "extra", "feedback_config"):
+            assert logged[key].get(name) == own.get(name), (key, name)
+        told, said = (each["feedback_source"] for each in (own, logged[key]))
+        assert said["type"] == told["type"] == "model"
+        run = said["metadata"].pop("__run", None)
+        assert run["run_id"] in server.runs
+        known = {n: v for n, v in told["metadata"].items() if n != "__run"}
+        assert said["metadata"].items() >= known.items()
+    scores = {key: logged[key]["score"] for key in ("good", "better", "trajectory_match")}
+    assert scores == {"good": 1, "better": scores["better"], "trajectory_match": 1}
+    assert logged["better"]["value"] == "A"
+    assert logged["better"]["extra"]["usage"]["calls"] == 2
 
 
 def test_experiments_are_compared_and_every_run_has_its_comment(client, server, dataset):

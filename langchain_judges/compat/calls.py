@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from langsmith import trace
+from langsmith.evaluation import EvaluationResult
 
 from langchain_judges.asking.effects import run
 from langchain_judges.integrations.feedback import logged_in_test
@@ -54,7 +55,7 @@ def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Callable[..., Any
         def record(result: Any, key: str | None = None) -> Any:
             run_tree.end(outputs=result if isinstance(result, dict) else {"output": result})
             if key is not None:
-                log(result)
+                log([EvaluationResult(**{n: result[n] for n in ("key", "score", "comment")})])
             return result
 
         yield record

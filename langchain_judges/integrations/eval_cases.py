@@ -531,15 +531,3 @@ def _extra(verdict: CaseVerdict) -> dict[str, object]:
     if verdicts.decision(verdict) is None:
         extra["reason"] = verdicts.reason_of(verdict)
     return extra
-
-
-def source_info(judge: Judge) -> dict[str, Any]:
-    """The facts of a judge that LangSmith keeps with its scores."""
-    info, assumed = describe.fingerprint_of(judge), describe.assumptions_of(judge)
-    return {**info, "assumed": " ".join(assumed)} if assumed else info
-
-
-def feedback_of(judge: Judge, score: CaseScore) -> dict[str, Any]:
-    """Fields of a score that LangSmith's `create_feedback` takes."""
-    own = {name: getattr(score, name) for name in ("key", "score", "value", "comment", "extra")}
-    return {**own, "source_info": source_info(judge), "feedback_source_type": "model"}

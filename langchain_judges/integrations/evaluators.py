@@ -213,28 +213,18 @@ class JudgeEvaluator(RunEvaluator):
             own: RunnableConfig = {"run_id": uuid4(), "run_name": self.key}
             outcome = await cases.outcome_or_refusal(self.judge, case, **own)
             run_id = own["run_id"] if utils.tracing_is_enabled() is True else None
-            feedback = sent.in_openevals_form(self._results(outcome, run_id))
-            log(feedback)
-        return feedback
+            results = self._results(outcome, run_id)
+            log(results)
+        return sent.in_openevals_form(results)
 
     def _results(
         self, outcome: cases.JudgmentResult, source: UUID | None
     ) -> list[EvaluationResult]:
         """Feedback on the total, then on each criterion; `source` is the judge's own run."""
-        info = cases.source_info(self.judge)
+        source = None if outcome.get("refused") else source
         return [
-            EvaluationResult(
-                key=each.key,
-                score=span.score(each.score),
-                value=each.value,
-                comment=each.comment,
-                evaluator_info={**info, **span.said},
-                feedback_config=span.config,
-                extra=each.extra,
-                source_run_id=None if outcome.get("refused") else source,
-            )
+            sent.feedback_of(self.judge, each, self.spans.get(each.key, sent.UNIT), source)
             for each in cases.scores_of(outcome, self.key)
-            for span in [self.spans.get(each.key, Span())]
         ]
 
     def _case(self, run: Any, example: Any) -> dict[str, object]:
@@ -398,38 +388,41 @@ def as_comparative_evaluator(
     ) -> Feedback:
         _check_variables(judge, variables)
         if runs is not None:
-            return compared(runs, example, context, variables)
+            return compared(runs, example, context, variables)[0]
         texts = [{"id": str(n), "outputs": each} for n, each in enumerate(_several(outputs))]
         known = {"inputs": inputs, "outputs": reference_outputs, "attachments": attachments}
         with sent.logged_in_test(key) as log:
-            found = compared(texts, known, context, variables)
+            found, outcomes = compared(texts, known, context, variables)
             lists = {name: [*found[name].values()] for name in ("scores", "comment")}
-            log({"key": key, "score": lists["scores"][0], "comment": lists["comment"][0]})
+            # Of more than two texts the first has a mean, and no label.
+            first = cases.CaseScore(key, lists["scores"][0], "", None)
+            first = cases.scores_of(outcomes[0], key)[0] if len(outcomes) == 1 else first
+            log([sent.feedback_of(judge, first._replace(comment=lists["comment"][0]))])
         return Feedback(found, **lists)
 
     def compared(
         runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
-    ) -> Feedback:
+    ) -> tuple[Feedback, list[cases.JudgmentResult]]:
         runs, example = [*map(_as_record, _several(runs))], _as_record(example, "inputs")
         inputs = example.inputs if example else runs[0].inputs
         row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
+        outcomes = list[cases.JudgmentResult]()
         for sides in _pairs_of(runs):
             names = {"run_a": str(sides[0].id), "run_b": str(sides[1].id)}
             read = partial(reader.sides, row, variables, sides)
-            verdict = run(cases.outcome_or_refusal(judge, read, metadata=names))["verdict"]
+            outcomes.append(run(cases.outcome_or_refusal(judge, read, metadata=names)))
+            verdict = outcomes[-1]["verdict"]
             for side, own, other in zip(sides, "AB", sides[::-1], strict=True):
                 who = f"This run is {own}, compared with {other.id}. "
                 comments[str(side.id)].append(who + comment_of(verdict))
                 if (score := score_of(verdict)) is not None:
                     scores[side.id].append(score if own == "A" else 1 - score)
-        return Feedback(
-            key=key,
-            scores={k: sum(v) / len(v) if v else None for k, v in scores.items()},
-            comment={k: "\n".join(v) for k, v in comments.items()},
-        )
+        means = {k: sum(v) / len(v) if v else None for k, v in scores.items()}
+        told = {k: "\n".join(v) for k, v in comments.items()}
+        return Feedback(key=key, scores=means, comment=told), outcomes
 
     compare.__name__ = key
     return compare

@@ -16,7 +16,7 @@ from langsmith.utils import LangSmithError
 
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import eval_cases as cases
-from langchain_judges.methods.describe import option_of
+from langchain_judges.methods import describe
 from langchain_judges.options import check_value
 from langchain_judges.runs.run_state import Judge
 
@@ -84,6 +84,9 @@ class Span(NamedTuple):
         return {"scale": self.scale, "direction": f"{self.high / self._whole:g} is good"}
 
 
+UNIT = Span()
+
+
 def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     """The spans of a judge's scores by key, where they are not from 0 to 1.
 
@@ -99,7 +102,7 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     check_value("scale", scale, ScoreScale)
     if scale == "unit":
         return {}
-    rubric = option_of(judge, "own_rubric")
+    rubric = describe.option_of(judge, "own_rubric")
     criteria = rubric.criteria if rubric else ()
     ends = {each.name: (each.names[0], each.names[-1]) for each in criteria if each.is_graded}
     if not ends or len(ends) < len(criteria) or any(high <= 0 for _, high in ends.values()):
@@ -111,8 +114,42 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
 
 
+def feedback_of(
+    judge: Judge, score: cases.CaseScore, span: Span = UNIT, source: uuid.UUID | None = None
+) -> EvaluationResult:
+    """A score as feedback, with what gave it and on which scale.
+
+    Args:
+        judge: The judge that gave it.
+        score: The score.
+        span: The scale on which it is given.
+        source: The judge's own run.
+    """
+    info, assumed = describe.fingerprint_of(judge), describe.assumptions_of(judge)
+    info = {**info, "assumed": " ".join(assumed)} if assumed else info
+    return EvaluationResult(
+        key=score.key,
+        score=span.score(score.score),
+        value=score.value,
+        comment=score.comment,
+        evaluator_info={**info, **span.said},
+        feedback_config=span.config,
+        extra=score.extra,
+        source_run_id=source,
+    )
+
+
+_SAME = ("key", "score", "value", "comment", "extra", "feedback_config", "source_run_id")
+
+
+def posted(feedback: EvaluationResult) -> dict[str, Any]:
+    """Fields that LangSmith's `create_feedback` takes, as `evaluate` gives them."""
+    own = {name: getattr(feedback, name) for name in _SAME}
+    return {**own, "source_info": feedback.evaluator_info, "feedback_source_type": "model"}
+
+
 @contextmanager
-def logged_in_test(name: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def logged_in_test(name: str) -> Iterator[Callable[[Sequence[EvaluationResult]], None]]:
     """Yield what logs feedback in a test of LangSmith's pytest plugin, and elsewhere nothing.
 
     There the evaluation is traced apart from what it judges.
@@ -130,10 +167,9 @@ def logged_in_test(name: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         except ValueError:  # the plugin's way to say that this is none of its tests
             is_test = False
 
-        def log(feedback: Mapping[str, Any]) -> None:
-            for each in feedback.get("results", [feedback]) if is_test else ():
-                said = {name: each.get(name) for name in ("key", "score", "comment")}
-                testing.log_feedback(**said)
+        def log(results: Sequence[EvaluationResult]) -> None:
+            for each in results if is_test else ():
+                testing.log_feedback(**posted(each))
 
         yield log
 
@@ -146,7 +182,6 @@ def send_feedback(
     if tree is None:
         return
     client, run_id = tree.client, tree.trace_id
-    extra = {"revisions": revisions, "failures": outcome["verdict"].get("failures") or []}
 
     def send() -> None:
         try:
@@ -154,8 +189,9 @@ def send_feedback(
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
                 for each in cases.scores_of(outcome, key):
-                    said = cases.feedback_of(judge, each._replace(extra=each.extra and extra))
-                    client.create_feedback(run_id, trace_id=run_id, source_run_id=judge_run, **said)
+                    extra = each.extra and {**each.extra, "revisions": revisions}
+                    said = feedback_of(judge, each._replace(extra=extra), source=judge_run)
+                    client.create_feedback(run_id, trace_id=run_id, **posted(said))
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+from langsmith.evaluation import EvaluationResult
+
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
@@ -64,7 +66,7 @@ def trajectory_evaluator(
     ) -> Feedback:
         with logged_in_test(name) as log:
             feedback = compared(outputs, reference_outputs, inputs)
-            log(feedback)
+            log([EvaluationResult(**feedback)])
         return feedback
 
     def compared(outputs: object, reference_outputs: object, inputs: object) -> Feedback:

@@ -23,7 +23,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import eval_cases as evaluated
 from langchain_judges.integrations import given_feedback
 from langchain_judges.integrations import langsmith_runs as lists
-from langchain_judges.integrations.feedback import Span
+from langchain_judges.integrations.feedback import feedback_of, posted
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
@@ -254,10 +254,9 @@ class _Look:
             score = score._replace(extra={**(score.extra or {}), lists.THREAD: thread})
         self.client.create_feedback(
             run.id,
-            **evaluated.feedback_of(self.judge, score),
+            **posted(feedback_of(self.judge, score)),
             feedback_id=uuid.uuid5(_SPACE, f"{run.id} {self.key} {score.key}"),
             session_id=run.session_id,
-            feedback_config=cast("Any", Span().config),
             stop_after_attempt=1,
         )
 
