@@ -19,8 +19,7 @@ from langchain_judges.cli.row_files import RowFile, check_known_of, open_rows
 from langchain_judges.datasets import rows
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
-from langchain_judges.rows.checks import check_item
-from langchain_judges.rows.lookup import FIELDS
+from langchain_judges.rows.checks import FIELDS, check_item
 from langchain_judges.runs.table_form import TableForm
 from langchain_judges.testing import error, fitting_reply, reply
 from tests.cases import for_each

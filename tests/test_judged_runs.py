@@ -12,7 +12,7 @@ from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows, labelled_runs, watch_project
-from langchain_judges.rows.lookup import context_in
+from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.texts import CONVERSATION
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

@@ -30,9 +30,9 @@ from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.integrations import serve, server, trajectory_evaluator
 from langchain_judges.methods import create_jury
 from langchain_judges.rows.checks import OF_OUTPUT
+from langchain_judges.rows.data import is_nothing
+from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.lookup import CONTEXTS
-from langchain_judges.rows.messages import is_nothing
 from langchain_judges.rows.texts import readable
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of

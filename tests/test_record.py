@@ -39,9 +39,10 @@ from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.integrations.eval_cases import TextSources, thread_of
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.checks import NAMES, check_pair
+from langchain_judges.rows.columns import named_row
+from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.fields import plain_row, work_in
-from langchain_judges.rows.lookup import context_in, named_row
 from langchain_judges.rows.media import media_in
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of

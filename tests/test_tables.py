@@ -28,11 +28,13 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.report.joined_rows import rows_in as all_rows
-from langchain_judges.rows.checks import place_in
+from langchain_judges.rows.checks import KNOWN_NAMES, place_in
+from langchain_judges.rows.columns import mapped, understood
+from langchain_judges.rows.data import is_nothing
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import named_classes, read_table
-from langchain_judges.rows.lookup import follow, mapped, understood, unshown
-from langchain_judges.rows.messages import KNOWN_NAMES, is_nothing
+from langchain_judges.rows.lookup import follow
+from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source, source_of

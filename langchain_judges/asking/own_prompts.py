@@ -21,9 +21,9 @@ from langchain_core.prompts import (
 
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, LackingError, OptionError
+from langchain_judges.rows.data import as_json, is_nothing
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
 from langchain_judges.rows.files import packaged
-from langchain_judges.rows.messages import as_json, is_nothing
 from langchain_judges.verdict import Item, Row
 
 # Under a name that prompts of other packages, or of the other methods, have: our variables.

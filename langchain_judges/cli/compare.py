@@ -19,7 +19,7 @@ from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import fields, files, texts
-from langchain_judges.rows.messages import is_nothing
+from langchain_judges.rows.data import is_nothing
 from langchain_judges.runs.book import Book
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.sources import Source, source_of

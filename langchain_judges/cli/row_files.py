@@ -22,8 +22,10 @@ from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows import checks, texts
+from langchain_judges.rows.checks import FIELDS
+from langchain_judges.rows.columns import Columns, check_columns, columns_in
+from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.files import no_table
-from langchain_judges.rows.lookup import CONTEXTS, FIELDS, Columns, check_columns, columns_in
 from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs import row_reader, sources, tables
 

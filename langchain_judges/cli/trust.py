@@ -22,8 +22,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.rows import checks, texts
+from langchain_judges.rows.columns import columns_in, mapped
 from langchain_judges.rows.files import read_table, writing
-from langchain_judges.rows.lookup import columns_in, mapped
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 from langchain_judges.runs.table_form import TableForm

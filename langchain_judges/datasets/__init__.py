@@ -27,8 +27,8 @@ from typing import Any
 from langchain_judges.datasets import pairs
 from langchain_judges.datasets.pairs import PublicSet
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.rows.columns import Columns
 from langchain_judges.rows.files import no_table
-from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.runs.table_form import RowStream, TableForm, or_no_text
 from langchain_judges.verdict import Label

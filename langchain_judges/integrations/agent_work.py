@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows import fields, texts
-from langchain_judges.rows.messages import as_json, messages_in, speaker_of
+from langchain_judges.rows.data import as_json
+from langchain_judges.rows.messages import messages_in, speaker_of
 
 # Who requests a revision of the agent's model.
 REVISER = "judge"

@@ -21,10 +21,11 @@ from langchain_judges.methods import describe
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows import fields, lookup, record
+from langchain_judges.rows import documents, fields, lookup, record
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
+from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data
 from langchain_judges.rows.media import content_in, standard
-from langchain_judges.rows.messages import holds_nothing, is_nothing, plain_data
+from langchain_judges.rows.notes import notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
@@ -52,7 +53,7 @@ def pair_for(
     task: Text, a: Text, b: Text, *, reference: str | None = None, source: object = None
 ) -> dict[str, object]:
     """A `Pair`; a source is appended to the task as such."""
-    if text := lookup.context_in(source):
+    if text := documents.context_in(source):
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
         task = [*asked, {"role": "source", "content": content_in(source) or text}]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
@@ -226,7 +227,7 @@ class CaseReader:
         """A case with notes on how it was read, where no place was named; see `notes_on`."""
         places = self.places._asdict()
         guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}
-        notes = fields.notes_on(guessed, case)
+        notes = notes_on(guessed, case)
         return {**case, NOTES: notes} if notes or notes.columns else case
 
     def _expected(
@@ -288,7 +289,7 @@ class CaseReader:
             except errors.InputError as exc:  # another turn may have it
                 lack = exc
                 continue
-            if lookup.context_in(source) is not None and source not in found:
+            if documents.context_in(source) is not None and source not in found:
                 found.append(source)
         if lack and not found:
             raise lack
@@ -301,7 +302,7 @@ class CaseReader:
         return found if len(found) > 1 else next(iter(found), None)
 
     def _source_of(self, row: EvaluatedRow) -> object:
-        if lookup.context_in(row.context) is not None:
+        if documents.context_in(row.context) is not None:
             return row.context
         # What a response was made of is no source of its task, unless a judge needs one.
         place = self.places.context

@@ -22,9 +22,10 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
 from langchain_judges.integrations.given_feedback import Grade, Graded, answer_columns, graded
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in
+from langchain_judges.rows.data import holds_nothing
+from langchain_judges.rows.documents import context_of
 from langchain_judges.rows.fields import outputs_of
-from langchain_judges.rows.lookup import TextSource, context_of
-from langchain_judges.rows.messages import holds_nothing
+from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label

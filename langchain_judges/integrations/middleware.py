@@ -29,7 +29,7 @@ from langchain_judges.integrations.feedback import send_feedback
 from langchain_judges.methods.describe import kind_of, tell_good
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Options, Rule, Share, with_options
-from langchain_judges.rows.messages import is_nothing, plain_data
+from langchain_judges.rows.data import is_nothing, plain_data
 from langchain_judges.rows.texts import PlainText
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of

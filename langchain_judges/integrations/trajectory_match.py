@@ -13,7 +13,8 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
-from langchain_judges.rows.messages import ARGUMENTS, call_in, messages_in, unnamed_in
+from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.tool_calls import ARGUMENTS, call_in, unnamed_in
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.

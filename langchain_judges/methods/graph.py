@@ -40,8 +40,8 @@ from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import kind_in, without_field
+from langchain_judges.rows.columns import named_row, with_variables
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.lookup import named_row, with_variables
 from langchain_judges.rows.record import record_row
 from langchain_judges.verdict import NOTES, decision, noted
 

@@ -13,9 +13,9 @@ from langchain_judges.metrics.inputs import is_missing, one_of
 from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
-from langchain_judges.rows.checks import SIDES, label_place, number_in, read_label
+from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, number_in, read_label
+from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.lookup import known_at
-from langchain_judges.rows.messages import KNOWN_NAMES, as_json, is_nothing, plain_data
 from langchain_judges.runs.row_reader import kind_of_columns
 from langchain_judges.runs.table_form import spelt_votes
 from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled

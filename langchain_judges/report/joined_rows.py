@@ -15,7 +15,7 @@ from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
 from langchain_judges.report.answers import WORDS
 from langchain_judges.rows import checks, files
-from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.columns import Columns
 from langchain_judges.rows.texts import readable
 from langchain_judges.runs import results, tables
 from langchain_judges.runs.row_reader import Records

@@ -24,7 +24,7 @@ from langchain_judges.report.compared_runs import Contest, contests, drift, row_
 from langchain_judges.report.overview import BarCheck, Measured, next_step, overview, page
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows import checks, files
-from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.columns import Columns
 from langchain_judges.runs.book import Book, Percent
 from langchain_judges.runs.sheets import rounded_cell
 from langchain_judges.runs.sources import source_of

@@ -11,12 +11,12 @@ from typing import Any, Literal, cast
 from langchain_judges.errors import InputError
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
-from langchain_judges.rows.texts import CONVERSATION, NO_TASK, TALKING, is_blank, plain
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK, READ, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Label, Notes, first_names
 
 # Usual names of the fields of a row.
-_KNOWN: Mapping[str, Any] = packaged(__package__, "names.yaml")
-NAMES: dict[str, list[str]] = {**_KNOWN["columns"], "output": _KNOWN["answers"]}
+KNOWN_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
+NAMES: dict[str, list[str]] = {**KNOWN_NAMES["columns"], "output": KNOWN_NAMES["answers"]}
 # Where a row keeps the documents that stood beside the answer in its `output`. A response is
 # made of them: they are shown to a judge that needs a source, and to no other.
 OF_OUTPUT = "documents_of_output"
@@ -98,7 +98,7 @@ def check_text(value: object, field: str) -> None:
     if isinstance(value, str):
         _check_words(value, field)
         return
-    rule = f"`{field}` must be {_KNOWN['text']}"
+    rule = f"`{field}` must be {KNOWN_NAMES['text']}"
     if not isinstance(value, list) or not value:
         raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")
     for message in value:
@@ -126,7 +126,7 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     if field in empty:
         return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
     if field == "output_a" and {"chosen", "rejected"} <= row.keys():
-        return InputError(_KNOWN["preferred"])
+        return InputError(KNOWN_NAMES["preferred"])
     work = _turns_of(row.get("output", row.get("output_a")), "assistant")
     said = [each for each in work if isinstance(each, Mapping)]
     names = dict.fromkeys(m.get("name") for m in said if m.get("role") == "participant")
@@ -156,12 +156,12 @@ def place_in(row: object, field: str) -> str:
     'sample.answer'
     """
     usual = {field, *NAMES.get(field, ())} - {"user", "a", "b"}
-    right = _KNOWN["references"] if field.startswith("output") else ()
+    right = KNOWN_NAMES["references"] if field.startswith("output") else ()
     others = {"output", "outputs"} if field == "input" else {"input", "inputs"}
     found = []
     for path, _ in _texts_in(row):
         first, *names = map(plain_name, path.split("."))
-        is_right = first in _KNOWN["records"] and names[-1] in right
+        is_right = first in KNOWN_NAMES["records"] and names[-1] in right
         if names[-1] in usual and not (is_right or others & {first, *names}):
             found.append(path)
     return min(found, key=lambda path: path.count("."), default="")
@@ -224,7 +224,7 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     missing = next((need for need in needs if need not in there), None)
     if missing is None:
         return ""
-    lack, how = _KNOWN["lacking"][missing], _KNOWN["naming"]
+    lack, how = KNOWN_NAMES["lacking"][missing], KNOWN_NAMES["naming"]
     if missing in ("expected", "source"):
         return f"{lack}; {fields_of(item)}; {how}"
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
@@ -329,13 +329,15 @@ _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 SIDES = ("A", "B", "tie")
 
 # How labels of pairs are read if no map of labels is given; case does not matter.
-SPELLINGS: Mapping[str, str] = _KNOWN["spellings"]
+SPELLINGS: Mapping[str, str] = KNOWN_NAMES["spellings"]
 
 
 # Labels of a judge, or of each of its criteria.
 OwnLabels = Sequence[object] | Mapping[str, Sequence[object]]
 # Fields of a row that no judge sees: what people know of it.
 ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
+# Fields of a row to which a column may be mapped.
+FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 
 
 def read_label(value: object, labels: Mapping[Any, Label] | None = None) -> Any:
@@ -495,6 +497,6 @@ def label_place(column: str, value: object) -> str:
     """
     while isinstance(value, Mapping | list) and value:
         parts: Any = value if isinstance(value, Mapping) else {0: value[0]}
-        name = next(name for name in (*_KNOWN["label_keys"], *parts) if name in parts)
+        name = next(name for name in (*KNOWN_NAMES["label_keys"], *parts) if name in parts)
         column, value = f"{column}.{name}", parts[name]
     return column

@@ -7,23 +7,26 @@ an `InputError` that names the expected key and the keys that were there.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import lookup, messages, texts
+from langchain_judges.rows import documents, lookup
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import OF_OUTPUT, check_text, kind_in, plain_name
+from langchain_judges.rows.checks import OF_OUTPUT, check_text
+from langchain_judges.rows.data import as_json, is_nothing, plain_data, spelt, text_in
 from langchain_judges.rows.lookup import Field, TextSource
-from langchain_judges.rows.media import content_in, kind_of_block, media_in
-from langchain_judges.rows.texts import CONVERSATION, READ, Message, PlainText, plain, readable
-from langchain_judges.verdict import NOTES, Notes, first_names
+from langchain_judges.rows.media import content_in, media_in
+from langchain_judges.rows.messages import is_spoken, messages_in
+from langchain_judges.rows.notes import row_notes
+from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
+from langchain_judges.rows.tool_calls import call_in
+from langchain_judges.verdict import NOTES, Notes
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
-    given = {n: records.opened(messages.plain_data(own)) for n, own in row.items() if n != NOTES}
+    given = {n: records.opened(plain_data(own)) for n, own in row.items() if n != NOTES}
     copy = given.copy()
     done = {name: copy[name] for name in _WORK if copy.get(name)}
     work = {"output": copy.get("output"), **done}
@@ -53,7 +56,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
     output = outputs_of(own) if records.is_run(own := copy.get("output")) else own
-    beside = lookup.context_in(lookup.context_of(output) or _documents_on(output))
+    beside = documents.context_in(documents.context_of(output) or documents.documents_on(output))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     copy |= _after_history(copy, sides)
@@ -64,151 +67,13 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    notes = _notes(copy, given, Notes.of(row))
+    notes = row_notes(copy, given, Notes.of(row))
     return {**copy, NOTES: notes} if notes or notes.columns else copy
 
 
-def _notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
-    """Add notes on how a row was read to those of a reading before."""
-    # Who named columns, and is in no doubt, has looked at them all.
-    has_looked = (notes.named and not notes) or "corrected" in row
-    told = " ".join(each["detail"] for each in notes)
-    shown = {name: row[name] for name in _SHOWN if name in row}
-    if "output_a" in row:  # of a pair it may name a data set as well
-        shown.pop("source", None)
-    read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
-    found = notes_on(read, shown)
-    for unit in filter(lambda name: _is_summed_up(shown[name]), shown):
-        found.add(unit, "has a summary in place of earlier messages, which are not shown")
-    if "output_a" in row and row.get("input") == CONVERSATION:
-        found.add("input", "is not known, as the conversations begin with different requests")
-    if row.get("rubric") and not given.get("rubric"):
-        found.add("rubric", "is read from 'assertions', in place of a judge's own")
-    source = lookup.context_of(given)
-    own = source[0] if isinstance(source, list) and len(source) == 1 else source
-    if "output_a" not in row and isinstance(own, str) and _NAME.fullmatch(own):
-        found.add("source", f"is {own!r}: it may name a data set, and is no text to check against")
-    if "output_a" not in row and not isinstance(source, str) and lookup.is_data(source):
-        found.add("source", "has documents of no known form, shown as JSON", "read_as_json")
-    if "output_a" not in row and isinstance(source, str) and lookup.LIST.match(source):
-        number = lookup.documents_in(row.get("source") or "")
-        found.add("source", f"is the text of a list, which is read as documents: {number:,}")
-    notes += [each for each in found if each not in notes]
-    said = {"answers"} if each_has(row.get("answers"), "by") else set()  # `label` wrote them
-    unsaid = [n for n in lookup.unshown(row) if repr(n) not in told and n not in said]
-    if unsaid and not has_looked and kind_in(row) in ("pair", "item"):
-        there = lookup.lines_in(shown)
-        if rest := [n for n in unsaid if lookup.lines_of(row[n], n) - there]:
-            rest += [n for n in unsaid if n not in rest and not lookup.lines_in(row[n]) & there]
-            notes.add("row", f"has columns that are not shown: {first_names(rest)}")
-    return notes
-
-
-def _is_summed_up(value: object) -> bool:
-    return any(each.get("role") == "summary" for each in messages.mappings_in(value))
-
-
-# A name, as data sets have, where a text to check against may stand.
-_NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
-# How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
-_SPELT = re.compile("|".join(messages.KNOWN_NAMES["spelt"]))
 # Columns of what was done beside the output.
 _WORK = ("intermediate_steps", "tool_calls", "tools_called")
 _SIDES, _PREFERRED = ("output", "output_a", "output_b"), ("chosen", "rejected")
-_READ_BY_KEY = ("input", *_SIDES, "reference", "expected", *_PREFERRED)
-_ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
-_SHOWN = (*READ, OF_OUTPUT, "media", "variables", "assertions")
-
-
-def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
-    """Notes where data were read as a whole, or one of several keys.
-
-    Args:
-        read: What was given and what was read of it, by field, or by the side of one.
-        shown: All of the row that a judge is shown.
-    """
-    notes = Notes.of(shown)
-    for unit, (value, text) in read.items():
-        field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
-        value = value.outputs if records.is_run(value := records.opened(value)) else value
-        if isinstance(text, str) and _SPELT.match(text):
-            notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
-        elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
-            notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
-        elif not isinstance(value, str):
-            notes += _of_messages(unit, value, shown)
-        if text is None or not isinstance(value, Mapping | list | tuple):
-            continue
-        if isinstance(value, Mapping) and text == messages.as_json(value):
-            is_null = not value.keys().isdisjoint(lookup.USUAL[field])
-            why = "its usual keys are null" if is_null else "none of its keys is a usual one"
-            detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
-            notes.add(unit, detail, "read_as_json")
-        elif detail := lookup.unread(value, field, shown, text):
-            notes.add(unit, detail)
-    return notes
-
-
-def _of_messages(unit: str, value: object, row: Mapping[str, object]) -> Notes:
-    """Notes on the messages in a field: keys that are not shown, blocks of no known form."""
-    notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
-    # A block keeps its other keys, of which no prompt shows any.
-    shown = "\n".join(texts.texts_read(row))
-    lines = lookup.lines_in([shown, *(row[name] for name in row if name not in READ)])
-    for fields in _messages_below(value):
-        for part in (fields, *_parts_of(fields)):
-            if part is not fields and messages.as_json(part) in lines:
-                blocks |= {str(part.get("type") or next(iter(part))): None}
-                continue
-            names = (name for name in part if plain_name(name) not in messages.OF_MESSAGE)
-            keys |= {name: None for name in names if _is_left(name, part[name], lines, shown)}
-    if keys:
-        notes.add(unit, f"has messages with keys that are not shown: {first_names([*keys])}")
-    if blocks:
-        detail = f"has messages with data shown as JSON: {first_names([*blocks])}"
-        notes.add(unit, detail, "read_as_json")
-    return notes
-
-
-def _messages_below(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the fields of the messages in plain data, whatever holds them."""
-    fields = messages.message_fields(value)
-    if messages.role_of(fields) and {*_CONTENTS, "tool_calls"} & fields.keys():
-        yield fields
-    elif isinstance(value, Mapping | list | tuple):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _messages_below(part)
-
-
-def _documents_on(value: object) -> list[object]:
-    """The documents that stand on messages."""
-    names = [name for name in lookup.CONTEXTS if name != "source"]  # which may be who speaks
-    said = ({n: messages.also(each, n) for n in names} for each in _messages_below(value))
-    return [own for own in map(lookup.context_of, said) if own is not None]
-
-
-def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
-    """Whether a line of what stands under a key is neither shown nor in JSON that is."""
-    found = lookup.lines_of(messages.spelt(held), "")
-    if name in lookup.CONTEXTS and not found.isdisjoint(lines):
-        return False  # of documents their texts are shown
-    left = map(messages.as_json, found - lines)
-    is_read = plain_name(name) in messages.OF_CALL
-    return any((line[1:-1] if is_read else line) not in shown for line in left)
-
-
-def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the calls and the blocks of a message that say something."""
-    content = next((fields[name] for name in _CONTENTS if fields.get(name)), None)
-    blocks = messages.mappings_in([content] if isinstance(content, Mapping) else content)
-    yield from messages.mappings_in(messages.calls_listed(fields))
-    for block in blocks if messages.role_of(fields) != "tool" else ():
-        if not (messages.is_silent(own := messages.typed(block)) or kind_of_block(own)):
-            yield own
-
-
-# Where the content of a message is.
-_CONTENTS = ("parts", "content", "items", "blocks")
 
 
 def _is_pair(value: object) -> bool:
@@ -231,23 +96,17 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
-    found = lookup.context_of(row)
+    found = documents.context_of(row)
     # A cell of CSV holds them as JSON.
-    own = messages.spelt(row.get("rubric") or row.get("assertions"))
+    own = spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
-    text, media = lookup.context_in(found), [*media_in(messages.messages_in(found) or found)]
+    text, media = documents.context_in(found), [*media_in(messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
         | ({"rubric": criteria_in(own)} if isinstance(own, list) else {})
         | ({"rubric": own} if isinstance(own, Mapping) else {})
     )
-
-
-def each_has(values: object, name: str = "key") -> bool:
-    """Whether a value is a list of objects with a key; LangSmith's assertions have `key`."""
-    each = values if isinstance(values, list) else []
-    return bool(each) and all(isinstance(one, Mapping) and name in one for one in each)
 
 
 def criteria_in(criteria: Sequence[object]) -> list[object]:
@@ -264,20 +123,10 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
     ]
 
 
-def _read_or_left(read: Callable[[object], object], value: object) -> object:
-    if isinstance(value, str):  # nearly all of them
-        return value
-    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or records.is_run(value)
-    is_list = isinstance(value, list | tuple) and any(part is not None for part in value)
-    with suppress(InputError):
-        return read(value) if is_data or is_list or records.record_in(value) else value
-    return value
-
-
 def _work_of_row(value: object, task: object) -> PlainText:
     """The work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
-    is_named = bool(value) and lookup.context_of(value) is None
+    is_named = bool(value) and documents.context_of(value) is None
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
@@ -293,6 +142,16 @@ def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, An
 
 def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and {"role", "content"} <= value.keys()
+
+
+def _read_or_left(read: Callable[[object], object], value: object) -> object:
+    if isinstance(value, str):  # nearly all of them
+        return value
+    is_data = isinstance(value, Mapping | BaseModel | bool | int | float) or records.is_run(value)
+    is_list = isinstance(value, list | tuple) and any(part is not None for part in value)
+    with suppress(InputError):
+        return read(value) if is_data or is_list or records.record_in(value) else value
+    return value
 
 
 def _names_an_answer(value: object) -> bool:
@@ -312,8 +171,8 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
 def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
     if records.is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
-    given = value if callable(source) else records.opened(messages.plain_data(value))
-    return messages.plain_data(lookup.find(given, field, source, named=named))
+    given = value if callable(source) else records.opened(plain_data(value))
+    return plain_data(lookup.find(given, field, source, named=named))
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -401,7 +260,7 @@ def outputs_of(
     steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
     steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
     finders = _runs_below(run, {*kinds} - {"tool"})
-    found = [each.outputs for each in finders if lookup.context_in(each.outputs)]
+    found = [each.outputs for each in finders if documents.context_in(each.outputs)]
     if not (steps or found or run.error) or not run.outputs:
         return run.outputs
     try:
@@ -410,7 +269,7 @@ def outputs_of(
         return run.outputs
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
-    if found and lookup.context_of(kept) is None:
+    if found and documents.context_of(kept) is None:
         kept["documents"] = found
     used = [message for step in steps for message in _of_step(step)]
     # They are of the last request.
@@ -457,10 +316,10 @@ def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
 
 def _of_step(step: Any) -> list[Message]:
     """The call of a tool or a retriever and its result, of the run of it."""
-    call = messages.call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
+    call = call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
     output = _only(step.outputs, "output")
-    said = messages.messages_in(output) if step.error is None else []
-    content = said[-1]["content"] if said else messages.text_in(step.error or output)
+    said = messages_in(output) if step.error is None else []
+    content = said[-1]["content"] if said else text_in(step.error or output)
     result: Message = {"role": "tool", "content": content, "tool_call_id": str(step.id)}
     if step.error is not None or (said and said[-1].get("status") == "error"):
         result["status"] = "error"
@@ -497,7 +356,7 @@ def expected_in(
         InputError: The reference holds no answer.
     """
     answers = _part(value, "reference", source, named=named)
-    if messages.is_nothing(answers):
+    if is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and not records.record_in(answers):
         return _answers_in(answers)
@@ -517,11 +376,14 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
         InputError: `source` is in neither of them.
     """
     if source is None:
-        found = [*map(lookup.context_of, (inputs, outputs)), _documents_on(outputs) or None]
+        found = [
+            *map(documents.context_of, (inputs, outputs)),
+            documents.documents_on(outputs) or None,
+        ]
         return next((each for each in found if each is not None), None)
     values = {"inputs": inputs, "outputs": outputs}
-    part = messages.plain_data(lookup.find_in(values, "context", source))
-    if lookup.context_in(part) is None:
+    part = plain_data(lookup.find_in(values, "context", source))
+    if documents.context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
 
@@ -530,14 +392,14 @@ def _text(value: object, field: Field) -> str:
     """Render a value as text; structures become JSON."""
     if isinstance(value, str):
         text = value
-    elif messages.is_nothing(value):
-        raise InputError(f"`{field}`: expected a text or messages, got {messages.as_json(value)}")
+    elif is_nothing(value):
+        raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
-        text = plain(messages.messages_in({"role": "system", "content": [*value]})[0]["content"])
+        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
     else:
-        if isinstance(value, list | tuple) and any(map(messages.is_spoken, value)):
+        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
             check_text([*value], field)  # one of them is no message
-        text = messages.as_json(value)
+        text = as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
     return text

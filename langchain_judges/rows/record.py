@@ -18,31 +18,34 @@ from typing import Any, TypeGuard
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
-from langchain_judges.rows import messages as chat
+from langchain_judges.rows import data
+from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.media import content_in
+from langchain_judges.rows.messages import message_fields, messages_in, whole
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
+from langchain_judges.rows.tool_calls import ARGUMENTS, calls_listed, is_call
 
 # How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens"}
 # Where they say it: in a message or a response, or in a part of one.
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_REPLIES: Mapping[str, Sequence[str]] = chat.KNOWN_NAMES["replies"]
+_REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
 _DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
-ANSWER_KEYS = ("output", *chat.KNOWN_NAMES["answers"], "result", "content")
+ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
 # Those of a reply that a node wrote beside the messages of a state, and what else one has.
-_BESIDE: list[str] = chat.KNOWN_NAMES["beside"]
-OF_STATE = {*chat.KNOWN_NAMES["state"], *_BESIDE}
+_BESIDE: list[str] = KNOWN_NAMES["beside"]
+OF_STATE = {*KNOWN_NAMES["state"], *_BESIDE}
 # What is known of a call that stands beside an answer.
-_OF_CALL = {*chat.KNOWN_NAMES["of_call"], *chat.ARGUMENTS}
+_OF_CALL = {*KNOWN_NAMES["of_call"], *ARGUMENTS}
 
 
 def is_state(value: object) -> bool:
     """Whether a value is an agent's state or a LangGraph thread's."""
     state = _state(value)
     return state is not None and (
-        "structured_response" in state or bool(chat.messages_in(state.get("messages")))
+        "structured_response" in state or bool(messages_in(state.get("messages")))
     )
 
 
@@ -57,11 +60,11 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
             says that nobody replied, and agents that speak as users are told by their names.
         task: What was asked, where the work is a part of a row.
     """
-    if messages := chat.messages_in(value):
+    if messages := messages_in(value):
         said = told_apart(messages, task) if is_work else messages
         return [*said, *_ending(said, value)]
-    if isinstance(value, list) and any(map(chat.is_call, value)):
-        return chat.messages_in({"role": "assistant", "content": value})  # without its message
+    if isinstance(value, list) and any(map(is_call, value)):
+        return messages_in({"role": "assistant", "content": value})  # without its message
     if content := content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
@@ -120,7 +123,7 @@ def record_row(value: Any) -> object:
     value = value._asdict() if hasattr(value, "_asdict") else value
     if getattr(value, "ndim", 1) > 1:
         return value  # a table is no row
-    return opened(chat.plain_data(dict(value) if hasattr(value, "keys") else value))
+    return opened(data.plain_data(dict(value) if hasattr(value, "keys") else value))
 
 
 def opened(value: object) -> object:
@@ -130,7 +133,7 @@ def opened(value: object) -> object:
     with its `id` and `value`.
     """
     if isinstance(value, BaseModel) and not (isinstance(value, Serializable) or is_run(value)):
-        value = chat.dump_of(value)
+        value = data.dump_of(value)
     fields = value if isinstance(value, Mapping) else {}
     if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
@@ -140,7 +143,7 @@ def opened(value: object) -> object:
         return fields["update"] if fields["resume"] is None else fields["resume"]
     if fields.keys() != {"value", "interrupts"}:
         return value
-    state, waiting = opened(fields["value"]), chat.plain_data(fields["interrupts"])
+    state, waiting = opened(fields["value"]), data.plain_data(fields["interrupts"])
     parts = waiting if isinstance(waiting, list | tuple) else [waiting]
     if not all(isinstance(each, Mapping) and {"value", "id"} <= each.keys() for each in parts):
         return value
@@ -157,7 +160,7 @@ def trajectory_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """
     if isinstance(inner := value.get("outputs"), Mapping):
         value = {**value, **inner, "inputs": value.get("inputs") or inner.get("inputs")}
-    results, steps = chat.listed(value.get("results")), chat.listed(value.get("steps"))
+    results, steps = data.listed(value.get("results")), data.listed(value.get("steps"))
     are_nodes = all(isinstance(each, list | tuple) for each in steps)
     return value if results and steps and are_nodes else None
 
@@ -176,9 +179,9 @@ def _state(value: object) -> Mapping[str, Any] | None:
         waiting = [each for own in waiting.values() if isinstance(own, list) for each in own]
     if waiting:
         return {**state, "__interrupt__": waiting}
-    tasks = chat.mappings_in([*map(record_row, chat.listed(thread.get("tasks")))])
+    tasks = data.mappings_in([*map(record_row, data.listed(thread.get("tasks")))])
     errors = [f"{each.get('name')}: {each['error']}" for each in tasks if each.get("error")]
-    following = [f"It stopped before {name}" for name in chat.listed(thread.get("next"))]
+    following = [f"It stopped before {name}" for name in data.listed(thread.get("next"))]
     following += ["It failed"] if thread.get("status") == "error" else []
     return {**state, "__stops__": [f"It failed in {each}" for each in errors] or following}
 
@@ -187,7 +190,7 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
     """The turns of a graph's trajectory."""
     record: list[Message] = []
     turns = zip(value["steps"], value["results"], strict=False)
-    asked = chain(chat.listed(value.get("inputs")), repeat(None))
+    asked = chain(data.listed(value.get("inputs")), repeat(None))
     for (nodes, result), given in zip(turns, asked, strict=False):
         begun = given.get("__start__", given) if isinstance(given, Mapping) else given
         record += _part_of_turn("input", begun)
@@ -197,8 +200,8 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
 
 
 def _part_of_turn(role: str, part: object) -> list[Message]:
-    said = chat.messages_in(part.get("messages")) if isinstance(part, Mapping) else []
-    return said or ([{"role": role, "content": chat.as_json(part)}] if part else [])
+    said = messages_in(part.get("messages")) if isinstance(part, Mapping) else []
+    return said or ([{"role": role, "content": data.as_json(part)}] if part else [])
 
 
 def steps_taken(value: object) -> list[tuple[Mapping[str, Any], object]] | None:
@@ -217,12 +220,12 @@ def _of_executor(value: Any, steps: Sequence[tuple[Mapping[str, Any], object]]) 
 
     The graph of one keeps the answer in its outcome.
     """
-    record = chat.messages_in(value.get("chat_history"))
+    record = messages_in(value.get("chat_history"))
     if isinstance(value.get("input"), str):
         record.append({"role": "user", "content": value["input"]})
     calls = []
     for action, seen in steps:
-        said = {"log": action.get("log") or "", "result": chat.text_in(seen)}
+        said = {"log": action.get("log") or "", "result": data.text_in(seen)}
         calls.append({"name": action.get("tool"), "args": action.get("tool_input"), **said})
     returned = _fields_of(_fields_of(value.get("agent_outcome")).get("return_values"))
     return record + _of_calls(calls, _answer(value) or _answer(returned))
@@ -237,7 +240,7 @@ def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
 
 def _fields_of(value: object) -> Mapping[str, Any]:
     """The fields of an action or of an outcome, an object or data."""
-    return chat.message_fields(value) or (vars(value) if isinstance(value, Serializable) else {})
+    return message_fields(value) or (vars(value) if isinstance(value, Serializable) else {})
 
 
 def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -245,15 +248,15 @@ def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
     [] where something of a call is not known, or the answer is a record itself.
     """
-    calls, seen = chat.calls_listed(value), {*value} & {"role", "messages"}
-    if not calls or seen or chat.messages_in(value) or record_in(_answer(value)):
+    calls, seen = calls_listed(value), {*value} & {"role", "messages"}
+    if not calls or seen or messages_in(value) or record_in(_answer(value)):
         return []
     named = (isinstance(call, Mapping) and {"name", "function"} & {*call} for call in calls)
     return calls if all(named) and {*chain(*calls)} <= _OF_CALL else []
 
 
 def _answer(value: Mapping[str, Any], names: Sequence[str] = ANSWER_KEYS) -> object:
-    return next((value[name] for name in names if not chat.is_nothing(value.get(name))), None)
+    return next((value[name] for name in names if not data.is_nothing(value.get(name))), None)
 
 
 def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Message]:
@@ -262,9 +265,9 @@ def _of_calls(calls: Sequence[Mapping[str, Any]], answer: object) -> list[Messag
         if call.get("log"):
             record.append({"role": "assistant", "content": str(call["log"])})
         made = [{**call, "id": str(call.get("id") or number)}]
-        record += chat.messages_in({"role": "assistant", "content": "", "tool_calls": made})
+        record += messages_in({"role": "assistant", "content": "", "tool_calls": made})
     if answer:
-        record.append({"role": "assistant", "content": chat.text_in(answer)})
+        record.append({"role": "assistant", "content": data.text_in(answer)})
     return record
 
 
@@ -275,12 +278,12 @@ def _of_files(files: object) -> list[Message]:
         content = file.get("content") if isinstance(file, Mapping) else file
         if isinstance(content, list) and all(isinstance(line, str) for line in content):
             content = "\n".join(content)
-        record.append({"role": "file", "name": str(path), "content": chat.text_in(content)})
+        record.append({"role": "file", "name": str(path), "content": data.text_in(content)})
     return record
 
 
 def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[Message]:
-    messages = chat.messages_in(state.get("messages"))
+    messages = messages_in(state.get("messages"))
     messages = told_apart(messages, task) if is_work else messages
     response = state.get("structured_response")
     beside = _reply_beside(state, messages) if is_work and response is None else []
@@ -288,13 +291,13 @@ def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[
     if response is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
-        record.append({"role": "structured response", "content": chat.as_json(response)})
+        record.append({"role": "structured response", "content": data.as_json(response)})
     record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
-        known = map(chat.plain_data, waiting)
+        known = map(data.plain_data, waiting)
         said = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
-        record.append(ended(f"It was interrupted and waits: {'; '.join(map(chat.text_in, said))}"))
+        record.append(ended(f"It was interrupted and waits: {'; '.join(map(data.text_in, said))}"))
     record += map(ended, state.get("__stops__", ()))
     return [*record, *_ending(messages, state.get("messages"))]
 
@@ -344,7 +347,7 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
     for place in range(len(messages) - 1, -1, -1):
         calls = messages[place].get("tool_calls") or []
         if len(calls) == 1 and (
-            calls[0]["name"] == name or chat.as_json(calls[0]["args"]) == chat.as_json(response)
+            calls[0]["name"] == name or data.as_json(calls[0]["args"]) == data.as_json(response)
         ):
             said = messages[place]
             text: Message = {"role": said["role"], "content": said["content"]}
@@ -354,7 +357,7 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
         with suppress(ValueError):
             last = json.loads(plain(messages[-1]["content"]))
-            return messages[:-1] if chat.as_json(last) == chat.as_json(response) else messages
+            return messages[:-1] if data.as_json(last) == data.as_json(response) else messages
     return messages
 
 
@@ -388,10 +391,10 @@ def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
     if not messages or messages[-1]["role"] != "assistant":
         return []
     parts = origin if isinstance(origin, list | tuple) and origin else [origin]
-    fields = chat.message_fields(chat.whole(parts)[-1])
+    fields = message_fields(whole(parts)[-1])
     details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
     said = {str(each.get(n)).lower().rpartition(".")[-1] for each in details for n in _REASONS}
-    if said & {*chat.KNOWN_NAMES["filtered"]}:
+    if said & {*KNOWN_NAMES["filtered"]}:
         return [ended("The last reply was stopped by its provider or refused.")]
     return [ended("The last reply was cut at its limit of tokens.")] if said & _LIMITS else []
 
@@ -410,13 +413,13 @@ def _of_response(value: object) -> list[Message]:
     """The messages in a response of a chat model: its first reply."""
     value = value if isinstance(value, Mapping) else {}
     for reply in replies_in(value)[:1]:
-        said = chat.messages_in(reply.get("message") or reply.get("content"))
+        said = messages_in(reply.get("message") or reply.get("content"))
         if not said and isinstance(text := reply.get("text"), str):
             said = [{"role": "assistant", "content": text}]
         if said:
             return [*said, *_ending(said, reply)]
     if value.get("object") == "response" and isinstance(items := value.get("output"), list):
-        return [m for item in items for m in chat.messages_in(item)]
+        return [m for item in items for m in messages_in(item)]
     return []
 
 
@@ -444,7 +447,7 @@ def without_task(record: Sequence[Message], task: object = None) -> list[Message
 
 def as_messages(task: Any) -> list[Message]:
     """A task as messages, of the user where it is a text."""
-    return chat.messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
+    return messages_in({"role": "user", "content": task} if isinstance(task, str) else task)
 
 
 def places_in(record: Sequence[Message], asked: Sequence[Message]) -> list[int]:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
-from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.columns import Columns
 from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits

@@ -11,8 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import checks, lookup
+from langchain_judges.rows import checks
+from langchain_judges.rows.columns import Columns, columns_of, mapped, understood, with_variables
 from langchain_judges.rows.fields import asked_in
+from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.record import record_row
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs.run_row import RunRow, digest_of
@@ -45,7 +47,7 @@ class Records:
         OptionError: `columns` names no field of a row.
     """
 
-    def __init__(self, source: Source, columns: lookup.Columns | None, takes: str | None) -> None:
+    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
         """Check the names; nothing is read yet."""
         self.source, self.takes = source, takes
         self._columns = TableForm(columns).columns or {}
@@ -80,13 +82,13 @@ class Records:
         names, columns = {str(name): cell for name, cell in first.items()}, self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         if not (is_table or columns):
-            return TableForm(lookup.columns_of(first, self.takes), takes=self.takes)
+            return TableForm(columns_of(first, self.takes), takes=self.takes)
         try:
             if is_table:
-                lookup.mapped(first, columns, None, {})
+                mapped(first, columns, None, {})
             if takes in ("pair", "item") and "concepts" not in first:
                 needed = () if self.source.textless else _needed(first)
-                columns = lookup.understood(names, columns, takes, needed=needed)
+                columns = understood(names, columns, takes, needed=needed)
         except InputError as exc:
             raise UnreadableTable(str(exc)) from exc
         return TableForm(columns, takes=takes, named=self._columns)
@@ -100,7 +102,7 @@ def _needed(first: Mapping[str, object]) -> Sequence[str]:
 
 def kind_of_columns(
     records: Iterable[object],
-    columns: lookup.Columns | None = None,
+    columns: Columns | None = None,
     kinds: Sequence[str] = ("pair", "item"),
 ) -> str | None:
     """The kind of row as which the columns of a table are understood.
@@ -116,7 +118,7 @@ def kind_of_columns(
     first = first_object(records)
     for kind in kinds:
         with suppress(InputError):
-            lookup.understood(list(map(str, first)), columns, kind, needed=_needed(first))
+            understood(list(map(str, first)), columns, kind, needed=_needed(first))
             return kind
     return None
 
@@ -243,7 +245,7 @@ class RowReader:
     def _checked(self, raw: object, index: int) -> dict[str, object]:
         """A good row as plain JSON."""
         if isinstance(raw, Mapping):
-            raw = lookup.with_variables(raw, self._named)
+            raw = with_variables(raw, self._named)
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = checks.kind_in(row) or ("item" if self._records.takes == "item" else "pair")
@@ -271,7 +273,7 @@ class RowReader:
         if len(own) == len(notes) and (index or notes.named):
             return
         said = " ".join(each["detail"] for each in own)
-        rest = (name for name in lookup.unshown(row) if name not in self._unshown)
+        rest = (name for name in unshown(row) if name not in self._unshown)
         if facts := [name for name in rest if repr(name) not in said]:
             _LOGGER.warning("Columns not shown to the judge: %s", first_names(facts))
         self._unshown.update(facts)

@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_judges import errors, orders
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.rows import checks, messages
+from langchain_judges.rows import checks, data
 from langchain_judges.runs.run_row import ResultRow, outcome_of
 from langchain_judges.runs.summary import CriterionCounts
 
@@ -106,7 +106,7 @@ def free_name(name: str, own: Iterable[str]) -> str:
 
 
 def _cell_text(cell: object) -> object:
-    return messages.as_json(cell) if isinstance(cell, list | tuple | dict) else cell
+    return data.as_json(cell) if isinstance(cell, list | tuple | dict) else cell
 
 
 def encodable(cell: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import files, spreadsheets
-from langchain_judges.rows.messages import plain_data
+from langchain_judges.rows.data import plain_data
 from langchain_judges.rows.record import record_row
 
 if TYPE_CHECKING:

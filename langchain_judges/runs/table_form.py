@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows import checks, files, lookup
+from langchain_judges.rows import checks, files
+from langchain_judges.rows.columns import Columns, check_columns, mapped
+from langchain_judges.rows.data import spelt
+from langchain_judges.rows.documents import listed_in
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.messages import KNOWN_NAMES, spelt
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.sources import SourceRecord, source_of, with_names
 from langchain_judges.verdict import NOTES, Label, Notes
@@ -23,7 +25,7 @@ RowStream = Iterator[dict[str, Any]]
 # Stands for an empty response, which people judged and no judge here accepts.
 NO_TEXT = "(no text)"
 # What tables write where a value is missing or an error, and what may stand for none.
-_LOST, _DOUBTFUL = KNOWN_NAMES["lost"], KNOWN_NAMES["doubtful"]
+_LOST, _DOUBTFUL = checks.KNOWN_NAMES["lost"], checks.KNOWN_NAMES["doubtful"]
 _UNASKED = ("source", "rubric")
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
 # pandas calls it where it flattens `labels`; or of one with several people's.
@@ -44,22 +46,22 @@ class TableForm:
         OptionError: `columns` names no field of a row.
     """
 
-    columns: lookup.Columns | None = None
+    columns: Columns | None = None
     labels: Mapping[Any, Label] | None = None
     seed: int = 0
     takes: str | None = None
-    named: lookup.Columns | None = None
+    named: Columns | None = None
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}
-        if unknown := fields - lookup.FIELDS:
+        if unknown := fields - checks.FIELDS:
             name = sorted(unknown)[0]
-            hint = did_you_mean(name, lookup.FIELDS)
+            hint = did_you_mean(name, checks.FIELDS)
             raise OptionError(
                 f"`columns` names no field {name!r}; {hint}it takes "
-                f"{', '.join(sorted(lookup.FIELDS))}, label.CRITERION and human_votes.CRITERION"
+                f"{', '.join(sorted(checks.FIELDS))}, label.CRITERION and human_votes.CRITERION"
             )
-        lookup.check_columns(self.columns or {})
+        check_columns(self.columns or {})
 
     def rows(self, source: Any) -> RowStream:
         """Read a table as rows: a file, or any that a run takes.
@@ -109,7 +111,7 @@ class TableForm:
             InputError: A column is missing, or a label is not one of `labels`.
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
-        given = lookup.mapped(record, self.columns or {}, takes, self.named or {})
+        given = mapped(record, self.columns or {}, takes, self.named or {})
         row = _labels_as_one(plain_row(given))
         if row.get("id") in (None, ""):
             row.pop("id", None)
@@ -208,7 +210,7 @@ def spelt_votes(cell: object, *, are_many: bool = False) -> object:
     '4,5 (write 4.5, or 4;5 for two votes)'
     """
     text = cell.strip() if isinstance(cell, str) else ""
-    if text.startswith("[") and (found := lookup.listed_in(text) or spelt(text)) != text:
+    if text.startswith("[") and (found := listed_in(text) or spelt(text)) != text:
         return found
     text = text.strip("[]")
     between = next((sign for sign in ";|\n," if sign in text), None)

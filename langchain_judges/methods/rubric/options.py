@@ -20,7 +20,7 @@ from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
-from langchain_judges.rows import fields, lookup, texts
+from langchain_judges.rows import documents, fields, texts
 from langchain_judges.rows.checks import OF_OUTPUT, expected_answers, fields_of, lacking
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import NOTES, Label
@@ -141,7 +141,7 @@ class LabelOptions(LookupOptions):
             source = read.get("source") or read.get(OF_OUTPUT)
             row = {**row, **{name: read[name] for name in ("media", NOTES) if read.get(name)}}
             if self.judges_source:
-                own = {name: value for name, value in row.items() if name not in lookup.CONTEXTS}
+                own = {name: value for name, value in row.items() if name not in documents.CONTEXTS}
                 return {"input": read.get("input"), **own, "output": source or NOTHING_FOUND}
             row = {**row, "source": source}
         if not self.last_turn:
@@ -232,7 +232,7 @@ class LabelOptions(LookupOptions):
 
 def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
     """A rubric whose scale counts documents with one that ends at their number."""
-    number = lookup.documents_in(str(item.get("output"))) if rubric.counts else 0
+    number = documents.documents_in(str(item.get("output"))) if rubric.counts else 0
     ends = rubric.criteria[0].scale
     if not ends or not 0 < number < ends[1]:
         return rubric

@@ -1,0 +1,191 @@
+"""Values of any library as plain JSON data, and such data as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from io import BytesIO
+from typing import Any
+
+from langchain_core.prompt_values import PromptValue
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from langchain_judges.errors import InputError
+from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.texts import is_blank, plain
+
+
+def plain_data(value: Any) -> Any:
+    r"""Data in the types of JSON, as far as these have a form for it.
+
+    Arrays and sets are lists (sets sorted, as they have another order in each process), bytes
+    texts or else their base64, missing values None, data classes objects, filled prompts
+    messages; messages, models of pydantic and whatever is not known are left as they are.
+
+    Raises:
+        InputError: They contain themselves.
+
+    >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": (b"Kyiv", b"\x89PNG\0")})
+    {'parts': [2, 7], 'share': None, 'raw': ('Kyiv', 'iVBORwA=')}
+    """
+    if value is None or type(value) in {str, int, bool}:  # at once: most values are
+        return value
+    if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
+        is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
+        value = (value.astype(str) if is_time else value).tolist()
+    if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
+        return value
+    try:
+        return _json_value(value.to_messages() if isinstance(value, PromptValue) else value)
+    except RecursionError as exc:
+        raise InputError(_ENDLESS) from exc
+
+
+_OF_KEYS = (str, int, float, type(None))
+
+
+def _json_value(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(map(plain_data, value))
+    if isinstance(value, Mapping):
+        # A tuple of types is much faster here than their union.
+        names = (n if isinstance(n, _OF_KEYS) else _python_form(n) for n in value)
+        return dict(zip(names, map(plain_data, value.values()), strict=True))
+    if isinstance(value, set | frozenset | deque):
+        parts = map(plain_data, value)
+        return [*parts] if isinstance(value, deque) else sorted(parts, key=as_json)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _json_value({each.name: getattr(value, each.name, None) for each in fields(value)})
+    if type(value).__module__.startswith("PIL.") and hasattr(value, "save"):
+        value.save(file := BytesIO(), "PNG")
+        return {"type": "image", "image": b64encode(file.getvalue()).decode()}
+    # Of a missing value of pandas the comparison is missing too.
+    if isinstance(value, float) or type(value).__module__.startswith("pandas."):
+        value = value if (value == value) is True else None
+    # A state of LangGraph is a named tuple, and what comes bit by bit is not read here.
+    if isinstance(value, float | tuple | Iterator | type) or hasattr(value, "model_dump"):
+        return value
+    if isinstance(value, bytes | bytearray):
+        written = b64encode(value) if b"\0" in value else value  # which no image lacks
+        return written.decode("utf-8", "backslashreplace")
+    with suppress(PydanticSerializationError):
+        return to_jsonable_python(value, inf_nan_mode="null")
+    return value
+
+
+_ENDLESS = "data that contain themselves, or are nested too deep, cannot be read"
+
+
+def _unreadable(exc: Exception) -> InputError:
+    is_told = isinstance(exc, InputError | PydanticSerializationError)
+    return InputError(str(exc) if is_told else _ENDLESS)
+
+
+def dump_of(model: BaseModel) -> Any:
+    """The dump of a model, with its parts by their own class and not by the declared one.
+
+    Raises:
+        InputError: It contains itself, or a serializer of its own fails.
+    """
+    try:
+        return plain_data(model.model_dump(serialize_as_any=True))
+    except (ValueError, RecursionError) as exc:
+        raise _unreadable(exc) from exc
+
+
+def _python_form(value: object) -> str:
+    """Python's form of a value, without its address: it is another in each process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
+
+
+def as_json(value: object) -> str:
+    """Data, or a model of it, as JSON.
+
+    Raises:
+        InputError: They contain themselves.
+    """
+    try:
+        return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
+    except (ValueError, RecursionError) as exc:
+        raise _unreadable(exc) from exc
+
+
+def _dumped(value: object) -> object:
+    return dump_of(value) if isinstance(value, BaseModel) else _python_form(value)
+
+
+def text_in(value: object) -> str:
+    """A tool's result as text."""
+    value = plain_data(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(map(_is_said, value)) and plain(value).strip():
+        return plain(value)
+    return as_json(value)
+
+
+def as_content(content: object) -> str | list[Any]:
+    """Result of a tool, or data: text and media unchanged, all other data as JSON."""
+    if not isinstance(content, list):
+        return text_in(content)
+    # Of Azure the result stands within its block.
+    own = (each.get("tool_result", each) if isinstance(each, Mapping) else each for each in content)
+    return [block if _is_said(block) else _as_text(block) for block in own]
+
+
+def as_block(block: Any) -> Any:
+    """A block as it is shown: what is neither text nor a medium as JSON."""
+    fields = block if isinstance(block, Mapping) else {}
+    is_shown = _is_said(block) or isinstance(fields.get("text"), str)
+    return block if is_shown else _as_text(fields.get("refusal") or block)
+
+
+def _is_said(block: object) -> bool:
+    fields = block if isinstance(block, Mapping) else {"text": block}
+    is_text = fields.get("type") == "text" or fields.keys() == {"text"}
+    return bool(kind_of_block(block)) or (is_text and isinstance(fields.get("text"), str))
+
+
+def _as_text(data: object) -> dict[str, str]:
+    return {"type": "text", "text": text_in(data)}
+
+
+def is_nothing(value: object) -> bool:
+    """Whether a value is missing, empty or a blank text; 0 and False are something."""
+    if isinstance(data := plain_data(value), str):
+        return is_blank(data)
+    return data is None or (isinstance(data, list | tuple | Mapping) and not data)
+
+
+def holds_nothing(data: object) -> bool:
+    """Whether inputs or outputs hold nothing, as `{"output": None}` of a target that raised."""
+    return all(map(is_nothing, data.values() if isinstance(data, Mapping) else [data]))
+
+
+def spelt(value: Any) -> Any:
+    """The data that a text spells in JSON; any other value unchanged."""
+    with suppress(ValueError):
+        return json.loads(value) if isinstance(value, str) else value
+    return value
+
+
+def listed(value: object) -> Sequence[Any]:
+    """A list; of anything else, where data should have one, nothing."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def mappings_in(value: object) -> list[Mapping[str, Any]]:
+    """The objects in a list."""
+    return [each for each in listed(value) if isinstance(each, Mapping)]
+
+
+def first_value(fields: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """The value under the first of some names that has one."""
+    return next((fields[name] for name in names if fields.get(name) is not None), default)

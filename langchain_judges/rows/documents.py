@@ -1,0 +1,146 @@
+"""Texts and documents that a text is checked against, as applications and data sets have them."""
+
+from __future__ import annotations
+
+import json
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from langchain_judges.rows import record as records
+from langchain_judges.rows.checks import KNOWN_NAMES
+from langchain_judges.rows.data import is_nothing, plain_data, text_in
+from langchain_judges.rows.media import kind_of_block, mark_of
+from langchain_judges.rows.messages import messages_below, messages_in
+from langchain_judges.rows.texts import plain
+from langchain_judges.rows.tool_calls import also
+
+# The names under which people have what a text is checked against.
+CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
+# Where a line of a document would read as the beginning of another one.
+_LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
+
+
+def context_in(value: object) -> str | None:
+    r"""The text of a context; of several documents each has a number.
+
+    A document's title and source, where its metadata have them, stand above it. A line of a
+    document that looks like such a head is quoted: no document can pass for several.
+
+    >>> context_in(["It rained.\n[2] Oslo", {"text": "Snow.", "metadata": {"title": "Rome"}}])
+    '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
+    """
+    if isinstance(value, str):
+        if (documents := listed_in(value)) is None:
+            return value if value.strip() else None
+        value = documents
+    parts = [(name, _LIKE_A_HEAD.sub("> ", text_in(each))) for name, each in _documents(value)]
+    if len(parts) < 2:
+        return parts[0][1] if parts else None
+    return "\n\n".join(
+        f"[{number}]{f' {title}' if title else ''}\n{text}"
+        for number, (title, text) in enumerate(parts, 1)
+    )
+
+
+# How the text of a list of documents begins, in JSON, of Python or of LangChain.
+LIST = re.compile(r"""\s*\[\s*(\]|["'{]|Document\()""")
+
+
+def listed_in(text: str) -> list[Any] | None:
+    """The list of documents that a text is, as a cell of a table holds it; None if it is none.
+
+    It is JSON, or what Python writes: `['a' 'b']`, of numpy, would come to one text.
+    """
+    bare = "".join(text.split())
+    for read in (json.loads, literal_eval) if LIST.match(text) else ():
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found: Any = read(text.strip())
+            if isinstance(found, list) and (
+                read is json.loads or "".join(repr(found).split()) == bare
+            ):
+                return found
+    return None
+
+
+def is_data(context: object) -> bool:
+    """Whether a document of a context is shown as JSON."""
+    return any(isinstance(each, Mapping | BaseModel) for _, each in _documents(context))
+
+
+def documents_in(context: str) -> int:
+    """Number of documents in a text of `context_in`."""
+    return max(1, len(re.findall(r"^\[\d+\](?: |$)", context, re.MULTILINE)))
+
+
+def context_of(fields: object) -> object:
+    """Value under one of the usual names, if there is one."""
+    held = map(fields.get, CONTEXTS) if isinstance(fields, Mapping) else ()
+    return next((each for each in held if each is not None and context_in(each)), None)
+
+
+def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the documents in a value, each with its title: texts, and data of no known form."""
+    if is_nothing(value := records.opened(plain_data(value))):
+        return
+    if isinstance(value, str):
+        yield title, value
+    elif kind_of_block(value):
+        yield title, mark_of(cast("Mapping[str, object]", value))
+    elif messages := messages_in(value):
+        texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
+        yield from ((name, text) for name, text in texts if text)
+    elif isinstance(value, list | tuple) and all(map(_is_titled, value)):
+        yield from ((heading, " ".join(map(str.strip, said))) for heading, said in value)
+    elif isinstance(value, list | tuple):
+        yield from (document for each in value for document in _documents(each))
+    elif isinstance(getattr(value, "page_content", None), str):
+        yield from _documents(vars(value))
+    elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
+        yield from _documents(text, _title(value))
+    elif isinstance(value, Mapping) and (inner := _documents_below(value)):
+        yield from _documents(inner)
+    else:
+        yield title, value
+
+
+def _is_titled(value: object) -> bool:
+    """Whether a value is a title and its sentences, as HotpotQA has its documents."""
+    title, *rest = value if isinstance(value, list | tuple) and value else [None]
+    said = rest[0] if len(rest) == 1 and isinstance(rest[0], list | tuple) else [None]
+    return isinstance(title, str) and all(isinstance(each, str) for each in said)
+
+
+def _documents_below(value: Mapping[str, Any]) -> object:
+    """The documents in what a search or a data set returns beside facts that are no texts."""
+    titles, said = value.get("title"), value.get("sentences")
+    if isinstance(titles, list) and isinstance(said, list) and len(titles) == len(said):
+        return [*zip(titles, said, strict=True)] if len(value) == 2 else None
+    beside = {*KNOWN_NAMES["search"]}
+    held = (*CONTEXTS, "node", "citations")
+    names = [name for name in held if isinstance(value.get(name), list | Mapping)]
+    return value[names[0]] if names and value.keys() <= {names[0], *beside} else None
+
+
+def _text_of_document(value: Mapping[str, object]) -> object:
+    texts = [value[name] for name in ("page_content", "text", "content") if value.get(name)]
+    return next(iter(texts or (value.values() if len(value) == 1 else ())), None)
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    """A document's title and source, from itself or its metadata."""
+    metadata = document.get("metadata")
+    fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
+    words = [fields.get(name) for name in ("title", "source", "url")]
+    return ", ".join(dict.fromkeys(" ".join(str(word).split()) for word in words if word))
+
+
+def documents_on(value: object) -> list[object]:
+    """The documents that stand on messages."""
+    names = [name for name in CONTEXTS if name != "source"]  # which may be who speaks
+    said = ({n: also(each, n) for n in names} for each in messages_below(value))
+    return [own for own in map(context_of, said) if own is not None]

@@ -1,0 +1,235 @@
+"""Notes on how a row was read, and on what of it no judge is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from langchain_judges.rows import checks, documents, lookup, messages, texts
+from langchain_judges.rows import record as records
+from langchain_judges.rows.data import as_json, dump_of, is_nothing, mappings_in, plain_data, spelt
+from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.texts import CONVERSATION, READ
+from langchain_judges.rows.tool_calls import OF_CALL, calls_listed
+from langchain_judges.verdict import NOTES, Notes, first_names
+
+# The beginning of a word, or two characters of a script that puts no spaces between words.
+_WORD = re.compile(
+    r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
+)
+
+
+def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
+    """Which key or reply `find` takes where others have something to show; "" if none has.
+
+    That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
+    the only key is told too, whose name may say that it is no answer.
+    """
+    shown, is_task = lines_in(case), field == "input"
+    while isinstance(value := records.state_values(records.opened(value)), Mapping):
+        calls = records.calls_beside(value)
+        is_record = lookup.is_record(value, field) and not calls
+        own = "messages" if records.is_state(value) else "intermediate_steps"
+        usual = (own,) if is_record else lookup.USUAL[field]
+        names = [name for name in usual if value.get(name) is not None]
+        rivals, words = [], []
+        told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
+        first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
+        told |= {first} if calls else set()
+        for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
+            part = messages.messages_in(value[name]) or value[name]
+            is_other = name in names and as_json(part) != as_json(value[names[0]])
+            # A word or a number beside a task may ask something; beside an answer it is about it.
+            said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")
+            if is_other or said - shown:
+                rivals.append(name)
+            elif not (is_nothing(part) or lines_in(part) & shown):
+                words.append(name)
+        if rivals:
+            return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
+        if is_record and (number := len(records.replies_in(value))) > 1:
+            return f"has {number:,} replies; the first is shown"
+        is_only = len(value) == 1 and not is_record
+        if is_record or (not names and (len(value) != 1 or field == "reference")):
+            return f"is read from {lookup.keys_in(value)}" if is_only else ""
+        value = value[names[0]] if names else next(iter(value.values()))
+    listed = value if isinstance(text, str) and isinstance(value, list) else []
+    is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
+    return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
+
+
+# What a record has of a state, what another field is read from, and what has nothing to show.
+_OF_RUN = {*checks.KNOWN_NAMES["state"], *checks.KNOWN_NAMES["origin"]}
+_SHOWN_ELSEWHERE = {"agent_outcome", *documents.CONTEXTS, *_OF_RUN} - {"messages"}
+# Names of what asks something of an answer, as `max_words` does.
+_ASKING = re.compile(checks.KNOWN_NAMES["asking"])
+
+
+def lines_of(value: object, name: object) -> set[str]:
+    """Lines in data; of a word or a number alone, where its name asks something of an answer."""
+    asks = bool(_ASKING.match(checks.plain_name(str(name))))
+    return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
+
+
+def lines_in(value: Any, *, alone: bool = True) -> set[str]:
+    """The lines of the texts in data, and of a text that is not in a list or an object.
+
+    Args:
+        value: Data, or a text.
+        alone: Whether such a text counts that is no more than a name, a number or a date.
+    """
+    value = plain_data(value)
+    if isinstance(value, BaseModel):
+        own = getattr(value, "page_content", None)  # of a document
+        value = own or messages.messages_in(value) or dump_of(value)
+    parts = [*value] if isinstance(value, list | tuple) else []
+    if isinstance(value, Mapping):
+        # A text may be read from a message without its role, which ShareGPT calls `from`.
+        role = "from" if {"from", "value"} <= value.keys() else "role"
+        parts = [part for name, part in value.items() if name != role]
+    elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
+        return {line.strip() for line in value.splitlines()}
+    return set[str]().union(*map(lines_in, parts))
+
+
+# Columns that a judge is shown, or that are known to be for people alone.
+_KNOWN = {*checks.FIELDS, "media", "concepts", "instruction", "variables", "assertions", "metadata"}
+_KNOWN -= {"source", "chosen", "rejected"}
+
+
+def unshown(row: Mapping[str, Any]) -> list[str]:
+    """The columns of a row that hold something and that no judge is shown.
+
+    Of those that may hold a source, a judge of one text is shown the `source` of the row. A judge
+    of pairs takes no `rubric` of a row.
+    """
+    known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
+    rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
+    own = row.get("source") if "output" in row else None
+    read = {n for n in {*documents.CONTEXTS} & {*rest} if documents.context_in(row[n]) == own}
+    return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
+
+
+def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
+    """Add notes on how a row was read to those of a reading before."""
+    # Who named columns, and is in no doubt, has looked at them all.
+    has_looked = (notes.named and not notes) or "corrected" in row
+    told = " ".join(each["detail"] for each in notes)
+    shown = {name: row[name] for name in _SHOWN if name in row}
+    if "output_a" in row:  # of a pair it may name a data set as well
+        shown.pop("source", None)
+    read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
+    found = notes_on(read, shown)
+    for unit, text in shown.items():
+        if any(each.get("role") == "summary" for each in mappings_in(text)):
+            found.add(unit, "has a summary in place of earlier messages, which are not shown")
+    if "output_a" in row and row.get("input") == CONVERSATION:
+        found.add("input", "is not known, as the conversations begin with different requests")
+    if row.get("rubric") and not given.get("rubric"):
+        found.add("rubric", "is read from 'assertions', in place of a judge's own")
+    if "output_a" not in row:
+        _note_source(found, documents.context_of(given), row.get("source"))
+    notes += [each for each in found if each not in notes]
+    by_label = any("by" in each for each in mappings_in(row.get("answers")))
+    said = {"answers"} if by_label else set()
+    unsaid = [n for n in unshown(row) if repr(n) not in told and n not in said]
+    if unsaid and not has_looked and checks.kind_in(row) in ("pair", "item"):
+        there = lines_in(shown)
+        if rest := [n for n in unsaid if lines_of(row[n], n) - there]:
+            rest += [n for n in unsaid if n not in rest and not lines_in(row[n]) & there]
+            notes.add("row", f"has columns that are not shown: {first_names(rest)}")
+    return notes
+
+
+def _note_source(notes: Notes, source: object, text: str | None) -> None:
+    """Note how the source of a single text was read."""
+    own = source[0] if isinstance(source, list) and len(source) == 1 else source
+    if isinstance(own, str) and _NAME.fullmatch(own):
+        notes.add("source", f"is {own!r}: it may name a data set, and is no text to check against")
+    if isinstance(source, str) and documents.LIST.match(source):
+        number = documents.documents_in(text or "")
+        notes.add("source", f"is the text of a list, which is read as documents: {number:,}")
+    elif not isinstance(source, str) and documents.is_data(source):
+        notes.add("source", "has documents of no known form, shown as JSON", "read_as_json")
+
+
+# A name, as data sets have, where a text to check against may stand.
+_NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
+# How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
+_SPELT = re.compile("|".join(checks.KNOWN_NAMES["spelt"]))
+_ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
+_READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
+_SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
+
+
+def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
+    """Notes where data were read as a whole, or one of several keys.
+
+    Args:
+        read: What was given and what was read of it, by field, or by the side of one.
+        shown: All of the row that a judge is shown.
+    """
+    notes = Notes.of(shown)
+    for unit, (value, text) in read.items():
+        field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
+        value = value.outputs if records.is_run(value := records.opened(value)) else value
+        if isinstance(text, str) and _SPELT.match(text):
+            notes.add(unit, "is the text of messages and shown as it stands; pass them as data")
+        elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
+            notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
+        elif not isinstance(value, str):
+            notes += _of_messages(unit, value, shown)
+        if text is None or not isinstance(value, Mapping | list | tuple):
+            continue
+        if isinstance(value, Mapping) and text == as_json(value):
+            is_null = not value.keys().isdisjoint(lookup.USUAL[field])
+            why = "its usual keys are null" if is_null else "none of its keys is a usual one"
+            detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
+            notes.add(unit, detail, "read_as_json")
+        elif detail := _unread(value, field, shown, text):
+            notes.add(unit, detail)
+    return notes
+
+
+def _of_messages(unit: str, value: object, row: Mapping[str, object]) -> Notes:
+    """Notes on the messages in a field: keys that are not shown, blocks of no known form."""
+    notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
+    # A block keeps its other keys, of which no prompt shows any.
+    shown = "\n".join(texts.texts_read(row))
+    lines = lines_in([shown, *(row[name] for name in row if name not in READ)])
+    for fields in messages.messages_below(value):
+        for part in (fields, *_parts_of(fields)):
+            if part is not fields and as_json(part) in lines:
+                blocks |= {str(part.get("type") or next(iter(part))): None}
+                continue
+            names = (name for name in part if checks.plain_name(name) not in messages.OF_MESSAGE)
+            keys |= {name: None for name in names if _is_left(name, part[name], lines, shown)}
+    if keys:
+        notes.add(unit, f"has messages with keys that are not shown: {first_names([*keys])}")
+    if blocks:
+        detail = f"has messages with data shown as JSON: {first_names([*blocks])}"
+        notes.add(unit, detail, "read_as_json")
+    return notes
+
+
+def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
+    """Whether a line of what stands under a key is neither shown nor in JSON that is."""
+    found = lines_of(spelt(held), "")
+    if name in documents.CONTEXTS and not found.isdisjoint(lines):
+        return False  # of documents their texts are shown
+    left = map(as_json, found - lines)
+    is_read = checks.plain_name(name) in OF_CALL
+    return any((line[1:-1] if is_read else line) not in shown for line in left)
+
+
+def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the calls and the blocks of a message that say something."""
+    content = next((fields[name] for name in messages.CONTENTS if fields.get(name)), None)
+    blocks = mappings_in([content] if isinstance(content, Mapping) else content)
+    yield from mappings_in(calls_listed(fields))
+    for block in blocks if messages.role_of(fields) != "tool" else ():
+        if not (messages.is_silent(own := messages.typed(block)) or kind_of_block(own)):
+            yield own

@@ -1,0 +1,174 @@
+"""Calls of tools and their results, read from every form that libraries and providers have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_judges.rows.checks import KNOWN_NAMES, plain_name
+from langchain_judges.rows.data import as_content, first_value, listed, mappings_in, spelt, text_in
+from langchain_judges.rows.texts import Message, ToolCall
+
+# Where a call's arguments are, and those of an item or its results.
+ARGUMENTS: list[str] = KNOWN_NAMES["call_arguments"]
+_OUTPUTS: list[str] = KNOWN_NAMES["outputs"]
+_READ = [*KNOWN_NAMES["of_call"], *KNOWN_NAMES["arguments"], *ARGUMENTS, *_OUTPUTS]
+OF_CALL = {*map(plain_name, _READ)}
+_OF_ALL = OF_CALL.union(KNOWN_NAMES["of_message"])
+
+
+def also(fields: Mapping[str, Any], name: str) -> Any:
+    """A field of a provider's message, which LangChain keeps apart."""
+    own = fields.get("additional_kwargs")
+    return fields.get(name) or (own.get(name) if isinstance(own, Mapping) else None)
+
+
+def steps_in_block(block: object, role: str) -> Iterator[Message]:
+    """Yield the steps that a block is of itself.
+
+    A user brings results back; a provider's own tools answer within the message that calls.
+    """
+    fields = block if isinstance(block, Mapping) else {}
+    is_result = str(fields.get("type")).endswith(("tool_result", "tool-result", "call_response"))
+    if is_result and role in ("user", "assistant", "tool"):
+        yield _result_block(fields)
+    elif role == "assistant" and (is_done(fields) or not is_call(fields)):
+        yield from steps_of_item(as_item(fields) if is_call(fields) else fields)
+
+
+def is_done(call: Mapping[str, Any]) -> bool:
+    """Whether a call holds its result."""
+    return first_value(call, *KNOWN_NAMES["results"]) is not None
+
+
+def as_item(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call that holds its result, or a part of a page of the AI SDK, as an item."""
+    error = call.get("errorText") or (call.get("state") == "output-denied" and "denied")
+    own = {**call_in(call), "error": error or call.get("error")}
+    return {**own, "type": "page_call", "output": first_value(call, *KNOWN_NAMES["results"])}
+
+
+def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield a call, its result, or both, as an item of OpenAI's Responses API has them.
+
+    A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
+    """
+    kind = str(fields.get("type") or "")
+    if not kind.endswith(("_call", "_call_output")) or "role" in fields or kind in _BLOCKS:
+        return
+    asked = str(fields.get("call_id") or fields.get("id") or "")
+    error = fields.get("error") or (fields.get("status") == "failed" and "failed")
+    output = first_value(fields, *_OUTPUTS)
+    if kind.endswith("_call"):
+        name = fields.get("name") or kind.removesuffix("_call")
+        rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
+        args = first_value(fields, *KNOWN_NAMES["arguments"], default=rest)
+        form = "arguments" if kind == "function_call" else "args"
+        call = call_in({"name": name, form: args, "id": asked})
+        yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind.endswith("_output") or output is not None or error:
+        said: Any = text_in(error or output)
+        if kind == "image_generation_call" and not error:
+            form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
+            said = [{"type": "image", "base64": said, "mime_type": f"image/{form}"}]
+        yield _result_block({"tool_use_id": asked, "content": said, "is_error": error})
+
+
+# What an item has beside the arguments of its call.
+_OF_ITEM = {"type", "id", "call_id", "name", "status", "error", *_OUTPUTS}
+# Calls that are blocks of a message.
+_BLOCKS = {"tool_call", "server_tool_call"}
+
+
+def is_call(block: object) -> bool:
+    """Whether a value is a call as a block of a message has it."""
+    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    function = block.get("function") if isinstance(block, Mapping) else None
+    is_listed = isinstance(function, Mapping) and "arguments" in function  # a tool has none
+    return kind.endswith(("tool_use", "tool_call", "tool-call", "function_call")) or is_listed
+
+
+def _result_block(block: Mapping[str, Any]) -> Message:
+    # Of Haystack the call stands within its result.
+    block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
+    said = result_in(block)
+    kind = str(said.get("type")) if isinstance(said, Mapping) else ""
+    is_error = kind.endswith("_tool_result_error")
+    if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
+        said, is_error = said["value"], kind.startswith("error")
+    asked = str(first_value(block, "tool_use_id", *CALL_IDS, default=""))
+    message: Message = {"role": "tool", "content": as_content(said), "tool_call_id": asked}
+    if name := first_value(block, *_CALLED):
+        message["name"] = str(name)
+    if is_error or has_failed(block):
+        message["status"] = "error"
+    return message
+
+
+def result_in(fields: Mapping[str, Any]) -> Any:
+    """The content of a result, or else why it failed."""
+    held = [fields.get(name) for name in ("content", "response", *_OUTPUTS)]
+    error = fields.get("error")
+    known = [*filter(None, held), error if error is not True else None, *held]
+    return next((each for each in known if each is not None), "")
+
+
+def has_failed(fields: Mapping[str, Any]) -> bool:
+    """Whether a result says that its call failed."""
+    signs = [fields.get("is_error"), fields.get("isError"), fields.get("error")]
+    is_told = str(fields.get("outcome")) in KNOWN_NAMES["failed"]
+    return any(signs) or is_told or fields.get("status") == "error"
+
+
+# Where a call's name is, and its id.
+_CALLED = ("name", "toolName", "tool_name", "tool")
+CALL_IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
+# What a tool, a user or a system says can call nothing, whatever it contains.
+CALL_NOTHING = ("tool", "user", "system")
+
+
+def calls_of(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
+    """Yield the calls that are listed in a message: valid ones, then invalid ones."""
+    if role in CALL_NOTHING:
+        return
+    parts = calls_listed(fields)
+    calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
+    calls = [call for call in calls if role != "assistant" or not is_done(call)]
+    if not calls and isinstance(legacy := spelt(also(fields, "function_call")), Mapping):
+        calls = [legacy]
+    invalid = mappings_in(fields.get("invalid_tool_calls"))
+    known = {str(call.get("id")) for call in invalid} - {"None"}
+    yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
+    for call in invalid:
+        yield {**call_in(call), "error": str(call.get("error") or _NOT_JSON)}
+
+
+def calls_listed(fields: Mapping[str, Any]) -> list[Any]:
+    """The calls that a message lists, under one of two names."""
+    return [*map(spelt, listed(spelt(first_value(fields, "tool_calls", "tools_called"))))]
+
+
+_NOT_JSON = "the arguments are no valid JSON"
+
+
+def call_in(call: Mapping[str, Any]) -> ToolCall:
+    """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
+    function = call.get("function") or call.get("custom")
+    inner = function if isinstance(function, Mapping) else call
+    args = spelt(first_value(inner, *ARGUMENTS))
+    args = unnamed_in(inner) if args is None else args
+    # Inspect's `function` is the name itself.
+    name = function if isinstance(function, str) else first_value(inner, *_CALLED, default="")
+    asked = str(first_value(call, *CALL_IDS, default=""))
+    read: ToolCall = {"name": str(name or "a tool"), "args": args, "id": asked}
+    is_bad = isinstance(args, str) and args.strip() != "" and args == inner.get("arguments")
+    if isinstance(error := call.get("error") or (is_bad and _NOT_JSON), str):
+        read["error"] = error
+    return read
+
+
+def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Values in a call in place of arguments, under names that are not known."""
+    known = call if first_value(call, *ARGUMENTS) is None else {}
+    others = (name for name in known if plain_name(name) not in _OF_ALL)
+    return {name: call[name] for name in others if call[name] is not None}
