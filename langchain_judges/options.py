@@ -15,13 +15,24 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+)
 
 import annotated_types as bounds
 import pydantic
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
 
 from langchain_judges.errors import OptionError, did_you_mean
 
@@ -79,29 +90,6 @@ class Owner:
     but: type | None = None
 
 
-@dataclass(frozen=True)
-class Group:
-    """Takes a group of options as itself, or as a mapping of its fields by name.
-
-    For a field such as `panel: Annotated[Panel | Mapping[str, Any], Group(Panel)] = Panel()`,
-    which then always holds a `Panel`.
-    """
-
-    kind: type[Options]
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: pydantic.GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Make the group of a mapping before it is checked."""
-
-        def read(value: object) -> object:
-            if not isinstance(value, Mapping):
-                return value
-            return self.kind(**{str(name): each for name, each in value.items()})
-
-        return core_schema.no_info_before_validator_function(read, handler(source))
-
-
 # The lowest and the highest score.
 Scale = Annotated[
     tuple[int, int],
@@ -134,7 +122,8 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
         is_fixed = typing.get_origin(annotation) is tuple and Ellipsis not in parts
         return "a list" + (f" of {len(parts)}" if is_fixed else _limit_words(metadata))
     if word is None:
-        return f"a {getattr(annotation, '__name__', str(annotation))}"
+        fields = " or its fields by name" if _is_group(annotation) else ""
+        return f"a {getattr(annotation, '__name__', str(annotation))}{fields}"
     return word + _limit_words(metadata) if annotation in (int, float) else word
 
 
@@ -273,6 +262,11 @@ class Options(BaseModel):
                 )
             values[name] = _plain(value)
         return values
+
+
+def _is_group(annotation: object) -> TypeGuard[type[Options]]:
+    """Whether a type is a set of options, which a mapping of its fields by name makes too."""
+    return isinstance(annotation, type) and issubclass(annotation, Options)
 
 
 def check_value(name: str, value: object, kind: Any) -> None:
@@ -501,9 +495,8 @@ def check_client(
         but = [mark.but for mark in marks if isinstance(mark, Owner) and mark.but]
         if name not in allowed or (but and not isinstance(value, (*but, type(None)))):
             raise OptionError(f"`{name}` can be set by the owner of the server only")
-        for mark in marks:
-            if isinstance(mark, Group) and isinstance(value, Mapping):
-                check_client(mark.kind, value)
+        if _is_group(group := kind.model_fields[name].annotation) and isinstance(value, Mapping):
+            check_client(group, value)
         if name != "seed":
             _check_numbers(name, value)
     kind(**values)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from langchain_judges import FailureMemory, FaissStore, create_drpe_judge
+from langchain_judges import FailureMemory, FaissStore, Panel, create_drpe_judge
 from langchain_judges.asking import embeddings
 from langchain_judges.asking.embeddings import (
     SentenceEmbeddings,
@@ -74,7 +74,7 @@ def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):
 def test_a_panel_without_an_embedder_is_told_of_one_that_needs_none(without):
     with pytest.raises(MissingExtraError, match=r"or no readers: `preset=manual`, or"):
         create_drpe_judge(FakeChatModel())
-    assert create_drpe_judge(FakeChatModel(), panel={"dynamic": 0})
+    assert create_drpe_judge(FakeChatModel(), panel=Panel(dynamic=0))
 
 
 @pytest.mark.real

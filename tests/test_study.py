@@ -244,7 +244,7 @@ def test_every_arm_of_a_study_asks_as_its_paper_does_and_draws_by_the_rounds_see
                 judges.append(options)
                 judged += 1
                 if paper == "drpe" and options.method == "drpe":
-                    assert not options.poll.common_ground, arm.name
+                    assert not options.voting.common_ground, arm.name
                 else:
                     assert options.wording == "paper", (name, arm.name)
     assert judged

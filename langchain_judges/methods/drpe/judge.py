@@ -41,7 +41,7 @@ class VoteSteps(RoleSteps):
         calls = [
             replies.Call(state["roles"], seats, order, sample)
             for order in self.orders(pair)
-            for sample in range(self.options.poll.replies)
+            for sample in range(self.options.voting.replies)
             for seats in self._seats(pair, len(state["roles"]), sample)
         ]
         steps = [self._votes(pair, call, account.part()) for call in calls]
@@ -54,7 +54,7 @@ class VoteSteps(RoleSteps):
         pair and sample.
         """
         everyone = list(range(seats))
-        if not self.options.poll.batch:
+        if not self.options.voting.batch:
             return [[i] for i in everyone]
         # The same for both orders, whichever text is A.
         coin_of(pair, self.options.seed, sample).shuffle(everyone)
@@ -67,16 +67,16 @@ class VoteSteps(RoleSteps):
 
         In a trace every role of a panel that was asked at once has a run of its own.
         """
-        poll, voters, order = self.options.poll, call.voters, call.order
+        voting, voters, order = self.options.voting, call.voters, call.order
         place, question = self._place(call), self._question(voters)
-        seed = sample_seed(self.options.seed, call.sample) if poll.replies > 1 else None
-        unit = f"{'panel' if poll.batch else voters[0]['type']}{place}"
+        seed = sample_seed(self.options.seed, call.sample) if voting.replies > 1 else None
+        unit = f"{'panel' if voting.batch else voters[0]['type']}{place}"
         variables = self._variables(pair, order, voters)
         reply = await ask(question, variables, account, unit=unit, order=order, seed=seed)
-        ballots, missing = tally.read_ballots(reply, call, poll.batch, place)
+        ballots, missing = tally.read_ballots(reply, call, voting.batch, place)
         account.fail(missing)
         ballots.sort(key=lambda ballot: ballot["position"])
-        for ballot in ballots if poll.batch else []:
+        for ballot in ballots if voting.batch else []:
             role, name = call.roles[ballot["position"]], f"{ballot['role']}{place}"
             played = replace(question, label="role").config(name, order, seed)
             await traced(played, role, {**ballot})
@@ -84,18 +84,18 @@ class VoteSteps(RoleSteps):
         return ballots
 
     def _question(self, voters: Sequence[Role]) -> Question:
-        poll = self.options.poll
-        measured = poll.confidence in {"auto", "logprobs"}
+        voting = self.options.voting
+        measured = voting.confidence in {"auto", "logprobs"}
         own: dict[str, Any] = {
             "measure": replies.confidences if measured else None,
-            "sampled": poll.replies > 1,
+            "sampled": voting.replies > 1,
             "logprobs": measured,
         }
-        if not poll.batch:
+        if not voting.batch:
             own |= {"label": "role", "shares_material": True}
             return self.context.question("vote", replies.RoleVote, "vote_alone", **own)
         shape = replies.votes_shape(len(voters))
-        own |= {"label": "vote", "shares_material": poll.replies > 1}
+        own |= {"label": "vote", "shares_material": voting.replies > 1}
         own |= {"partial": lax_shape(tuple(replies.unit_names(len(voters))))}
         return self.context.question("vote", shape, "vote", **own)
 
@@ -112,8 +112,8 @@ class VoteSteps(RoleSteps):
             "fence_text": material["fence_request"],
             "text": material["request"],
             "about": task["about"].replace("{noun}", self.noun),
-            "everyone": task["everyone"] if self.options.poll.common_ground else "",
-            "roles": "\n".join(lines if self.options.poll.batch else described),
+            "everyone": task["everyone"] if self.options.voting.common_ground else "",
+            "roles": "\n".join(lines if self.options.voting.batch else described),
             "question": task["question"],
             "instructions": f"{material['instructions']}{material['reference']}".rstrip(),
         }
@@ -121,14 +121,14 @@ class VoteSteps(RoleSteps):
     def _place(self, call: replies.Call) -> str:
         """The part of a call's name that tells it from similar calls: order, sample."""
         marks = [ORDER_NAMES[call.order]] if self.options.orders != "none" else []
-        marks += [f"sample {call.sample + 1}"] if self.options.poll.replies > 1 else []
+        marks += [f"sample {call.sample + 1}"] if self.options.voting.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
     async def tally(self, state: replies.DRPEState, account: Account) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
         options, roles = self.options, state["roles"]
-        ballots, unweighed = tally.weighed(state["ballots"], options.poll.confidence)
-        sampled = options.poll.replies > 1
+        ballots, unweighed = tally.weighed(state["ballots"], options.voting.confidence)
+        sampled = options.voting.replies > 1
         votes = tally.role_votes(roles, ballots, sampled)
         by_order = {
             order: tally.role_votes(roles, [b for b in ballots if b["order"] == order], sampled)

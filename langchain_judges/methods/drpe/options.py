@@ -7,7 +7,7 @@ fixed ones of the first version (MDRPE).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
@@ -18,7 +18,7 @@ from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods import declaration, pairs
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
-from langchain_judges.options import Group, NotSerialisable, Options, Rule
+from langchain_judges.options import NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Role
@@ -282,12 +282,8 @@ class DRPE(declaration.JudgeOptions):
     examples_in = ("vote",)
     results = ("roles", "proposed", "votes", "score_norm", "roles_key", "task")
 
-    panel: Annotated[
-        Panel | Mapping[str, Any], Group(Panel), Rule("a Panel or its fields by name")
-    ] = Panel()
-    voting: Annotated[
-        Voting | Mapping[str, Any], Group(Voting), Rule("a Voting or its fields by name")
-    ] = Voting()
+    panel: Panel = Panel()
+    voting: Voting = Voting()
     task: AutoTask = "auto"
     orders: OrderRule = "none"
     role_model: declaration.OtherModel = None
@@ -302,16 +298,6 @@ class DRPE(declaration.JudgeOptions):
         return {"roles": self.role_model, "vote": None}
 
     @property
-    def seating(self) -> Panel:
-        """Who sits."""
-        return cast("Panel", self.panel)
-
-    @property
-    def poll(self) -> Voting:
-        """The way in which they vote."""
-        return cast("Voting", self.voting)
-
-    @property
     def single(self) -> Order:
         """The order of a judge that asks one: B first."""
         return "BA"
@@ -319,13 +305,13 @@ class DRPE(declaration.JudgeOptions):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of readers, each asked for by a prompt of its own."""
-        return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
+        return ("merged",) if self.panel.merged_prompt else ("coarse", "fine")
 
     @property
     def unasked(self) -> set[str]:
         """The steps with a prompt that nothing is asked by with these options."""
-        roles = self.kinds if self.seating.dynamic else ()
-        return {*self.templates}.difference(roles, ["vote" if self.poll.batch else "vote_alone"])
+        roles = self.kinds if self.panel.dynamic else ()
+        return {*self.templates}.difference(roles, ["vote" if self.voting.batch else "vote_alone"])
 
     def branches(self) -> int:
         """The most calls that are in flight at the same time."""
@@ -333,10 +319,10 @@ class DRPE(declaration.JudgeOptions):
 
     def calls(self) -> int:
         """The calls for one pair with a full panel, excluding repairs."""
-        return self._votes + (len(self.kinds) if self.seating.dynamic else 0)
+        return self._votes + (len(self.kinds) if self.panel.dynamic else 0)
 
     @property
     def _votes(self) -> int:
         """The number of calls that ask for votes."""
-        seats = 1 if self.poll.batch else self.seating.most()
-        return len(self.order_list) * self.poll.replies * seats
+        seats = 1 if self.voting.batch else self.panel.most()
+        return len(self.order_list) * self.voting.replies * seats

@@ -57,7 +57,7 @@ class RoleSteps(PairSteps):
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """The orders to ask; where it is one, a coin may choose it."""
         options = self.options
-        if options.orders != "none" or options.poll.first == "reference":
+        if options.orders != "none" or options.voting.first == "reference":
             return options.order_list
         return ("AB",) if coin_side(pair, options.seed) == "A" else ("BA",)
 
@@ -77,7 +77,7 @@ class RoleSteps(PairSteps):
     @property
     def panel(self) -> Panel:
         """Who sits."""
-        return self.options.seating
+        return self.options.panel
 
     def questions(self, *, open_task: bool) -> Mapping[str, Question]:
         """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
