@@ -394,6 +394,13 @@ def test_a_source_of_a_data_set_or_a_search_is_its_documents_or_said_to_be_json(
     assert notes(row.get(NOTES, [])) == (told if is_told else [])
 
 
+@for_each("blocks", [[{}], [{}, {"type": "text", "text": "In Kyiv"}]])
+def test_an_empty_block_of_a_message_is_said_to_be_json(blocks):
+    row = plain_row({**TASK, "output": [{"role": "assistant", "content": blocks}]})
+    told = ("output", "has messages with data shown as JSON: '{}'")
+    assert ("{}" in readable(row["output"]), notes(row[NOTES])) == (True, [told])
+
+
 ASKING = "audience format language length max_words style target_language targetLanguage tone"
 # Of a row, as MATH, MMLU, HotpotQA and LangSmith have it.
 OF_A_ROW = (

@@ -203,7 +203,7 @@ def _of_messages(unit: str, value: object, row: Mapping[str, object]) -> Notes:
     for fields in messages.messages_below(value):
         for part in (fields, *_parts_of(fields)):
             if part is not fields and as_json(part) in lines:
-                blocks |= {str(part.get("type") or next(iter(part))): None}
+                blocks |= {str(part.get("type") or next(iter(part), "{}")): None}
                 continue
             names = (name for name in part if checks.plain_name(name) not in messages.OF_MESSAGE)
             keys |= {name: None for name in names if _is_left(name, part[name], lines, shown)}
