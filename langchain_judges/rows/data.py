@@ -35,31 +35,34 @@ def plain_data(value: Any) -> Any:
     >>> plain_data({"parts": {7, 2}, "share": float("nan"), "raw": (b"Kyiv", b"\x89PNG\0")})
     {'parts': [2, 7], 'share': None, 'raw': ('Kyiv', 'iVBORwA=')}
     """
-    if value is None or type(value) in {str, int, bool}:  # at once: most values are
-        return value
-    if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
-        is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
-        value = (value.astype(str) if is_time else value).tolist()
-    if value is None or (isinstance(value, str | int) and not isinstance(value, Enum)):
-        return value
     try:
-        return _json_value(value.to_messages() if isinstance(value, PromptValue) else value)
+        return _json_value(value)
     except RecursionError as exc:
         raise InputError(_ENDLESS) from exc
 
 
+# A tuple of types is much faster here than their union.
 _OF_KEYS = (str, int, float, type(None))
 
 
 def _json_value(value: Any) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(map(plain_data, value))
-    if isinstance(value, Mapping):
-        # A tuple of types is much faster here than their union.
+    kind = type(value)
+    if value is None or kind in {str, int, bool}:  # at once: most values are
+        return value
+    if kind in {list, tuple}:
+        return kind(map(_json_value, value))
+    if kind is dict or isinstance(value, Mapping):
         names = (n if isinstance(n, _OF_KEYS) else _python_form(n) for n in value)
-        return dict(zip(names, map(plain_data, value.values()), strict=True))
+        return dict(zip(names, map(_json_value, value.values()), strict=True))
+    if isinstance(value, PromptValue):
+        return value.to_messages()
+    if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
+        is_time = getattr(getattr(value, "dtype", None), "kind", "") in {"m", "M"}
+        return _json_value((value.astype(str) if is_time else value).tolist())
+    if isinstance(value, str | int) and not isinstance(value, Enum):
+        return value
     if isinstance(value, set | frozenset | deque):
-        parts = map(plain_data, value)
+        parts = map(_json_value, value)
         return [*parts] if isinstance(value, deque) else sorted(parts, key=as_json)
     if is_dataclass(value) and not isinstance(value, type):
         return _json_value({each.name: getattr(value, each.name, None) for each in fields(value)})
@@ -159,7 +162,9 @@ def _as_text(data: object) -> dict[str, str]:
 
 def is_nothing(value: object) -> bool:
     """Whether a value is missing, empty or a blank text; 0 and False are something."""
-    if isinstance(data := plain_data(value), str):
+    # Of what is in a list or an object nothing counts.
+    data = value if isinstance(value, list | Mapping) else plain_data(value)
+    if isinstance(data, str):
         return is_blank(data)
     return data is None or (isinstance(data, list | tuple | Mapping) and not data)
 

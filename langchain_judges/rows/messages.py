@@ -215,7 +215,7 @@ def typed(block: Any) -> Any:
         return {**block, "type": _KEYED[told]}
     if {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
         return tool_calls.as_item({**part, "tool_name": kind.removeprefix("tool-")})
-    own = (name for name in _KEYED if isinstance(block.get(name), Mapping))
+    own = (name for name in _KEYED.keys() & block if isinstance(block[name], Mapping))
     return next((typed({**block[name], "type": _KEYED[name]}) for name in own), block)
 
 

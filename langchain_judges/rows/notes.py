@@ -81,7 +81,10 @@ def lines_in(value: Any, *, alone: bool = True) -> set[str]:
         value: Data, or a text.
         alone: Whether such a text counts that is no more than a name, a number or a date.
     """
-    value = plain_data(value)
+    return _lines_in(plain_data(value), alone=alone)
+
+
+def _lines_in(value: Any, *, alone: bool = True) -> set[str]:
     if isinstance(value, BaseModel):
         own = getattr(value, "page_content", None)  # of a document
         value = own or messages.messages_in(value) or dump_of(value)
@@ -92,7 +95,7 @@ def lines_in(value: Any, *, alone: bool = True) -> set[str]:
         parts = [part for name, part in value.items() if name != role]
     elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
         return {line.strip() for line in value.splitlines()}
-    return set[str]().union(*map(lines_in, parts))
+    return set[str]().union(*map(_lines_in, parts))
 
 
 # Columns that a judge is shown, or that are known to be for people alone.
