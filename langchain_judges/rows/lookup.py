@@ -127,14 +127,13 @@ def _is_data(value: object, field: Field) -> bool:
 def is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
-    is_work = (
+    if field in ("output", "reference") and (
         records.steps_taken(value) or records.calls_beside(value) or records.trajectory_of(value)
-    )
-    if is_work and field in ("output", "reference"):
+    ):
         return True
     if records.is_state(value):
-        is_record = field == "output" and bool(messages_in(value.get("messages")))
-        return is_record or not own or own[0] == "messages"
+        is_first = not own or own[0] == "messages"
+        return is_first or (field == "output" and bool(messages_in(value.get("messages"))))
     return bool(messages_in(value) or content_in(value) or (not own and records.record_in(value)))
 
 

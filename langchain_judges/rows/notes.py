@@ -32,7 +32,7 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
         calls = records.calls_beside(value)
         is_record = lookup.is_record(value, field) and not calls
-        own = "messages" if records.is_state(value) else "intermediate_steps"
+        own = "messages" if records.steps_taken(value) is None else "intermediate_steps"
         usual = (own,) if is_record else lookup.USUAL[field]
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
