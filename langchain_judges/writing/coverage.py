@@ -17,7 +17,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from langchain_judges.errors import OptionError, needs
 
@@ -33,8 +33,8 @@ class Missing(TypedDict):
     lost_in: Literal["solve", "merge"]
 
 
-class Counting(TypedDict):
-    """The rule of using a concept; keywords of `present`, `missing` and `losses`."""
+class Counting(TypedDict, total=False):
+    """The rule of using a concept; keywords of `present`, which says what they mean."""
 
     strict: bool
     language: str
@@ -118,11 +118,8 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
     return any(same(word, compound) for word in whole)
 
 
-def missing(
-    concepts: Iterable[str], text: str, *, strict: bool = False, language: str = ENGLISH
-) -> list[str]:
+def missing(concepts: Iterable[str], text: str, **counting: Unpack[Counting]) -> list[str]:
     """The concepts that `text` does not use, as they are spelled and ordered."""
-    counting: Counting = {"strict": strict, "language": language}
     return [concept for concept in concepts if not present(concept, text, **counting)]
 
 
@@ -131,9 +128,7 @@ def losses(
     groups: Sequence[Sequence[str]],
     drafts: Sequence[str | None],
     text: str | None,
-    *,
-    strict: bool = False,
-    language: str = ENGLISH,
+    **counting: Unpack[Counting],
 ) -> list[Missing]:
     """The concepts missing from a text, and the step that lost each of them.
 
@@ -142,14 +137,12 @@ def losses(
         groups: The concepts by the draft that had to use them.
         drafts: The drafts, in the order of their groups; None for one that failed.
         text: The text made of them; None if there is none, which uses nothing.
-        strict: Count exact forms only.
-        language: Whose word forms count.
+        counting: The rule of using a concept, as of `present`.
 
     Source: Saha et al. 2023, section 4.2: lost in solve if its draft lacks it, else in merge.
     """
     draft_of = {name: draft for group, draft in zip(groups, drafts, strict=True) for name in group}
     omissions: list[Missing] = []
-    counting: Counting = {"strict": strict, "language": language}
     for concept in missing(concepts, text or "", **counting):
         in_draft = present(concept, draft_of.get(concept) or "", **counting)
         omissions.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
