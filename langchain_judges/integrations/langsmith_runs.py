@@ -25,6 +25,7 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_in
 from langchain_judges.rows.data import holds_nothing
 from langchain_judges.rows.documents import context_of
 from langchain_judges.rows.fields import outputs_of
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.run_state import Judge
@@ -33,24 +34,13 @@ from langchain_judges.verdict import Label
 T = TypeVar("T")
 # Where a run that was read as one of a thread names it, and a judge's feedback on all of it.
 THREAD = "judged_thread"
-_RUN = (
-    *("ID", "NAME", "RUN_TYPE", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR"),
-    *("METADATA", "PROJECT_ID", "TRACE_ID", "DOTTED_ORDER", "REFERENCE_EXAMPLE_ID"),
-)
-# What is asked of a run, and of a trace of a thread.
-_TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
+# What LangSmith calls parts of runs, and places in a queue.
+_NAMES: Mapping[str, Sequence[str]] = packaged(__package__, "names.yaml")
 _PAGE = 100
-# Where the items of an annotation queue stand: LangSmith lists one place at a time.
-_REVIEWED = ("needs_my_review", "needs_others_review", "archived")
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
 # A connection that is kept belongs to an event loop that has ended.
 _CLOSED = {"Connection": "close"}
-# What a run has under the same name in LangSmith's lists.
-_SAME = (
-    *("name", "start_time", "end_time", "error", "inputs", "outputs"),
-    *("dotted_order", "reference_example_id"),
-)
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
@@ -178,7 +168,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     Raises:
         langsmith.LangsmithError: LangSmith refuses the request, or cannot be reached.
     """
-    query = {"project_ids": [str(project)], "min_start_time": since, "selects": [*_RUN]}
+    query = {"project_ids": [str(project)], "min_start_time": since, "selects": [*_NAMES["run"]]}
     runs = _listed(client.runs.query, **query, **which)
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
 
@@ -204,7 +194,7 @@ def threads_of(client: Client, project: object, since: datetime, **which: Any) -
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     """The root runs of a thread in time, those before any look too; none of a judge."""
-    query = {"project_id": str(project), "selects": [*_TRACE]}
+    query = {"project_id": str(project), "selects": [*_NAMES["trace"]]}
     traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
     for run in runs:
@@ -242,13 +232,13 @@ def queue_items(client: Client, queue_id: object) -> list[Any]:
         queue_id: The queue's id.
     """
     query, which = client.annotation_queues.items.list, {"item_type": "RUN"}
-    places = (_listed(query, str(queue_id), status=each, **which) for each in _REVIEWED)
+    places = (_listed(query, str(queue_id), status=each, **which) for each in _NAMES["places"])
     return [item for items in places for item in items]
 
 
 def _run(item: Any, project: object, id: str, kind: str) -> Run:
     """Run as evaluators take it, of an item of a list."""
-    fields: dict[str, Any] = {name: getattr(item, name, None) for name in _SAME}
+    fields: dict[str, Any] = {name: getattr(item, name, None) for name in _NAMES["same"]}
     fields |= {"trace_id": item.trace_id or id, "run_type": kind, "session_id": project}
     fields["extra"] = {"metadata": getattr(item, "metadata", None) or {}}
     return Run(id=id, **{name: value for name, value in fields.items() if value})
