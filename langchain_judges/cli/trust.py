@@ -325,11 +325,8 @@ def _labelled(
     known = [{**row, "labels": [*{*(row.get("labels") or ())} - of_none]} for row in rows]
     if not any(map(is_labelled, known if rubric else rows)):
         others = f"; labels of no criterion: {', '.join(sorted(of_none))}" if of_none else ""
-        raise InputError(
-            "no row has a `label`, `labels` or `human_votes` to compare the judge with: their "
-            "column is empty, or to be named, as in --column label=COLUMN; "
-            f"{checks.fields_of(rows[0])}{others}. Nothing was asked."
-        )
+        fields = checks.fields_of(rows[0])
+        raise InputError(messages.WORDS["no_label"].format(fields=fields, others=others))
     for spec in specs:
         size = sum(texts.bytes_of(texts.texts_read(row)) for row in rows)
         tell_plan(estimate_calls(spec), len(rows), size, run, spec, rows[0])

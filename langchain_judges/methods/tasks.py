@@ -206,14 +206,7 @@ class FewShot(JudgeOptions):
     """
 
     shots: int = 0
-    examples: Annotated[
-        Sequence[WorkedExample] | None,
-        Rule(
-            "a list of worked examples, each with 'input', 'response_1', 'response_2', 'rows' "
-            "(each with 'aspect', 'common', 'only_a', 'only_b'), 'comparison' and 'preferred' "
-            "('1' or '2')"
-        ),
-    ] = None
+    examples: Annotated[Sequence[WorkedExample] | None, Rule(_WORDS["worked"])] = None
 
     @property
     def worked(self) -> Sequence[WorkedExample]:

@@ -90,12 +90,8 @@ class Measured:
     @property
     def legend(self) -> str:
         """The key to the table."""
-        times = answers.percent(self.sample.confidence)
-        return (
-            f"In parentheses: where the true figure may lie, {times} times in 100. Yes or no: all "
-            "of that range is on one side of the limit; not yet: the limit is inside it."
-            f"{self.sample.in_groups}"
-        )
+        words = {"times": answers.percent(self.sample.confidence), "groups": self.sample.in_groups}
+        return str(answers.WORDS["legend"]).format(**words)
 
 
 class UseLine(NamedTuple):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import declaration, lookups, pairs, replies
+from langchain_judges.methods import context, declaration, lookups, pairs, replies
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 
@@ -21,10 +21,7 @@ WORDS = pairs.words_in(PROMPTS)
 Criteria = Annotated[
     Sequence[replies.PlanLineLike],
     AfterValidator(replies.read_criteria),
-    Rule(
-        "a list with distinct names, of 'name', 'name: description' or {'name', 'description', "
-        "'asks_right'}"
-    ),
+    Rule(context.WORDS["criteria"]),
 ]
 
 
