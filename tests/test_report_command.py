@@ -261,6 +261,15 @@ def test_a_record_may_lack_a_text_whose_column_may_be_the_judges_too(tmp_path):
     assert (typo.exit_code, "no column 'rsp'" in typo.stderr) == (2, True)
 
 
+def test_the_one_text_of_two_that_is_rated_is_named_by_a_flag(tmp_path):
+    table, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    table.write_text("prompt,response1,response2,ann,gpt\n" + "q,x,y,1,2\nq,z,y,2,2\n" * 20)
+    command = ("trust", table, "--judge", "gpt", "--column", "label=ann", "-o", out)
+    refused = invoke(*command)
+    assert (refused.exit_code, "call that `output`" in refused.stderr) == (2, True)
+    assert invoke(*command, "--column", "output=response2").exit_code == 0
+
+
 # Of 20 rows 12 have a label; one of them is labelled again, two new rows come with labels.
 @for_each("judge", [("--judge", "gpt"), ("--verdicts", "v.jsonl")])
 def test_labels_of_a_file_join_the_rows_of_a_table(tmp_path, monkeypatch, judge):

@@ -156,8 +156,10 @@ def trust(
         # A record of JSON may lack a column that others have.
         blank = dict.fromkeys({*columns_in(fields)} & {name for each in read for name in each})
         read = [blank | each for each in read]
-        cells = [{n: each[n] for n in blank} | mapped(each, fields, None, {}) for each in read]
-        columns = [_column(name, cells) for name in judge.judge]
+        columns = [_column(name, read) for name in judge.judge]
+        # A column of answers may be a field too; one of texts has the field's name alone.
+        kept = blank.keys() & {*people, *chain(*columns)}
+        cells = [{n: each[n] for n in kept} | mapped(each, fields, None, {}) for each in read]
         options["order_rule"] = judge.order_rule
         people = people or ["label"]
         if labels:
@@ -193,11 +195,11 @@ def trust(
         raise typer.Exit(messages.UNDER_BAR)
 
 
-def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, str]:
+def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """A judge's column, or its two for the two orders, which a comma sets apart."""
     first, comma, second = name.partition(",")
     whole = not comma or any(name in row for row in cells)
-    return name if whole else (first.strip(), second.strip())
+    return (name,) if whole else (first.strip(), second.strip())
 
 
 def _people(columns: Sequence[str] | None) -> tuple[list[str], list[str]]:

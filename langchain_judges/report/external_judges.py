@@ -14,6 +14,7 @@ from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, number_in, read_label
+from langchain_judges.rows.columns import columns_of
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.lookup import known_at
 from langchain_judges.runs.row_reader import kind_of_columns
@@ -23,7 +24,7 @@ from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judge
 Table = Iterable[Mapping[str, Any]]
 
 # The column of a judge's answers; or that with A shown first, and that with B shown first.
-JudgeColumn = str | tuple[str, str]
+JudgeColumn = str | tuple[str, ...]
 
 
 def trust_columns(
@@ -52,7 +53,7 @@ def trust_columns(
 
     Raises:
         InputError: There is no such column, no row has an answer, or two orders are of answers
-            that are not sides of pairs.
+            that are not sides of pairs; or the table has two texts, and an answer is no side.
     """
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
@@ -72,7 +73,10 @@ def trust_columns(
     named = [*sources, *people]
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
-    read = _reading(columns, "pair" if in_orders else kind_of_columns([texts]))
+    kind = "pair" if in_orders else kind_of_columns([texts])
+    if kind == "pair":
+        _check_sides(columns, texts)
+    read = read_label if kind == "pair" else _reading(columns, kind)
     for name in columns if read is read_label else ():
         _check_names(name, columns[name], table)
     answers = {name: [*map(read, own)] for name, own in columns.items()}
@@ -82,10 +86,6 @@ def trust_columns(
     pairs = read is read_label
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
-    if not pairs and in_orders:
-        got = sorted({repr(v) for own in answers.values() for v in {*own} - {None, *SIDES}})
-        allowed = "answers in two orders, and people's labels, are A, B or tie (or model_a …)"
-        raise InputError(f"{allowed}; got {shortened(', '.join(got) or 'tie alone', 80)}")
     runs = {
         name: [
             _in_orders(row, own, order_rule) if own[1:] else _verdict(row, *own, pairs=pairs)
@@ -200,6 +200,31 @@ def _cell(column: str, value: object) -> object:
         raise InputError(f"{column!r} holds {as_json(value)[:60]}; name the labels in it: {named}")
     value = value.strip() if isinstance(value, str) else value
     return int(value) if isinstance(value, bool) else value
+
+
+def _check_sides(columns: Mapping[str, Sequence[object]], texts: Mapping[str, object]) -> None:
+    """Check that answers on two texts are sides: nothing here says how numbers are coded.
+
+    Raises:
+        InputError: One is none, or the names of the texts do not say which is A.
+    """
+    sides = ("output_a", "output_b")
+    if {"chosen", "rejected"} <= texts.keys() and not {*sides} <= texts.keys():
+        raise InputError(
+            "`chosen` and `rejected` do not say which text is A; call them `output_a` and "
+            "`output_b` (--column output_a=chosen --column output_b=rejected, or the reverse)"
+        )
+    found = columns_of(texts, "pair")
+    shown = ", ".join(str(found.get(side, side)) for side in sides)
+    for name, own in columns.items():
+        odd = {repr(value) for value in own if value is not None and read_label(value) not in SIDES}
+        if odd:
+            got = shortened(", ".join(sorted(odd)), 80)
+            raise InputError(
+                f"answers on two texts ({shown}) are A, B or tie (or model_a …), and {name!r} has "
+                f"{got}; write the side that each stands for, as by `map({{…: 'A', …: 'B'}})` of "
+                "pandas. If they rate one text, call that `output`: --column output=COLUMN"
+            )
 
 
 def _check_names(column: str, own: Sequence[object], rows: Table) -> None:
