@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
@@ -21,14 +21,11 @@ from langchain_judges.verdict import NOTES, Notes, first_names
 Columns = Mapping[str, str | Sequence[str]]
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
+_TEXTS = ("input", "output", "output_a", "output_b")
 
 
 def understood(
-    names: Collection[str],
-    columns: Columns | None,
-    takes: str,
-    *,
-    needed: Sequence[str] = ("input", "output", "output_a", "output_b"),
+    names: Collection[str], columns: Columns | None, takes: str, *, needed: Sequence[str] = _TEXTS
 ) -> dict[str, str | Sequence[str]]:
     """The columns of a table by field: those named, and those with a usual name.
 
@@ -84,8 +81,8 @@ def _not_found(field: str, names: Iterable[str], takes: str, free: Sequence[str]
 def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
     """Row with its fields renamed from their other usual names.
 
-    >>> named_row({"question": "Why?", "prediction": "So."}, "item")
-    {'output': 'So.', 'input': 'Why?'}
+    >>> named_row({"question": "Why?", "prediction": "So."}, "item")["input"]
+    'Why?'
     """
     return mapped(row, columns_of(row, takes), takes, {}) if takes in _NEEDED else row
 
@@ -139,8 +136,8 @@ def mapped(
     if paths := [name for name in used - record.keys() if name.startswith(below)]:
         told = {n: own for n, own in columns.items() if n.split(".")[0] in checks.ANNOTATIONS}
         facts = columns_in(told)
-        read = {p: known_at if p in facts else partial(follow, field="columns") for p in paths}
-        record = {**record, **{path: read[path](record, path=path) for path in paths}}
+        cells = (known_at(record, p) if p in facts else follow(record, "columns", p) for p in paths)
+        record = {**record, **dict(zip(paths, cells, strict=True))}
     if missing := next((each for each in sorted(used) if each not in record), None):
         several = "," in missing and {each.strip() for each in missing.split(",")} <= {*record}
         several_hint = "name several in a list, or repeat --column; "
@@ -160,7 +157,7 @@ def mapped(
     if isinstance(own := columns.get("input"), list | tuple):
         fields["input"] = _joined(fields["input"]) if own else NO_TASK
     whole = rest | fields
-    names = (name for name in ("input", "output", "output_a", "output_b") if name in whole)
+    names = (name for name in _TEXTS if name in whole)
     empty = (n for n in names if isinstance(whole[n], str | list | None) and not whole[n])
     notes.empty = {name: columns.get(name, name) for name in empty}
     is_told = NOTES in record or notes or notes.named or used or "chosen" in record

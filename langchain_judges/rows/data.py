@@ -54,6 +54,13 @@ def _json_value(value: Any) -> Any:
     if kind is dict or isinstance(value, Mapping):
         names = (n if isinstance(n, _OF_KEYS) else _python_form(n) for n in value)
         return dict(zip(names, map(_json_value, value.values()), strict=True))
+    if isinstance(value, set | frozenset | deque):
+        parts = map(_json_value, value)
+        return [*parts] if isinstance(value, deque) else sorted(parts, key=as_json)
+    return _foreign_value(value)
+
+
+def _foreign_value(value: Any) -> Any:
     if isinstance(value, PromptValue):
         return value.to_messages()
     if hasattr(value, "tolist"):  # of numpy, where times of nanoseconds are numbers
@@ -61,9 +68,6 @@ def _json_value(value: Any) -> Any:
         return _json_value((value.astype(str) if is_time else value).tolist())
     if isinstance(value, str | int) and not isinstance(value, Enum):
         return value
-    if isinstance(value, set | frozenset | deque):
-        parts = map(_json_value, value)
-        return [*parts] if isinstance(value, deque) else sorted(parts, key=as_json)
     if is_dataclass(value) and not isinstance(value, type):
         return _json_value({each.name: getattr(value, each.name, None) for each in fields(value)})
     if type(value).__module__.startswith("PIL.") and hasattr(value, "save"):
@@ -140,24 +144,20 @@ def as_content(content: object) -> str | list[Any]:
         return text_in(content)
     # Of Azure the result stands within its block.
     own = (each.get("tool_result", each) if isinstance(each, Mapping) else each for each in content)
-    return [block if _is_said(block) else _as_text(block) for block in own]
+    return [each if _is_said(each) else {"type": "text", "text": text_in(each)} for each in own]
 
 
 def as_block(block: Any) -> Any:
     """A block as it is shown: what is neither text nor a medium as JSON."""
     fields = block if isinstance(block, Mapping) else {}
     is_shown = _is_said(block) or isinstance(fields.get("text"), str)
-    return block if is_shown else _as_text(fields.get("refusal") or block)
+    return block if is_shown else {"type": "text", "text": text_in(fields.get("refusal") or block)}
 
 
 def _is_said(block: object) -> bool:
     fields = block if isinstance(block, Mapping) else {"text": block}
     is_text = fields.get("type") == "text" or fields.keys() == {"text"}
     return bool(kind_of_block(block)) or (is_text and isinstance(fields.get("text"), str))
-
-
-def _as_text(data: object) -> dict[str, str]:
-    return {"type": "text", "text": text_in(data)}
 
 
 def is_nothing(value: object) -> bool:

@@ -16,10 +16,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import documents, lookup
+from langchain_judges.rows import lookup
 from langchain_judges.rows import record as records
 from langchain_judges.rows.checks import OF_OUTPUT, check_text
 from langchain_judges.rows.data import as_json, is_nothing, plain_data, spelt, text_in
+from langchain_judges.rows.documents import context_in, context_of, documents_on
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import is_spoken, messages_in
@@ -56,7 +57,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
     output = outputs_of(own) if records.is_run(own := copy.get("output")) else own
-    beside = documents.context_in(documents.context_of(output) or documents.documents_on(output))
+    beside = context_in(context_of(output) or documents_on(output))
     for name in sides:
         copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     copy |= _after_history(copy, sides)
@@ -96,11 +97,11 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
 
 def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of items only: the text of the source, media in it, criteria."""
-    found = documents.context_of(row)
+    found = context_of(row)
     # A cell of CSV holds them as JSON.
     own = spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
-    text, media = documents.context_in(found), [*media_in(messages_in(found) or found)]
+    text, media = context_in(found), [*media_in(messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})
@@ -126,7 +127,7 @@ def criteria_in(criteria: Sequence[object]) -> list[object]:
 def _work_of_row(value: object, task: object) -> PlainText:
     """The work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
-    is_named = bool(value) and documents.context_of(value) is None
+    is_named = bool(value) and context_of(value) is None
     return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
@@ -260,7 +261,7 @@ def outputs_of(
     steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
     steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
     finders = _runs_below(run, {*kinds} - {"tool"})
-    found = [each.outputs for each in finders if documents.context_in(each.outputs)]
+    found = [each.outputs for each in finders if context_in(each.outputs)]
     if not (steps or found or run.error) or not run.outputs:
         return run.outputs
     try:
@@ -269,7 +270,7 @@ def outputs_of(
         return run.outputs
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
-    if found and documents.context_of(kept) is None:
+    if found and context_of(kept) is None:
         kept["documents"] = found
     used = [message for step in steps for message in _of_step(step)]
     # They are of the last request.
@@ -376,14 +377,11 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
         InputError: `source` is in neither of them.
     """
     if source is None:
-        found = [
-            *map(documents.context_of, (inputs, outputs)),
-            documents.documents_on(outputs) or None,
-        ]
+        found = [*map(context_of, (inputs, outputs)), documents_on(outputs) or None]
         return next((each for each in found if each is not None), None)
     values = {"inputs": inputs, "outputs": outputs}
     part = plain_data(lookup.find_in(values, "context", source))
-    if documents.context_in(part) is None:
+    if context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
 

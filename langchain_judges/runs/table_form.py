@@ -225,11 +225,6 @@ def spelt_votes(cell: object, *, are_many: bool = False) -> object:
     return told if are_many else cell
 
 
-def coin(seed: int, key: str) -> bool:
-    """Toss a coin that falls the same way for the same seed and key, in any order of rows."""
-    return hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
-
-
 def by_coin(
     seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] = ("chosen", "rejected")
 ) -> dict[str, Any]:
@@ -242,7 +237,7 @@ def by_coin(
         worse: The other text.
         systems: Who wrote `better` and `worse`, in this order.
     """
-    swap = coin(seed, key)
+    swap = hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
     first, second = (worse, better) if swap else (better, worse)
     return {
         "id": key,
