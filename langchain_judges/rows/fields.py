@@ -173,7 +173,8 @@ def _part(value: object, field: Field, source: TextSource, *, named: bool = Fals
     if records.is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
     given = value if callable(source) else records.opened(plain_data(value))
-    return plain_data(lookup.find(given, field, source, named=named))
+    found = lookup.find(given, field, source, named=named)
+    return found if source is None else plain_data(found)
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:

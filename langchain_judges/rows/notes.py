@@ -28,7 +28,7 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
     That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
     the only key is told too, whose name may say that it is no answer.
     """
-    shown, is_task = lines_in(case), field == "input"
+    is_task = field == "input"
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
         calls = records.calls_beside(value)
         is_record = lookup.is_record(value, field) and not calls
@@ -39,7 +39,9 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
         told |= {first} if calls else set()
-        for name in sorted(names and value.keys() - {names[0], *told}, key=repr):
+        others = sorted(names and value.keys() - {names[0], *told}, key=repr)
+        shown = lines_in(case) if others else set()
+        for name in others:
             part = messages.messages_in(value[name]) or value[name]
             is_other = name in names and as_json(part) != as_json(value[names[0]])
             # A word or a number beside a task may ask something; beside an answer it is about it.
@@ -176,6 +178,10 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         shown: All of the row that a judge is shown.
     """
     notes = Notes.of(shown)
+    is_text = all(isinstance(value, str) for value, _ in read.values())
+    prompt = "" if is_text else "\n".join(texts.texts_read(shown))
+    # A block keeps its other keys, of which no prompt shows any.
+    lines = lines_in([prompt, *(shown[name] for name in shown if name not in READ)])
     for unit, (value, text) in read.items():
         field = cast("Any", _ALIKE.get(unit, unit.partition("_")[0]))
         value = value.outputs if records.is_run(value := records.opened(value)) else value
@@ -184,7 +190,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         elif type(text) is str and not isinstance(value, str) and text[:2] in ("[{", "[["):
             notes.add(unit, "is a list of no known messages, shown as JSON", "read_as_json")
         elif not isinstance(value, str):
-            notes += _of_messages(unit, value, shown)
+            notes += _of_messages(unit, value, prompt, lines)
         if text is None or not isinstance(value, Mapping | list | tuple):
             continue
         if isinstance(value, Mapping) and text == as_json(value):
@@ -197,12 +203,9 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
     return notes
 
 
-def _of_messages(unit: str, value: object, row: Mapping[str, object]) -> Notes:
+def _of_messages(unit: str, value: object, shown: str, lines: Set[str]) -> Notes:
     """Notes on the messages in a field: keys that are not shown, blocks of no known form."""
     notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
-    # A block keeps its other keys, of which no prompt shows any.
-    shown = "\n".join(texts.texts_read(row))
-    lines = lines_in([shown, *(row[name] for name in row if name not in READ)])
     for fields in messages.messages_below(value):
         for part in (fields, *_parts_of(fields)):
             if part is not fields and as_json(part) in lines:
