@@ -21,6 +21,7 @@ from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.rows import files, texts
+from langchain_judges.rows.responses import ENDS, reasons_in
 from langchain_judges.verdict import Failure, FailureReason
 
 # What was read of a reply: what `Question.reply_schema` dumps, or might after a check.
@@ -29,11 +30,9 @@ ReplyData = dict[str, Any]
 # Reads a reply in plain words; None if it does not say what was asked.
 Parse = Callable[[str], ReplyData | None]
 
-# Why replies end, as providers say it, and which variables of prompts a reply may quote.
+# What replies are called, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
-_CUT, _WHOLE = {*REPLY_NAMES["cut"]}, {*REPLY_NAMES["whole"]}
-_FILTERED = {*files.packaged("langchain_judges.rows", "names.yaml")["filtered"]}
-_ENDING = re.compile(r"(finish|stop|done|completion|end)_?reason|status", re.IGNORECASE)
+_CUT = {*ENDS["limits"], *ENDS["broken"]}
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Blocks whose text is no part of an answer.
@@ -195,20 +194,13 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
-    prompt, details = meta.get("prompt_feedback"), meta.get("incomplete_details")
-    # Gemini's; the other words for "not blocked" are 0 and `…_UNSPECIFIED`.
-    blocked = str((isinstance(prompt, Mapping) and prompt.get("block_reason")) or "").lower()
-    if blocked and not blocked.endswith("unspecified"):
-        return Problem("refusal", f"the provider stopped the prompt: {blocked.rpartition('.')[-1]}")
-    said = [value for name, value in meta.items() if _ENDING.fullmatch(str(name))]
-    said.append(details.get("reason") if isinstance(details, Mapping) else details)
-    endings = [str(each).lower().rpartition(".")[-1] for each in said if each]
-    if ending := _FILTERED.intersection(endings):
+    endings = [*reasons_in(meta), *filter(None, [str(meta.get("status") or "").lower()])]
+    if ending := {*ENDS["filtered"]}.intersection(endings):
         return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
     if ending := _CUT.intersection(endings):
         end = message.text[-80:]
         return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
-    if unknown := next((each for each in endings if each not in _WHOLE), None):
+    if unknown := next((each for each in endings if each not in ENDS["whole"]), None):
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
     return None
 

@@ -25,6 +25,7 @@ from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import is_spoken, messages_in
 from langchain_judges.rows.notes import row_notes
+from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
 from langchain_judges.rows.tool_calls import call_in
 from langchain_judges.verdict import NOTES, Notes
@@ -280,7 +281,7 @@ def outputs_of(
 
 
 def _failure(run: Any) -> list[Message]:
-    return [records.ended(f"It failed: {why_failed(run)}")] if run.error else []
+    return [ended(f"It failed: {why_failed(run)}")] if run.error else []
 
 
 def why_failed(run: Any) -> str:

@@ -16,6 +16,7 @@ from langchain_judges.rows.data import is_nothing
 from langchain_judges.rows.documents import CONTEXTS, context_of
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import messages_in
+from langchain_judges.rows.responses import first_reply
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -134,7 +135,8 @@ def is_record(value: Mapping[str, object], field: Field) -> bool:
     if records.is_state(value):
         is_first = not own or own[0] == "messages"
         return is_first or (field == "output" and bool(messages_in(value.get("messages"))))
-    return bool(messages_in(value) or content_in(value) or (not own and records.record_in(value)))
+    is_own = own[:1] == [first_reply(value)[0]] or messages_in(value) or content_in(value)
+    return bool(is_own or (not own and records.record_in(value)))
 
 
 def follow(value: object, field: str, path: str) -> object:

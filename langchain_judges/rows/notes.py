@@ -12,6 +12,7 @@ from langchain_judges.rows import checks, documents, lookup, messages, texts
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, dump_of, is_nothing, mappings_in, plain_data, spelt
 from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.responses import replies_in
 from langchain_judges.rows.texts import CONVERSATION, READ
 from langchain_judges.rows.tool_calls import OF_CALL, calls_listed
 from langchain_judges.verdict import NOTES, Notes, first_names
@@ -52,7 +53,7 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
                 words.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
-        if is_record and (number := len(records.replies_in(value))) > 1:
+        if is_record and (number := len(replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
         is_only = len(value) == 1 and not is_record
         if is_record or (not names and (len(value) != 1 or field == "reference")):

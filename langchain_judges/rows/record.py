@@ -21,16 +21,10 @@ from pydantic import BaseModel
 from langchain_judges.rows import data
 from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import message_fields, messages_in, whole
+from langchain_judges.rows.messages import message_fields, messages_in
+from langchain_judges.rows.responses import ended, ending, first_reply
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
 from langchain_judges.rows.tool_calls import ARGUMENTS, calls_listed, is_call
-
-# How providers say that a reply was cut at its limit of tokens.
-_LIMITS = {"length", "max_tokens", "max_output_tokens"}
-# Where they say it: in a message or a response, or in a part of one.
-_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_REPLIES: Mapping[str, Sequence[str]] = KNOWN_NAMES["replies"]
-_DETAILS = ("response_metadata", "generation_info")
 
 # Usual names of a column of answers, and of an answer in data.
 ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
@@ -62,7 +56,7 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
     """
     if messages := messages_in(value):
         said = told_apart(messages, task) if is_work else messages
-        return [*said, *_ending(said, value)]
+        return [*said, *ending(said, value)]
     if isinstance(value, list) and any(map(is_call, value)):
         return messages_in({"role": "assistant", "content": value})  # without its message
     if content := content_in(value):
@@ -77,7 +71,7 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
         return [*record, _NO_REPLY] if record and is_silent else record
     if isinstance(value, Mapping) and (calls := calls_beside(value)):
         return _of_calls(calls, _answer(value))
-    return _of_response(value)
+    return first_reply(value)[1]
 
 
 def state_values(value: Any) -> Any:
@@ -137,7 +131,7 @@ def opened(value: object) -> object:
     fields = value if isinstance(value, Mapping) else {}
     if {"run_type", "inputs", "outputs"} <= fields.keys():
         return as_object(value)
-    if "status_code" in fields and _of_response(fields.get("body")):
+    if "status_code" in fields and first_reply(fields.get("body"))[1]:
         return fields["body"]  # of OpenAI's batches
     if fields.keys() == {"graph", "update", "resume", "goto"}:  # of LangGraph, a command
         return fields["update"] if fields["resume"] is None else fields["resume"]
@@ -299,7 +293,7 @@ def _of_state(state: Mapping[str, Any], task: object, *, is_work: bool) -> list[
         said = (one.get("value", one) if isinstance(one, Mapping) else one for one in known)
         record.append(ended(f"It was interrupted and waits: {'; '.join(map(data.text_in, said))}"))
     record += map(ended, state.get("__stops__", ()))
-    return [*record, *_ending(messages, state.get("messages"))]
+    return [*record, *ending(messages, state.get("messages"))]
 
 
 def _reply_beside(state: Mapping[str, Any], messages: Sequence[Message]) -> list[Message]:
@@ -374,53 +368,11 @@ def _tools_available(tools: object) -> list[Message]:
     return [{"role": "tools available", "content": "\n".join(lines)}] if lines else []
 
 
-def ended(words: str) -> Message:
-    """The message that says how something ended."""
-    return {"role": "how it ended", "content": words}
-
-
 # Roles of what stands before the first reply. A summary is a middleware's, of what was before.
 ASKING = ("user", "system", "summary")
 _NO_REPLY = ended("There is no reply")
 # Roles of messages after which a reply is still to come.
 _SILENT = {*ASKING, "tools available", "file"}
-
-
-def _ending(messages: Sequence[Message], origin: object) -> list[Message]:
-    """End of an agent's work, if its last message says that it was cut or stopped."""
-    if not messages or messages[-1]["role"] != "assistant":
-        return []
-    parts = origin if isinstance(origin, list | tuple) and origin else [origin]
-    fields = message_fields(whole(parts)[-1])
-    details = [fields, *(each for n in _DETAILS if isinstance(each := fields.get(n), Mapping))]
-    said = {str(each.get(n)).lower().rpartition(".")[-1] for each in details for n in _REASONS}
-    if said & {*KNOWN_NAMES["filtered"]}:
-        return [ended("The last reply was stopped by its provider or refused.")]
-    return [ended("The last reply was cut at its limit of tokens.")] if said & _LIMITS else []
-
-
-def replies_in(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The replies in a response of a model, those to several prompts one after another."""
-    name = next((name for name in _REPLIES if isinstance(response.get(name), list)), "")
-    found = response.get(name) or []
-    while found and all(isinstance(each, list) for each in found):
-        found = [*chain(*found)]
-    replies = [each for each in found if isinstance(each, Mapping)]
-    return replies if replies and {*_REPLIES[name]} & replies[0].keys() else []
-
-
-def _of_response(value: object) -> list[Message]:
-    """The messages in a response of a chat model: its first reply."""
-    value = value if isinstance(value, Mapping) else {}
-    for reply in replies_in(value)[:1]:
-        said = messages_in(reply.get("message") or reply.get("content"))
-        if not said and isinstance(text := reply.get("text"), str):
-            said = [{"role": "assistant", "content": text}]
-        if said:
-            return [*said, *_ending(said, reply)]
-    if value.get("object") == "response" and isinstance(items := value.get("output"), list):
-        return [m for item in items for m in messages_in(item)]
-    return []
 
 
 def without_task(record: Sequence[Message], task: object = None) -> list[Message]:
