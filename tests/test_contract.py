@@ -529,7 +529,10 @@ UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")
         (UNFENCED_TASK, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
         (STATIC.replace("{response_2}", ""), "makes the verdict 'A', not 'tie'"),
-        (MATERIAL.replace("{request}", ""), r"the task \(`input`\) stands in a prompt"),
+        (
+            MATERIAL.replace("{request}", ""),
+            "`input` stands in prompts whole and unchanged, unless",
+        ),
         (MATERIAL.replace("{reference}", ""), "the row's `reference` stands in a prompt"),
     ],
 )
@@ -538,6 +541,82 @@ def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, message, pr
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(page.MeritsOptions, "templates", {"compare": template})
         refused(page, message)
+
+
+# Ways to change a text of many lines that keep most of it, or little.
+CHANGES = {
+    "its beginning": lambda text: text[:60],
+    "its end": lambda text: text[-60:],
+    "all but its end": lambda text: text[:-1],
+    "all but its middle": lambda text: text[: len(text) // 2] + text[len(text) // 2 + 9 :],
+    "its first line": lambda text: text.split("\n")[0],
+    "its first 8,000 characters": lambda text: text[:8000],
+    "small letters": str.lower,
+    "one line": lambda text: " ".join(text.split()),
+    "no margin": lambda text: re.sub(r"^ +", "", text, flags=re.MULTILINE),
+}
+WHOLE = "<x-{fence}>\n{task}\n{response}\n</x-{fence}>{expected}{source}\n{instructions}"
+
+
+class WholeText(OneTextOptions):
+    """Create a judge that looks at one text once."""
+
+    templates: ClassVar[Any] = {"label": ChatPromptTemplate([("human", WHOLE)])}
+
+    def calls(self):
+        return 1
+
+
+def with_other(material, text, other):
+    is_text = {name: isinstance(each, str) for name, each in material.items()}
+    return {n: each.replace(text, other) if is_text[n] else each for n, each in material.items()}
+
+
+def changed_items(field, change):
+    class Changed(OneTextSteps):
+        async def label(self, state, account):
+            given = {**item_of(state), "instructions": self.options.instructions}
+            material = {**prompt_variables(item_of(state)), "instructions": given["instructions"]}
+            text = given[field]
+            changed = with_other(material, text, change(text))
+            reply = await self.ask("label", Scored, changed, account)
+            label = int(reply.data["label"])
+            return {"verdict": label_verdict(account, "It is so.", label, label)}
+
+    return contract._Contract(WholeText, Changed.build, {})
+
+
+def changed_pairs(page, field, change, failures=()):
+    class Changed(page.MeritsSteps):  # type: ignore[name-defined,misc]  # a module of the page
+        def prompt_variables(self, pair, order):
+            text = {**pair, "instructions": self.options.instructions}[field] or "none"
+            material = super().prompt_variables(pair, order)
+            return with_other(material, text, change(text))
+
+        async def merge(self, state, account):
+            account.fail([*failures])
+            return await super().merge(state, account)
+
+    return contract._Contract(page.MeritsOptions, Changed.build, {})
+
+
+@pytest.mark.whole
+@for_each("change", CHANGES)
+def test_a_text_that_is_not_shown_as_it_is_is_refused(page, change):
+    said, changed = "stands in prompts whole and unchanged, unless a", CHANGES[change]
+    told = [Failure(step="compare", unit="", reason="input_cut", detail="The rest is not shown.")]
+    for field in ("input", "output_a", "output_b", "reference", "instructions"):
+        with pytest.raises(AssertionError, match=said):
+            changed_pairs(page, field, changed).prompts()
+        changed_pairs(page, field, changed, told).prompts()
+    for field in ("input", "output", "expected", "source", "instructions"):
+        with pytest.raises(AssertionError, match=said):
+            changed_items(field, changed).prompts()
+
+
+def test_a_text_that_is_shown_as_it_is_keeps_the_contract(page):
+    changed_pairs(page, "input", str).prompts()
+    changed_items("input", str).prompts()
 
 
 def test_a_text_that_is_cut_stands_in_a_fence_too(page, monkeypatch):

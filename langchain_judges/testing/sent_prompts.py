@@ -26,8 +26,6 @@ ITEM: Mapping[str, str] = packaged(__package__, "rows.yaml")["item"]
 # By these words the fakes know the texts of the pair.
 TEXT_WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 _LESSON = "A remembered answer about tulips."
-_INSTRUCTIONS = "Write for gardeners of the coast."
-_REFERENCE_ANSWER = "A south window and little water."
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)
 
 
@@ -84,19 +82,30 @@ class SentPrompts:
         return judge.invoke(row or self.row)["verdict"], model.prompts[before:]
 
     def prompts(self) -> None:
-        """Check that task and judged texts stand in fences, and all else in a prompt."""
-        row = {**self.row, "reference": _REFERENCE_ANSWER} if self.pairs else self.row
-        _, prompts = self.judged(row=row, instructions=_INSTRUCTIONS)
-        expect(row["input"] in "".join(prompts), "the task (`input`) stands in a prompt")
-        judging = JudgingPrompts(self.kind.describes)
-        judge = self.judge(FakeChatModel(replies=fitting_reply), instructions=_INSTRUCTIONS)
-        judge.invoke(row, {"callbacks": [judging]})
+        """Check that all that is judged is shown as it is, in fences that it cannot close."""
+        row = {name: _long(name) for name in (*self.row, "reference" if self.pairs else "source")}
+        given = {**row, "instructions": _long("instructions")}
+        judging, model = JudgingPrompts(self.kind.describes), FakeChatModel(replies=fitting_reply)
+        judge = self.judge(model, instructions=given["instructions"])
+        failures = judge.invoke(row, {"callbacks": [judging]})["verdict"]["failures"]
+        may_cut = any(each["reason"] == "input_cut" for each in failures)
+        as_it_is = "stands in prompts whole and unchanged, unless a failure says `input_cut`"
         for prompt in judging.prompts:
-            if any(row[field] in prompt for field in self.texts):
-                where = f"a prompt that shows a text, unless `describes` has its step: {prompt}"
-                expect(_INSTRUCTIONS in prompt, f"the caller's `instructions` stand in {where}")
-                given = not self.pairs or _REFERENCE_ANSWER in prompt
-                expect(given, f"the row's `reference` stands in {where}")
+            shown = {name for name in given if f"{name} line" in _bare(prompt)}
+            told = re.sub(r"(: Line 0\.)[^<]*", r"\1 …\n", prompt)
+            where = f"a prompt that shows a text, unless `describes` has its step: {told}"
+            if shown.intersection(self.texts):
+                expect("instructions" in shown, f"the caller's `instructions` stand in {where}")
+                expect(
+                    not self.pairs or "reference" in shown,
+                    f"the row's `reference` stands in {where}",
+                )
+            cut = "`, `".join(name for name in sorted(shown) if given[name] not in prompt)
+            expect(may_cut or not cut, f"`{cut}` {as_it_is} wherever a step judges by it: {told}")
+        prompts, whole = model.prompts, "\n".join(model.prompts)
+        for name, text in given.items():
+            lost = [line for line in text.splitlines() if line not in whole]
+            expect(may_cut or not lost, f"`{name}` {as_it_is}; no prompt has {''.join(lost[:1])!r}")
         fields = [field for field in row if field.startswith(("input", "output"))]
         places = [(prompt, row[field]) for prompt in prompts for field in fields]
         closings = {closing for place in places for closing in _closings(*place)}
@@ -146,6 +155,16 @@ class SentPrompts:
             f"what was recalled is shown by {by}: {len(recalled)} recalled, in {shown} prompts",
         )
         expect(recalled, "a memory of one example recalls it")
+
+
+def _long(name: str) -> str:
+    """A text of many lines that all say whose it is."""
+    return "\n".join(f"{'  ' * (n % 3)}{name}: Line {n}." for n in range(500))
+
+
+def _bare(text: str) -> str:
+    """The words of a text, whatever became of its capitals, marks and spaces."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def remark_places(prompt: str) -> list[int]:
