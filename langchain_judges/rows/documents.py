@@ -80,7 +80,13 @@ def documents_in(context: str) -> int:
 def context_of(fields: object) -> object:
     """Value under one of the usual names, if there is one."""
     held = map(fields.get, CONTEXTS) if isinstance(fields, Mapping) else ()
-    return next((each for each in held if each is not None and context_in(each)), None)
+    return next((each for each in held if each is not None and _holds_text(each)), None)
+
+
+def _holds_text(context: object) -> bool:
+    if isinstance(context, str):
+        return bool(context_in(context))
+    return next(_documents(context), None) is not None
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
