@@ -226,7 +226,7 @@ class CaseReader:
     def _noted(self, case: dict[str, object], **read: tuple[object, object]) -> dict[str, object]:
         """A case with notes on how it was read, where no place was named; see `notes_on`."""
         places = self.places._asdict()
-        guessed = {unit: own for unit, own in read.items() if not places[unit.split("_")[0]]}
+        guessed = {n: plain_data(own) for n, own in read.items() if not places[n.split("_")[0]]}
         notes = notes_on(guessed, case)
         return {**case, NOTES: notes} if notes or notes.columns else case
 

@@ -209,8 +209,9 @@ def _doubts(
         if field in named or not alike or read is None:
             continue
         # A list may be of texts that are shown from other columns, as a preferred one.
-        shown = lines_in([record[name] for name in used & record.keys()])
-        others = (n for n in alike if type(v := record[n]) is not list or lines_in(v) - shown)
+        cells = plain_data(dict(record))
+        shown = lines_in([cells[name] for name in used & cells.keys()])
+        others = (n for n in alike if type(v := cells[n]) is not list or lines_in(v) - shown)
         differ = (n for n in others if as_json(record[n]) != as_json(read))
         if rivals := [n for n in differ if not is_nothing(record[n])]:
             notes.add(field, f"is read from {column!r}; not shown: {first_names(rivals)}")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from langchain_judges.rows import checks, documents, lookup, messages, texts
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import as_json, dump_of, is_nothing, mappings_in, plain_data, spelt
+from langchain_judges.rows.data import as_json, dump_of, is_nothing, mappings_in, spelt
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.responses import replies_in
 from langchain_judges.rows.texts import CONVERSATION, READ
@@ -78,16 +78,12 @@ def lines_of(value: object, name: object) -> set[str]:
 
 
 def lines_in(value: Any, *, alone: bool = True) -> set[str]:
-    """The lines of the texts in data, and of a text that is not in a list or an object.
+    """The lines of the texts in plain data, and of a text that is not in a list or an object.
 
     Args:
-        value: Data, or a text.
+        value: Plain data, or a text.
         alone: Whether such a text counts that is no more than a name, a number or a date.
     """
-    return _lines_in(plain_data(value), alone=alone)
-
-
-def _lines_in(value: Any, *, alone: bool = True) -> set[str]:
     if isinstance(value, BaseModel):
         own = getattr(value, "page_content", None)  # of a document
         value = own or messages.messages_in(value) or dump_of(value)
@@ -98,7 +94,7 @@ def _lines_in(value: Any, *, alone: bool = True) -> set[str]:
         parts = [part for name, part in value.items() if name != role]
     elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
         return {line.strip() for line in value.splitlines()}
-    return set[str]().union(*map(_lines_in, parts))
+    return set[str]().union(*map(lines_in, parts))
 
 
 # Columns that a judge is shown, or that are known to be for people alone.

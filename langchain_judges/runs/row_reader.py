@@ -217,30 +217,17 @@ class RowReader:
             if own is raw and not isinstance(raw, Mapping):
                 raw = own = record_row(raw)
             data = self._checked(raw, index)
-            content = {field: data[field] for field in self._keyed if field in data}
-            if self._is_elsewhere(content):
-                return None
-            key = self._key(content)
+            key = self._key({field: data[field] for field in self._keyed if field in data})
         except UnreadableTable:
             raise
         except (TypeError, ValueError, RecursionError) as exc:
             is_bad = isinstance(exc, InputError)
             problem = str(exc) if is_bad else f"a field cannot be written: {exc}"
-            if self._is_elsewhere({"index": index}):
-                return None
             name = raw.get("id") if isinstance(raw, Mapping) else None
             data = {"id": name if isinstance(name, str) else None}
             key = self._key({"input": problem})
         known = own if isinstance(own, Mapping) else {}
-        return RunRow(index, data, key, self._kind, problem=problem, own=known)
-
-    def _is_elsewhere(self, content: Mapping[str, object]) -> bool:
-        """Whether a row is another shard's."""
-        if not self._shard:
-            return False
-        digest = digest_of(content)
-        self.content.update(digest)
-        return not self._shard.holds(digest)
+        return RunRow(index, data, key, self._kind, problem=problem, own=known) if key else None
 
     def _checked(self, raw: object, index: int) -> dict[str, object]:
         """A good row as plain JSON."""
@@ -288,8 +275,15 @@ class RowReader:
                 _LOGGER.warning(told, index + 1, exc)
             self._warned = True
 
-    def _key(self, content: Mapping[str, object]) -> str:
-        """A row's key under this judge; in a file, a repeated key gets a number."""
+    def _key(self, content: Mapping[str, object]) -> str | None:
+        """A row's key under this judge, repeated ones of a file with a number.
+
+        It is None where the row is another shard's.
+        """
+        if self._shard:
+            self.content.update(digest := digest_of(content))
+            if not self._shard.holds(digest):
+                return None
         digest = digest_of([self._fingerprint, content])
         key = digest.hex()[:32]
         if not self._numbers_repeats:
