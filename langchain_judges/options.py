@@ -30,7 +30,7 @@ from typing import (
 
 import annotated_types as bounds
 import pydantic
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -39,6 +39,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
 Count = Annotated[int, bounds.Ge(0)]
 _LISTS = (list, tuple, Sequence)
+_WRAPPERS = (Annotated, Union, types.UnionType)
 _TYPE_WORDS: dict[object, str] = {
     **{bool: "true or false", float: "a number", int: "a whole number"},
     **{str: "a text", type(None): "None", Callable: "a function"},
@@ -89,12 +90,9 @@ class Owner:
     but: type | None = None
 
 
-# Marks a tuple, for which JSON has a list.
-LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 # The lowest and the highest score.
 Scale = Annotated[
     tuple[int, int],
-    LISTED,
     bounds.Predicate(lambda ends: ends[0] < ends[1]),
     Rule("two whole numbers (low, high)"),
 ]
@@ -177,9 +175,11 @@ class Options(BaseModel):
     called: ClassVar[str] = "this"
 
     def __init__(self, /, **values: object) -> None:
-        """Check the values."""
+        """Check the values; JSON has lists for tuples."""
+        kinds = {name: field.annotation for name, field in type(self).model_fields.items()}
+        read = {name: _with_tuples(kinds.get(name), value) for name, value in values.items()}
         try:
-            super().__init__(**values)
+            super().__init__(**read)
         except ValidationError as exc:
             raise self._refusal(exc, values) from None
 
@@ -325,6 +325,20 @@ def meanings(thing: Any) -> dict[str, str]:
 def about(thing: Any) -> str:
     """The docstring of a class without its attributes, or of a function without its arguments."""
     return _MEANINGS.sub("", docstring(thing) + "\n").rstrip()
+
+
+def _with_tuples(annotation: object, value: object) -> object:
+    """A value with a tuple wherever its type has one, and JSON has a list."""
+    if not isinstance(value, list):
+        return value
+    kind, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if kind in _WRAPPERS:
+        return next((r for each in parts if (r := _with_tuples(each, value)) != value), value)
+    if kind not in _LISTS:
+        return value
+    kinds = parts if kind is tuple and Ellipsis not in parts else parts[:1] * len(value)
+    read = [*map(_with_tuples, kinds, value), *value[len(kinds) :]]
+    return tuple(read) if kind is tuple else read
 
 
 def _is_data(value: object) -> bool:

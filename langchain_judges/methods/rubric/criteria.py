@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written, name_and_text
-from langchain_judges.options import LISTED, Options, Rule, Scale
+from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import is_blank
@@ -316,7 +316,6 @@ def _read_criterion(criterion: object) -> Criterion:
 # What a row must have besides task and output: one of them, or several.
 Needs = Annotated[
     tuple[Need, ...],
-    LISTED,
     BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
     Rule(f"one or several of {', '.join(get_args(Need))}"),
 ]
