@@ -25,6 +25,8 @@ from langchain_judges.rows.texts import is_blank
 from langchain_judges.verdict import Label, positions_of
 
 _LOG = logging.getLogger(__name__)
+# What messages say of a rubric that cannot be judged by.
+REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 
 # Labels from lowest to highest, or each with what it means.
 LabelsLike = Sequence[Label] | Mapping[Label, str]
@@ -299,18 +301,11 @@ def _read_criterion(criterion: object) -> Criterion:
         return criterion
     if isinstance(criterion, str):
         if criterion in ready_names():
-            raise OptionError(
-                f"`rubric` lists {criterion!r}, a ready rubric; in a list a name alone is a "
-                f"criterion that nothing defines. Give `rubric={criterion!r}`, with a judge "
-                f"for each, or say what it means: '{criterion}: …'"
-            )
+            raise OptionError(REFUSALS["listed"].format(name=criterion))
         return _described(*name_and_text(criterion))
     if isinstance(criterion, Mapping):
         return Criterion(**{str(key): value for key, value in criterion.items()})
-    raise OptionError(
-        "`rubric` must hold criteria, each a name, a mapping of its fields or a Criterion, got "
-        f"{criterion!r}"
-    )
+    raise OptionError(REFUSALS["criterion"].format(given=criterion))
 
 
 # What a row must have besides task and output: one of them, or several.
@@ -423,21 +418,12 @@ def checked_name(text: str) -> str:
             places for texts.
     """
     if re.fullmatch(r"[^\n]{1,300}\.(ya?ml|json|md|txt)", text.strip()):
-        raise OptionError(
-            f"`rubric` is a file's name, {text!r}, and would be judged by as a text: give the "
-            f"file by `file={text!r}`, or its text"
-        )
+        raise OptionError(REFUSALS["file"].format(name=text))
     if places := _PLACES.findall(text):
-        raise OptionError(
-            f"`rubric` holds {places[0]}: it is a whole prompt, and the texts are not put in "
-            "there. Say only what is judged, such as 'Is the response polite?': the task, the "
-            "response, the expected answer and the source are shown beside it"
-        )
+        raise OptionError(REFUSALS["whole_prompt"].format(place=places[0]))
     name = "_".join(text.split()).casefold()
     if text not in ready_names() and (name in ready_names() or _PRESET_NAME.fullmatch(text)):
         hint = did_you_mean(name, ready_names(), other_names())
-        raise OptionError(
-            f"there is no rubric {text!r}; {hint}there are {', '.join(ready_names())}; or say "
-            "what is judged in a sentence"
-        )
+        names = ", ".join(ready_names())
+        raise OptionError(REFUSALS["unknown"].format(name=text, hint=hint, names=names))
     return text

@@ -170,11 +170,7 @@ class LabelOptions(LookupOptions):
             return _counting(self.own_rubric, item)
         basis = next((field for field in BASES if item.get(field)), None)
         if basis is None:
-            raise LackingError(
-                "there is nothing to judge by: the judge needs a reference to compare with, or "
-                "a source to check against, or a `rubric` of its own (`expected`, `source`, "
-                f"`rubric`); {fields_of(item)}"
-            )
+            raise LackingError(rubrics.REFUSALS["no_basis"].format(fields=fields_of(item)))
         return self.named(BASES[basis])
 
     def named(self, value: Any) -> rubrics.Rubric:
