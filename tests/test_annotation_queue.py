@@ -19,6 +19,7 @@ from langchain_judges.integrations.langsmith_runs import (
 )
 from langchain_judges.integrations.watch import watch_project
 from langchain_judges.testing import reply
+from langchain_judges.verdict import NOTES
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -197,7 +198,8 @@ def test_a_run_of_an_experiment_has_the_inputs_of_its_example_if_it_has_one(clie
     project |= {"reference_dataset_id": str(data.id), "extra": {"metadata": {}}}
     production(server, POLITE, reference_example_id=str(example.id))
     [alone] = production(server, None)
-    assert experiment_rows(client, PROJECT) == [
+    [rows] = experiment_rows(client, PROJECT)
+    assert rows == [
         {"id": str(example.id), "input": {"asked": "Who?"}, "output": {"answer": POLITE}},
         {"id": alone, "input": {"question": "Why 0?"}, "output": None},
     ]
@@ -214,7 +216,8 @@ def test_inputs_outputs_and_reference_of_a_run_are_apart_and_its_repetitions_num
     of = {"reference_example_id": str(example.id)}
     production(server, POLITE, None, **of, outputs={"text": "Hi"})
     row = {"input": asked, "output": {"text": "Hi"}, "reference": {"text": "Hello"}}
-    first, second = experiment_rows(client, PROJECT)
+    [[first, second]] = experiment_rows(client, PROJECT)
+    assert "'label'" in str(first.pop(NOTES))
     assert first == {"id": str(example.id), **row, "source": "German"}
     assert second["id"] == f"{example.id}, repetition 2"
 

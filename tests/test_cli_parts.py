@@ -118,8 +118,8 @@ def test_two_answers_can_be_compared(answers, said):
 def test_an_experiment_is_read_by_its_name(monkeypatch):
     monkeypatch.setenv("LANGSMITH_API_KEY", "k")
 
-    def read(_, name):
-        return [{"id": 1, "input": "?", "output": name}]
+    def read(_, *names):
+        return [[{"id": 1, "input": "?", "output": name}] for name in names]
 
     monkeypatch.setattr("langchain_judges.integrations.langsmith_runs.experiment_rows", read)
     source, names = _table_of_systems(["langsmith:old", "langsmith:v2.1"], None, RowFlags())

@@ -115,7 +115,8 @@ def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(client, serve
         upload = uploaded[row["example"].inputs["question"]]
         assert (upload["score"], upload["value"]) == (local.score, local.value)
         assert upload["comment"] == local.comment
-        assert upload["extra"]["failures"] == []
+        [note] = upload["extra"]["failures"]
+        assert note["detail"].startswith("leaves out 'label'")
         source = upload["feedback_source"]
         assert source["metadata"]["prompt_version"] == local.evaluator_info["prompt_version"]
         # The feedback leads to the judge's own run, with its tree below it.
@@ -206,7 +207,8 @@ from tests.test_langsmith import graded
 def test_it():
     testing.log_inputs({"question": "Why?"})
     for each in graded():
-        each(inputs="Why?", outputs="good good", reference_outputs="same")
+        known = {"answer": "same", "label": "A"}
+        each(inputs="Why?", outputs="good good", reference_outputs=known)
     judge = FakeChatModel(replies=[{"reasoning": "fine", "score": True}])
     good = create_llm_as_judge(prompt="{outputs}", judge=judge, feedback_key="good")
     assert good(outputs="x")["score"]

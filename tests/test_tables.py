@@ -803,7 +803,7 @@ def test_each_run_of_an_experiment_is_a_row_whatever_became_of_its_example(monke
             return listed(self, **which)
 
         monkeypatch.setattr(Client, "list_examples", noted)
-        rows: Any = [experiment_rows(client, name) for name in (done.experiment_name, "p")]
+        rows: Any = experiment_rows(client, done.experiment_name, "p")
         version = client.read_project(project_name=done.experiment_name).metadata
     plain = [[row["input"]["asked"] + row["output"]["answer"] for row in each] for each in rows]
     assert (sorted(plain[0]), plain[1]) == (["ay", "by"], ["cz"])

@@ -158,7 +158,7 @@ def _table_of_systems(
     names = names or [Path(path.removeprefix(messages.LANGSMITH)).stem for path in paths]
     if len(set(names)) < len(paths):
         raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
-    sources = {name: _source(path) for name, path in zip(names, paths, strict=True)}
+    sources = dict(zip(names, _sources(paths), strict=True))
     table, alone, differ = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
@@ -172,14 +172,16 @@ def _table_of_systems(
     return Source(table, True), names
 
 
-def _source(path: str) -> Source:
-    if not path.startswith(messages.LANGSMITH):
-        return source_of(Path(path))
+def _sources(paths: Sequence[str]) -> list[Source]:
+    told = [path for path in paths if path.startswith(messages.LANGSMITH)]
+    if not told:
+        return [source_of(Path(path)) for path in paths]
     from langchain_judges.integrations.langsmith_runs import experiment_rows
 
     with messages.langsmith_client() as client:
-        rows = experiment_rows(client, path.removeprefix(messages.LANGSMITH))
-    return Source(rows, True)
+        rows = experiment_rows(client, *(each.removeprefix(messages.LANGSMITH) for each in told))
+    read = dict(zip(told, rows, strict=True))
+    return [Source(read[p], True) if p in read else source_of(Path(p)) for p in paths]
 
 
 def _answers(names: Sequence[str], row: Mapping[str, Any]) -> dict[str, object]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any, NamedTuple, NotRequired, Unpack
@@ -23,10 +24,10 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
-from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data
+from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
 from langchain_judges.rows.media import content_in, standard
-from langchain_judges.rows.notes import notes_on
-from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text
+from langchain_judges.rows.notes import lines_in, notes_on
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
@@ -107,6 +108,58 @@ class EvaluatedRow(NamedTuple):
 
 # Where the criteria of one row stand beside, or in place of, its reference.
 _CRITERIA = ("assertions", "criteria", "rubric")
+# What stands in reference outputs that is no answer.
+_NO_ANSWER = {*_CRITERIA, *ANNOTATIONS}
+# The fence of a block of Markdown that a text is.
+_FENCE = re.compile(r"^\s*```\w*|```\s*$")
+
+
+def fields_returned(outputs: object, text: Text | None = None) -> dict[str, object]:
+    """The fields that an application returns, also as JSON in its text.
+
+    Args:
+        outputs: Its outputs.
+        text: The text or the record in them that is judged, if it has been read.
+    """
+    with suppress(errors.InputError):
+        text = text or fields.work_in(outputs)
+    said = text[-1]["content"] if isinstance(text, list) else text
+    levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(outputs))
+    return {name: own for each in levels for name, own in each.items()}
+
+
+def _levels(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield an object, the only one that it holds, and so on."""
+    while isinstance(value := record.opened(plain_data(value)), Mapping):
+        yield value
+        value = next(iter(value.values())) if len(value) == 1 else None
+
+
+def right_answer(
+    reference: Mapping[str, Any], returned: Sequence[Mapping[str, object]]
+) -> tuple[dict[str, Any], Notes]:
+    """The right answer in reference outputs, with a note on what else they hold.
+
+    Criteria and what people know of a row are no answer. What the application returns itself
+    is, also a word beside an answer of a usual name, which is not shown.
+
+    Args:
+        reference: The reference outputs, as plain data.
+        returned: The fields that the application returned, or that several did.
+    """
+    theirs = set[str]().union(*returned)
+    kept = {n: own for n, own in reference.items() if n in theirs or n not in _NO_ANSWER}
+    *_, inner = _levels(kept)
+    read = next((n for n in lookup.USUAL["reference"] if inner.get(n) is not None), None)
+    # A reader notes other texts beside it.
+    words = [n for n in inner if not (n == read or lines_in(inner[n], alone=False))]
+    wanted = [n for n in words if any(own.get(n, inner[n]) != inner[n] for own in returned)]
+    left = {n: reference[n] for n in reference if n not in kept}
+    left |= {n: inner[n] for n in wanted if read}
+    notes = Notes()
+    if names := verdicts.first_names([n for n in left if not is_nothing(left[n])]):
+        notes.add("reference", f"leaves out {names}")
+    return kept, notes
 
 
 class CaseReader:
@@ -181,19 +234,23 @@ class CaseReader:
         source = self._source(row)
         read = {"input": (row.inputs, said), "output": (row.outputs, text)}
         named = self._variables(row.reference, row.outputs, row.inputs)
+        returned, notes = fields_returned(row.outputs, text), Notes()
         if self.kind == "item":
-            parts, notes = (row.inputs, row.outputs, row.reference), Notes()
-            rubric, reference = self._criteria(row, notes)
+            rubric, reference = self._criteria(row, returned, notes)
+            reference = self._answer(reference, notes, returned)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
-            notes.columns = {n: p[n] for p in parts if isinstance(p, Mapping) for n in p}
+            notes.columns = {n: p[n] for p in row[:3] if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))
-        if row.reference is None or row.reference == {}:
-            raise errors.InputError("`reference`: got no `reference_outputs` to compare with")
-        other = fields.work_in(row.reference, own.reference, "reference", task=task)
-        pair = pair_for(task, text, other, source=source) | named
-        return self._noted(pair, **read, reference=(row.reference, other))
+        answer = self._answer(row.reference, notes, returned)
+        if answer is None or answer == {}:
+            rest = "".join(f", which {each['detail']}: name it by `reference=`" for each in notes)
+            problem = f"`reference`: got no `reference_outputs` to compare with{rest}"
+            raise errors.InputError(problem)
+        other = fields.work_in(answer, own.reference, "reference", task=task)
+        pair = pair_for(task, text, other, source=source) | named | {NOTES: notes}
+        return self._noted(pair, **read, reference=(answer, other))
 
     def sides(
         self, row: EvaluatedRow, variables: Mapping[str, object], runs: Sequence[Run]
@@ -205,14 +262,25 @@ class CaseReader:
         """
         sides = [row._replace(outputs=run.outputs, work=self.work_of(run)) for run in runs]
         task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
-        held, place = row.reference, self.places.reference
-        known = None if holds_nothing(held) else fields.reference_in(held, place)
         source = self._source(row)
         a, b = (fields.work_in(*self._done(side), task=task) for side in sides)
+        held, notes = row.reference, Notes()
+        returned = map(fields_returned, (run.outputs for run in runs), (a, b))
+        answer, place = self._answer(held, notes, *returned), self.places.reference
+        known = None if holds_nothing(answer) else fields.reference_in(answer, place)
         pair = pair_for(task, a, b, reference=known, source=source)
-        pair |= {**self._variables(held, None, row.inputs), **variables}
+        pair |= {**self._variables(held, None, row.inputs), **variables, NOTES: notes}
         read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}
-        return self._noted(pair, input=(row.inputs, task), reference=(held, known), **read)
+        return self._noted(pair, input=(row.inputs, task), reference=(answer, known), **read)
+
+    def _answer(self, held: object, notes: Notes, *returned: Mapping[str, object]) -> object:
+        """The right answer in a reference where no place is named, with a note on the rest."""
+        held = held if callable(self.places.reference) else plain_data(held)
+        if self.places.reference is not None or not isinstance(held, Mapping):
+            return held
+        answer, own = right_answer(held, returned)
+        notes += own if answer or self._names_reference else []
+        return answer
 
     def _variables(self, *parts: object) -> dict[str, object]:
         """The fields that a prompt names, from the reference, the outputs and the inputs."""
@@ -248,7 +316,9 @@ class CaseReader:
             raise errors.LackingError("`reference`: it is named and the example has no outputs")
         return None
 
-    def _criteria(self, row: EvaluatedRow, notes: Notes) -> tuple[object, object]:
+    def _criteria(
+        self, row: EvaluatedRow, returned: Mapping[str, object], notes: Notes
+    ) -> tuple[object, object]:
         """The criteria that a row is judged by, and its reference without any.
 
         Criteria and LangSmith's assertions are no expected answer. Where no place is named, a
@@ -264,16 +334,15 @@ class CaseReader:
             found = lookup.find_in(values, "rubric", place)
             criteria = [name for name in held if held[name] is found]
         else:
-            criteria = [n for n in _CRITERIA if held.get(n) and n != self.places.reference]
+            others = {*returned, self.places.reference}
+            criteria = [n for n in _CRITERIA if held.get(n) and n not in others]
             asked = [] if self._has_rubric else criteria[:1]
             found = held[asked[0]] if asked else None
             if unasked := verdicts.first_names(criteria[len(asked) :]):
                 own = "the judge's own (one without a rubric asks others, or this by `rubric=`)"
                 origin = f"read from {asked[0]!r}" if asked else own
                 notes.add("rubric", f"is {origin}; not asked: {unasked}")
-        # What people know of a row is shown to no judge, unless it is named.
-        known = ANNOTATIONS if self.places.reference is None else ()
-        rest = {name: held[name] for name in held if name not in {*criteria, *known}}
+        rest = {name: held[name] for name in held if name not in criteria}
         return found, rest if held else reference
 
     def _source(self, *rows: EvaluatedRow) -> object:

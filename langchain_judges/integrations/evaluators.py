@@ -84,7 +84,9 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             and a run's error are judged with it.
         reference: Where the reference is in the reference outputs; a list there is of right
             answers, one of which is enough (facts that are all wanted are criteria: `rubric`).
-            None: the usual keys, without what people know of a row, such as `label`.
+            None: the usual keys. What people may know of a row (`label`, `labels`,
+            `human_votes`, `category`, `group`, `systems`, `turn`) is part of the answer where
+            the outputs have it too; the comment says what is left out.
         context: Where the source is that the text is checked against: a key or a path
             in the inputs or the outputs, or a function of `{"inputs", "outputs"}`. None:
             the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and

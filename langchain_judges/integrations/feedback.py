@@ -126,25 +126,15 @@ def feedback_of(
         source: The judge's own run.
     """
     info, assumed = describe.fingerprint_of(judge), describe.assumptions_of(judge)
-    info = {**info, "assumed": " ".join(assumed)} if assumed else info
-    return EvaluationResult(
-        key=score.key,
-        score=span.score(score.score),
-        value=score.value,
-        comment=score.comment,
-        evaluator_info={**info, **span.said},
-        feedback_config=span.config,
-        extra=score.extra,
-        source_run_id=source,
-    )
-
-
-_SAME = ("key", "score", "value", "comment", "extra", "feedback_config", "source_run_id")
+    info = {**info, **({"assumed": " ".join(assumed)} if assumed else {}), **span.said}
+    own: Any = {name: getattr(score, name) for name in ("key", "value", "comment", "extra")}
+    own |= {"score": span.score(score.score), "feedback_config": span.config}
+    return EvaluationResult(**own, evaluator_info=info, source_run_id=source)
 
 
 def posted(feedback: EvaluationResult) -> dict[str, Any]:
     """Fields that LangSmith's `create_feedback` takes, as `evaluate` gives them."""
-    own = {name: getattr(feedback, name) for name in _SAME}
+    own = feedback.model_dump(exclude={"evaluator_info", "metadata", "target_run_id"})
     return {**own, "source_info": feedback.evaluator_info, "feedback_source_type": "model"}
 
 

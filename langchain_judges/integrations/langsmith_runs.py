@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -19,9 +19,9 @@ from langsmith import Client
 from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.eval_cases import CaseReader, TextSources, label_options
+from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.given_feedback import Grade, Graded, answer_columns, graded
-from langchain_judges.rows.checks import ANNOTATIONS, kind_in
+from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.data import holds_nothing
 from langchain_judges.rows.documents import context_of
 from langchain_judges.rows.fields import outputs_of
@@ -29,7 +29,7 @@ from langchain_judges.rows.files import packaged
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import NOTES, Label
 
 T = TypeVar("T")
 # Where a run that was read as one of a thread names it, and a judge's feedback on all of it.
@@ -43,33 +43,44 @@ _A_DAY = timedelta(days=1)
 _CLOSED = {"Connection": "close"}
 
 
-def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
-    """The runs of an experiment as rows: `id`, `input`, `output`, `reference` and `source`.
+def experiment_rows(client: Client, *experiments: str) -> list[list[dict[str, object]]]:
+    """The runs of each experiment as rows: `id`, `input`, `output`, `reference` and `source`.
 
     The example is read as it was when the experiment ran. A run without one, as in a project
     without a data set, has its own id and inputs, which a traced function names after its
     parameters. Repetitions of an example are numbered in time; a run that failed has no output.
-    What people know of an example is no reference.
+    A field of an example that any of them returns is part of its answer; see `right_answer`.
 
     Args:
         client: LangSmith's client.
-        experiment: Its name or id.
+        experiments: Their names or ids.
     """
-    project, examples = _project(client, experiment), dict[Any, Any]()
+    projects = [_project(client, each) for each in experiments]
+    runs = [_of_project(client, each) for each in projects]
+    returned = defaultdict[Any, list[dict[str, object]]](list)
+    for run in chain(*runs):
+        returned[run.reference_example_id].append(cases.fields_returned(run.outputs))
+    return [_rows(client, *each, returned) for each in zip(projects, runs, strict=True)]
+
+
+def _rows(client: Client, project: Any, runs: Iterable[Run], returned: Any) -> list[Any]:
+    examples = dict[Any, Any]()
     if data := project.reference_dataset_id:
         version = project.metadata.get("dataset_version")
         examples = {each.id: each for each in client.list_examples(dataset_id=data, as_of=version)}
     rows, met = list[dict[str, object]](), Counter[Any]()
-    for run in sorted(_of_project(client, project), key=lambda each: str(each.start_time)):
+    for run in sorted(runs, key=lambda each: str(each.start_time)):
         example, id = examples.get(run.reference_example_id), run.reference_example_id or run.id
         inputs, known = (example or run).inputs, (example and example.outputs) or {}
+        answer, notes = cases.right_answer(known, returned[run.reference_example_id])
         met[id] += 1
         row = {
             "id": f"{id}, repetition {met[id]}" if met[id] > 1 else str(id),
             "input": inputs,
             "output": None if holds_nothing(run.outputs) else outputs_of(run),
-            "reference": {n: own for n, own in known.items() if n not in ANNOTATIONS},
+            "reference": answer,
             "source": context_of(inputs),
+            NOTES: notes,
         }
         rows.append({n: own for n, own in row.items() if own or n in ("input", "output")})
     return rows
@@ -305,8 +316,8 @@ def labelled_runs(  # noqa: PLR0913 - which label of which runs, and where each 
     runs = runs_in_queue(client, queue)
     given = graded(client, runs)
     answers = _by_people(given.values(), key)
-    reader = CaseReader(judge, TextSources(input, output, context=context))
-    options = label_options(judge)
+    reader = cases.CaseReader(judge, cases.TextSources(input, output, context=context))
+    options = cases.label_options(judge)
     labels = options.human_labels if options else ()
     result = QueuedRuns([], [])
     for run in runs:

@@ -1,0 +1,141 @@
+"""What of an example's outputs is the right answer, on every path to a judge."""
+
+import json
+import re
+from itertools import product
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langsmith import Client
+from pydantic import create_model
+
+from langchain_judges import as_comparative_evaluator, as_evaluator, judge_many
+from langchain_judges.integrations.langsmith_runs import experiment_rows
+from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.runs.comparison import joined
+from langchain_judges.runs.sources import Source
+from langchain_judges.testing import fitting_reply
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.judges import of_method
+from tests.langsmith_server import LangSmithServer
+
+INPUTS = {"question": "Who?"}
+MINE, OTHER = {"answer": "Di"}, {"answer": "Cy"}
+
+
+def judged_one(judge, outputs, right, **places):
+    run = {"id": "1", "inputs": INPUTS, "outputs": outputs}
+    told = as_evaluator(judge, **places)(run, {"inputs": INPUTS, "outputs": right})
+    return told["comment"]
+
+
+def called(judge, outputs, right, **places):
+    texts: dict[str, Any] = {"outputs": outputs, "reference_outputs": right}
+    return as_evaluator(judge, **places)(inputs=INPUTS, **texts)["comment"]
+
+
+def compared(judge, outputs, right, **places):
+    runs = [
+        {"id": n, "inputs": INPUTS, "outputs": own} for n, own in (("1", OTHER), ("2", outputs))
+    ]
+    compare: Any = as_comparative_evaluator(judge, **places)
+    return str(compare(runs, {"inputs": INPUTS, "outputs": right})["comment"])
+
+
+def texts_compared(judge, outputs, right, **places):
+    compare: Any = as_comparative_evaluator(judge, **places)
+    texts = {"outputs": [OTHER, outputs], "reference_outputs": right}
+    return str(compare(inputs=INPUTS, **texts)["comment"])
+
+
+PAIRS = {"compared": compared, "texts": texts_compared, "one": judged_one, "called": called}
+PATHS: dict[str, tuple[str, Any]] = {
+    "item": ("rubric", judged_one),
+    "item called": ("rubric", called),
+    **{f"pair {name}": ("relative", path) for name, path in PAIRS.items()},
+}
+NAMES = (*ANNOTATIONS, "assertions", "criteria", "rubric")
+BESIDE: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "a usual name": ({"answer": "Bo"}, {"answer": "Al"}),
+    "another name": ({"name": "Bo", "age": "3"}, {"name": "Al", "age": "4"}),
+    "nothing": ({}, {}),
+}
+
+
+def on_path(path, outputs, right, **places):
+    method, judge_by = PATHS[path]
+    model = FakeChatModel(replies=fitting_reply)
+    options = {"rubric": "correctness"} if method == "rubric" else {}
+    told = judge_by(of_method(method, model, **options), outputs, right, **places)
+    return told, "\n".join(model.prompts)
+
+
+@for_each("path, name, beside", product(PATHS, NAMES, BESIDE))
+def test_a_field_is_part_of_the_answer_where_it_is_returned_and_else_named(path, name, beside):
+    theirs, right = BESIDE[beside]
+    known = {**right, name: "zebra"}
+    told, prompts = on_path(path, theirs or MINE, known)
+    assert "zebra" not in prompts
+    assert repr(name) in told
+    told, prompts = on_path(path, {**theirs, name: "horse"}, known)
+    is_shown = beside != "a usual name"
+    assert ("zebra" in prompts) == is_shown
+    assert (f"leaves out {name!r}" in told) == (not is_shown)
+
+
+@for_each("path, name", product(PATHS, NAMES))
+def test_a_named_field_is_the_answer_and_what_is_right_or_empty_is_not_told(path, name):
+    assert "zebra" in on_path(path, MINE, {"name": "Al", name: "zebra"}, reference=name)[1]
+    right = {"answer": "Al", name: "zebra"}
+    pairs = [({"answer": "Bo", name: "zebra"}, right), (MINE, {**right, name: None})]
+    assert not any("leaves out" in on_path(path, *each)[0] for each in pairs)
+
+
+FORMS: dict[str, Any] = {
+    "as it is": lambda fields: fields,
+    "below a name": lambda fields: {"output": fields},
+    "as JSON": lambda fields: {"answer": json.dumps(fields)},
+    "in a fence": lambda fields: {"answer": f"```json\n{json.dumps(fields)}\n```"},
+    "as a message": lambda fields: {"messages": [AIMessage(json.dumps(fields))]},
+    "of a model": lambda fields: {"output": create_model("Ticket", label=str)(**fields)},
+}
+
+
+@for_each("path, form", product(PATHS, FORMS))
+def test_a_field_may_be_returned_in_any_form(path, form):
+    _, prompts = on_path(path, FORMS[form]({"label": "horse"}), {"label": "zebra", "name": "Al"})
+    assert '"label": "zebra"' in prompts
+
+
+def test_a_text_that_shows_json_returns_no_field():
+    shown = {"answer": 'Reply {"label": "horse"}, as here.'}
+    assert "zebra" not in on_path("item", shown, {"name": "Al", "label": "zebra"})[1]
+
+
+FEW = ("label", "category", "assertions")
+
+
+@for_each("beside, is_returned", product(BESIDE, (True, False)))
+def test_experiments_have_the_same_right_answers(beside, is_returned):
+    theirs, right = BESIDE[beside]
+    known = {**right, **{name: f"zebra-{name}" for name in FEW}}
+    answers = [OTHER, {**(theirs or MINE), **dict.fromkeys(FEW if is_returned else (), "horse")}]
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x", info=server.info)
+        data = client.create_dataset("people")
+        client.create_example(inputs=INPUTS, reference_outputs=known, dataset_id=data.id)
+        done = [client.evaluate(lambda inputs, own=own: own, data="people") for own in answers]
+        client.flush()
+        rows = experiment_rows(client, *(each.experiment_name for each in done))
+        client.cleanup()
+    [row], *_ = joined({name: Source(own, True) for name, own in zip("ab", rows, strict=True)})
+    model = FakeChatModel(replies=fitting_reply)
+    [result] = judge_many(
+        of_method("relative", model), [row], columns={"output_a": "a", "output_b": "b"}
+    )
+    is_shown = is_returned and beside != "a usual name"
+    notes = str(result["verdict"]["failures"])
+    for name in FEW:
+        assert (f"zebra-{name}" in "\n".join(model.prompts)) == is_shown
+        assert (re.search(f"leaves out [^.]*'{name}'", notes) is not None) == (not is_shown)
