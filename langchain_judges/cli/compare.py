@@ -122,10 +122,7 @@ def compare(
         spec = judge_spec(judge)
         plan = estimate_calls(spec)  # refused before the rows are read, as the table is
         if plan.kind != "pair":
-            raise OptionError(
-                f"compare asks a judge of pairs, and {spec['method']!r} takes one {plan.kind} at a "
-                "time: --method relative compares two"
-            )
+            raise OptionError(messages.WORDS["no_pairs"].format(plan=plan, **spec))
         source, names = _table_of_systems(data, systems, rows)
         output.table(len(names))
         own = rows.column or [] if len(data) == 1 else []

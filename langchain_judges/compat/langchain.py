@@ -61,10 +61,7 @@ def load_evaluator(
     name = str(getattr(evaluator, "value", evaluator))
     kind, is_pair = name.removeprefix("labeled_"), name.endswith("pairwise_string")
     if kind not in _FORMS or (kind in _TITLES and kind != name):
-        raise OptionError(
-            f"`evaluator` must be one of {[*_FORMS]}, the first three also behind 'labeled_'; "
-            f"langchain_classic.evaluation has the others; got {name!r}"
-        )
+        raise OptionError(_TEXTS["unknown"].format(known=[*_FORMS], name=name))
     if llm is None:
         raise OptionError("`llm` must be a chat model or a model's name")
     own = _TEXTS["material"] + (_TEXTS["reference"] if kind != name else "") + _TEXTS[kind]
@@ -286,7 +283,5 @@ class LangChainStringEvaluator(RunEvaluator):
 
 def _only_criterion(name: str, values: Mapping[str, Any] | None) -> Any:
     if not values or len(values) != 1:
-        raise InputError(
-            f"`{name}`: `prepare_data` must say which of {sorted(values or {})} is judged"
-        )
+        raise InputError(_TEXTS["several"].format(name=name, names=sorted(values or {})))
     return next(iter(values.values()))

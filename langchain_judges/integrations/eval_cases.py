@@ -25,11 +25,14 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.notes import lines_in, notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
+
+WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
 
 
 def item_for(judge: object, task: Text, output: Text | None, **more: object) -> dict[str, object]:
@@ -363,11 +366,8 @@ class CaseReader:
         if lack and not found:
             raise lack
         if self._needs_source and not found:
-            raise errors.LackingError(
-                "`context`: the judge needs a source to check against; name it by `context=`: "
-                "a key or a path in the inputs or the outputs. The inputs are "
-                f"{lookup.keys_in(rows[-1].inputs)}, the outputs {lookup.keys_in(rows[-1].outputs)}"
-            )
+            inputs, outputs, *_ = map(lookup.keys_in, rows[-1])
+            raise errors.LackingError(WORDS["no_source"].format(inputs=inputs, outputs=outputs))
         return found if len(found) > 1 else next(iter(found), None)
 
     def _source_of(self, row: EvaluatedRow) -> object:
@@ -470,10 +470,7 @@ def _block(attachment: Any) -> dict[str, Any]:
         coded = base64.b64encode(data).decode()
         return {"type": kind or "file", "base64": coded, "mime_type": mime}
     if not (block := standard({"type": kind, **given} | ({"mime_type": mime} if kind else {}))):
-        raise errors.InputError(
-            "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
-            f"image, audio, video or a PDF file, got {str(attachment)[:80]}"
-        )
+        raise errors.InputError(WORDS["attachment"].format(got=str(attachment)[:80]))
     return block
 
 

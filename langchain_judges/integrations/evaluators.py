@@ -260,13 +260,9 @@ class JudgeEvaluator(RunEvaluator):
         for key in self.feedback_keys if experiment else ():
             other = row[1].setdefault(key, self)
             if other is not self:
-                names = " and ".join(
-                    repr(fingerprint_of(each.judge)["method"]) for each in (other, self)
-                )
-                raise OptionError(
-                    f"two evaluators of this experiment, {names}, give the feedback {key!r}: "
-                    "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
-                )
+                methods = [fingerprint_of(each.judge)["method"] for each in (other, self)]
+                names = " and ".join(map(repr, methods))
+                raise OptionError(cases.WORDS["one_key"].format(names=names, key=key))
 
     def _check_lacking(self, verdict: cases.CaseVerdict) -> None:
         """Check that not all first rows lack what the judge needs.
@@ -304,11 +300,7 @@ def _as_record(value: Any, trait: str = "error") -> Any:
     is_data = isinstance(value, Mapping) and {"inputs", "outputs"} & value.keys()
     if value is None or is_data or hasattr(value, trait):
         return record.as_object(value)
-    raise OptionError(
-        "an evaluator is called with a run and its example, or with texts by name, as in "
-        f"`inputs=…, outputs=…`, got {type(value).__name__}; runs are compared by "
-        "`as_comparative_evaluator`"
-    )
+    raise OptionError(cases.WORDS["call"].format(got=type(value).__name__))
 
 
 def _several(given: Any) -> Sequence[Any]:
@@ -320,10 +312,7 @@ def _several(given: Any) -> Sequence[Any]:
     sides = given if isinstance(given, list | tuple) else [given]
     if len(sides) > 1:
         return sides
-    raise OptionError(
-        "two or more runs of an example are compared, or texts by name, as in "
-        f"`inputs=…, outputs=[…, …]`, got {len(sides)}; one is judged by `as_evaluator`"
-    )
+    raise OptionError(cases.WORDS["comparison"].format(got=len(sides)))
 
 
 def _pairs_of(runs: Sequence[Any]) -> list[tuple[Any, Any]]:

@@ -106,10 +106,7 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     criteria = rubric.criteria if rubric else ()
     ends = {each.name: (each.names[0], each.names[-1]) for each in criteria if each.is_graded}
     if not ends or len(ends) < len(criteria) or any(high <= 0 for _, high in ends.values()):
-        raise OptionError(
-            f"`scale={scale!r}` needs a judge by a rubric whose labels are numbers, the best "
-            "above 0"
-        )
+        raise OptionError(cases.WORDS["scale"].format(scale=scale))
     spans = {name: Span(scale, *own) for name, own in ends.items()}
     return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
 

@@ -145,10 +145,7 @@ def _judged_with(
     asked = [each for each in judged if key in (each.key, f"{each.key}.people")] or judged
     threads = {(each.extra or {}).get(THREAD) for each in asked}
     if key and len(threads) > 1:
-        raise InputError(
-            "one judge was shown it alone and another its thread; it has to be labelled as "
-            "`KEY.people` of one of them"
-        )
+        raise InputError(cases.WORDS["thread"])
     thread = next((name for name in threads if name), None)
     if thread is None:
         return [run]
@@ -339,10 +336,7 @@ def _by_people(
     """The latest label of people by run."""
     said = [(own, label) for own, _, label in chain(*given) if label and key in (None, own.key)]
     if len(keys := sorted({each.key for each, _ in said})) > 1:
-        raise InputError(
-            f"people gave feedback under several names: {', '.join(keys)}; say which of them "
-            "is the label, by `key` or --column label=NAME"
-        )
+        raise InputError(cases.WORDS["several_keys"].format(keys=", ".join(keys)))
     said.sort(key=lambda own: own[0].modified_at)
     return {each.run_id: (each, label) for each, label in said}
 
@@ -367,8 +361,5 @@ def _label(feedback: Feedback, answer: Grade, labels: Sequence[Label]) -> Label:
         return int(score) if score.is_integer() else float(score)
     at_place: Label = labels[round(score * (len(labels) - 1))]
     if score in labels and at_place != score:
-        raise InputError(
-            f"its score {score:g} may be a label or a place between the worst and the best; "
-            "people have to give a value"
-        )
+        raise InputError(cases.WORDS["label_or_place"].format(score=score))
     return at_place

@@ -498,13 +498,10 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
     def _request(self, state: JudgedState, verdict: cases.CaseVerdict | None) -> str:
         """The words that ask for a better answer."""
         if verdict is None:
-            return "Look at your answer again and give a better one, whole and on its own."
+            return cases.WORDS["look_again"]
         reasons = comment_of(verdict)
         if self.kind == "pair":
             known, _ = self.options.texts(state)
             other = "a known answer" if known else "your earlier draft"
             reasons = f"A is your answer and B {other}. {reasons}"
-        return (
-            f"Your answer was judged and is not good enough yet. {reasons}\n"
-            "Give a better answer, whole and on its own."
-        )
+        return cases.WORDS["revise"].format(reasons=reasons)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError, OverBudget
-from langchain_judges.integrations.eval_cases import CaseVerdict, judge_case
+from langchain_judges.integrations.eval_cases import WORDS, CaseVerdict, judge_case
 from langchain_judges.methods.describe import kind_of, leaves_of, option_of
 from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
@@ -54,9 +54,7 @@ def judge_tool(
     pairs = kind_of(judge) == "pair"
     needed = _needs(judge)
     if more := sorted(needed - {"expected", "source"}):
-        raise OptionError(
-            f"`judge` needs {', '.join(more)}, and a tool is given texts alone: see `as_evaluator`"
-        )
+        raise OptionError(WORDS["needs_more"].format(more=", ".join(more)))
 
     async def steps(**arguments: object) -> tuple[str, CaseVerdict]:
         # A model may write nothing where nothing is known.

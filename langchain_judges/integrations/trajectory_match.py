@@ -10,6 +10,7 @@ from typing import Any, Literal
 from langsmith.evaluation import EvaluationResult
 
 from langchain_judges.errors import InputError
+from langchain_judges.integrations.eval_cases import WORDS
 from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
@@ -125,10 +126,7 @@ def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs
         task = record.with_talk(fields.task_in(inputs), [] if isinstance(work, str) else [work])
         work = fields.work_in(part, None, field, task=task)
     if isinstance(work, str) and not record.record_in(part):
-        raise InputError(
-            f"`{field}`: expected messages, calls or names of tools, got the text "
-            f"{work[:40]!r}; name their place with `{field}=`"
-        )
+        raise InputError(WORDS["no_calls"].format(field=field, got=work[:40]))
     messages = [] if isinstance(work, str) else work
     turns = [calls for message in messages if (calls := message.get("tool_calls"))]
     if not turns and any(message["role"] == "tool" for message in messages):
@@ -142,10 +140,8 @@ def _part(value: object, source: lookup.TextSource, field: lookup.Field) -> obje
         lists = {name: value[name] for name in value if name in _LISTS}
         known = [name for name in lists if lists[name] is not None] or [*lists]
         if rivals := [repr(n) for n in known[1:] if lists[n] != lists[known[0]]]:
-            raise InputError(
-                f"`{field}` has several lists of calls, {known[0]!r} and {', '.join(rivals)}; "
-                f"name one with `{field}=`"
-            )
+            named = {"field": field, "first": known[0], "rest": ", ".join(rivals)}
+            raise InputError(WORDS["several_lists"].format(**named))
         return lists[known[0]]
     return value if _listed(value, field) is not None else lookup.find(value, field, source)
 
@@ -165,10 +161,8 @@ def _listed(value: object, field: lookup.Field) -> _Listed | None:
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             return None
         if unnamed := unnamed_in(function):
-            raise InputError(
-                f"`{field}`: arguments of a call stand under no known name, but under "
-                f"{lookup.keys_in(unnamed)}; rename them as {ARGUMENTS[0]!r}"
-            )
+            named = {"field": field, "got": lookup.keys_in(unnamed), "name": ARGUMENTS[0]}
+            raise InputError(WORDS["unnamed"].format(**named))
         is_told = any(function.get(name) is not None for name in ARGUMENTS)
         calls.append([call_in(call) if is_told else {**call_in(call), "args": _ANY}])
     return calls
