@@ -17,102 +17,13 @@ from langchain_judges.rows.texts import CONVERSATION, READ
 from langchain_judges.rows.tool_calls import OF_CALL, calls_listed
 from langchain_judges.verdict import NOTES, Notes, first_names
 
-# The beginning of a word, or two characters of a script that puts no spaces between words.
-_WORD = re.compile(
-    r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
-)
-
-
-def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
-    """Which key or reply `find` takes where others have something to show; "" if none has.
-
-    That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
-    the only key is told too, whose name may say that it is no answer.
-    """
-    is_task = field == "input"
-    while isinstance(value := records.state_values(records.opened(value)), Mapping):
-        calls = records.calls_beside(value)
-        is_record = lookup.is_record(value, field) and not calls
-        own = "messages" if records.steps_taken(value) is None else "intermediate_steps"
-        usual = (own,) if is_record else lookup.USUAL[field]
-        names = [name for name in usual if value.get(name) is not None]
-        rivals, words = [], []
-        told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
-        first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
-        told |= {first} if calls else set()
-        others = sorted(names and value.keys() - {names[0], *told}, key=repr)
-        shown = lines_in(case) if others else set()
-        for name in others:
-            part = messages.messages_in(value[name]) or value[name]
-            is_other = name in names and as_json(part) != as_json(value[names[0]])
-            # A word or a number beside a task may ask something; beside an answer it is about it.
-            said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")
-            if is_other or said - shown:
-                rivals.append(name)
-            elif not (is_nothing(part) or lines_in(part) & shown):
-                words.append(name)
-        if rivals:
-            return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
-        if is_record and (number := len(replies_in(value))) > 1:
-            return f"has {number:,} replies; the first is shown"
-        is_only = len(value) == 1 and not is_record
-        if is_record or (not names and (len(value) != 1 or field == "reference")):
-            return f"is read from {lookup.keys_in(value)}" if is_only else ""
-        value = value[names[0]] if names else next(iter(value.values()))
-    listed = value if isinstance(text, str) and isinstance(value, list) else []
-    is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
-    return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
-
-
-# What a record has of a state, what another field is read from, and what has nothing to show.
-_OF_RUN = {*checks.KNOWN_NAMES["state"], *checks.KNOWN_NAMES["origin"]}
-_SHOWN_ELSEWHERE = {"agent_outcome", *documents.CONTEXTS, *_OF_RUN} - {"messages"}
-# Names of what asks something of an answer, as `max_words` does.
-_ASKING = re.compile(checks.KNOWN_NAMES["asking"])
-
-
-def lines_of(value: object, name: object) -> set[str]:
-    """Lines in data; of a word or a number alone, where its name asks something of an answer."""
-    asks = bool(_ASKING.match(checks.plain_name(str(name))))
-    return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
-
-
-def lines_in(value: Any, *, alone: bool = True) -> set[str]:
-    """The lines of the texts in plain data, and of a text that is not in a list or an object.
-
-    Args:
-        value: Plain data, or a text.
-        alone: Whether such a text counts that is no more than a name, a number or a date.
-    """
-    if isinstance(value, BaseModel):
-        own = getattr(value, "page_content", None)  # of a document
-        value = own or messages.messages_in(value) or dump_of(value)
-    parts = [*value] if isinstance(value, list | tuple) else []
-    if isinstance(value, Mapping):
-        # A text may be read from a message without its role, which ShareGPT calls `from`.
-        role = "from" if {"from", "value"} <= value.keys() else "role"
-        parts = [part for name, part in value.items() if name != role]
-    elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
-        return {line.strip() for line in value.splitlines()}
-    return set[str]().union(*map(lines_in, parts))
-
-
-# Columns that a judge is shown, or that are known to be for people alone.
-_KNOWN = {*checks.FIELDS, "media", "concepts", "instruction", "variables", "assertions", "metadata"}
-_KNOWN -= {"source", "chosen", "rejected"}
-
-
-def unshown(row: Mapping[str, Any]) -> list[str]:
-    """The columns of a row that hold something and that no judge is shown.
-
-    Of those that may hold a source, a judge of one text is shown the `source` of the row. A judge
-    of pairs takes no `rubric` of a row.
-    """
-    known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
-    rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
-    own = row.get("source") if "output" in row else None
-    read = {n for n in {*documents.CONTEXTS} & {*rest} if documents.context_in(row[n]) == own}
-    return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
+# A name, as data sets have, where a text to check against may stand.
+_NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
+# How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
+_SPELT = re.compile("|".join(checks.KNOWN_NAMES["spelt"]))
+_ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
+_READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
+_SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
 
 
 def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
@@ -156,15 +67,6 @@ def _note_source(notes: Notes, source: object, text: str | None) -> None:
         notes.add("source", f"is the text of a list, which is read as documents: {number:,}")
     elif not isinstance(source, str) and documents.is_data(source):
         notes.add("source", "has documents of no known form, shown as JSON", "read_as_json")
-
-
-# A name, as data sets have, where a text to check against may stand.
-_NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
-# How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
-_SPELT = re.compile("|".join(checks.KNOWN_NAMES["spelt"]))
-_ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
-_READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
-_SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
 
 
 def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
@@ -236,3 +138,101 @@ def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for block in blocks if messages.role_of(fields) != "tool" else ():
         if not (messages.is_silent(own := messages.typed(block)) or kind_of_block(own)):
             yield own
+
+
+# What a record has of a state, what another field is read from, and what has nothing to show.
+_OF_RUN = {*checks.KNOWN_NAMES["state"], *checks.KNOWN_NAMES["origin"]}
+_SHOWN_ELSEWHERE = {"agent_outcome", *documents.CONTEXTS, *_OF_RUN} - {"messages"}
+
+
+def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
+    """Which key or reply `find` takes where others have something to show; "" if none has.
+
+    That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
+    the only key is told too, whose name may say that it is no answer.
+    """
+    is_task = field == "input"
+    while isinstance(value := records.state_values(records.opened(value)), Mapping):
+        calls = records.calls_beside(value)
+        is_record = lookup.is_record(value, field) and not calls
+        own = "messages" if records.steps_taken(value) is None else "intermediate_steps"
+        usual = (own,) if is_record else lookup.USUAL[field]
+        names = [name for name in usual if value.get(name) is not None]
+        rivals, words = [], []
+        told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
+        first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
+        told |= {first} if calls else set()
+        others = sorted(names and value.keys() - {names[0], *told}, key=repr)
+        shown = lines_in(case) if others else set()
+        for name in others:
+            part = messages.messages_in(value[name]) or value[name]
+            is_other = name in names and as_json(part) != as_json(value[names[0]])
+            # A word or a number beside a task may ask something; beside an answer it is about it.
+            said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")
+            if is_other or said - shown:
+                rivals.append(name)
+            elif not (is_nothing(part) or lines_in(part) & shown):
+                words.append(name)
+        if rivals:
+            return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
+        if is_record and (number := len(replies_in(value))) > 1:
+            return f"has {number:,} replies; the first is shown"
+        is_only = len(value) == 1 and not is_record
+        if is_record or (not names and (len(value) != 1 or field == "reference")):
+            return f"is read from {lookup.keys_in(value)}" if is_only else ""
+        value = value[names[0]] if names else next(iter(value.values()))
+    listed = value if isinstance(text, str) and isinstance(value, list) else []
+    is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
+    return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
+
+
+# Columns that a judge is shown, or that are known to be for people alone.
+_KNOWN = {*checks.FIELDS, "media", "concepts", "instruction", "variables", "assertions", "metadata"}
+_KNOWN -= {"source", "chosen", "rejected"}
+
+
+def unshown(row: Mapping[str, Any]) -> list[str]:
+    """The columns of a row that hold something and that no judge is shown.
+
+    Of those that may hold a source, a judge of one text is shown the `source` of the row. A judge
+    of pairs takes no `rubric` of a row.
+    """
+    known = _KNOWN - {"rubric"} if "output_a" in row else _KNOWN
+    rest = [name for name, value in row.items() if name not in known and not is_nothing(value)]
+    own = row.get("source") if "output" in row else None
+    read = {n for n in {*documents.CONTEXTS} & {*rest} if documents.context_in(row[n]) == own}
+    return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
+
+
+# The beginning of a word, or two characters of a script that puts no spaces between words.
+_WORD = re.compile(
+    r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
+)
+# Names of what asks something of an answer, as `max_words` does.
+_ASKING = re.compile(checks.KNOWN_NAMES["asking"])
+
+
+def lines_of(value: object, name: object) -> set[str]:
+    """Lines in data; of a word or a number alone, where its name asks something of an answer."""
+    asks = bool(_ASKING.match(checks.plain_name(str(name))))
+    return lines_in(str(value) if asks and isinstance(value, int | float) else value, alone=asks)
+
+
+def lines_in(value: Any, *, alone: bool = True) -> set[str]:
+    """The lines of the texts in plain data, and of a text that is not in a list or an object.
+
+    Args:
+        value: Plain data, or a text.
+        alone: Whether such a text counts that is no more than a name, a number or a date.
+    """
+    if isinstance(value, BaseModel):
+        own = getattr(value, "page_content", None)  # of a document
+        value = own or messages.messages_in(value) or dump_of(value)
+    parts = [*value] if isinstance(value, list | tuple) else []
+    if isinstance(value, Mapping):
+        # A text may be read from a message without its role, which ShareGPT calls `from`.
+        role = "from" if {"from", "value"} <= value.keys() else "role"
+        parts = [part for name, part in value.items() if name != role]
+    elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
+        return {line.strip() for line in value.splitlines()}
+    return set[str]().union(*map(lines_in, parts))
