@@ -1,5 +1,6 @@
 """One record of what happened, whatever shape it had, and no text that can forge it."""
 
+import itertools
 import json
 import random
 import re
@@ -234,15 +235,52 @@ def test_a_call_whose_arguments_have_no_known_name_has_all_that_it_holds():
     assert message["tool_calls"][0]["args"] == args
 
 
-@for_each("sign", [{"is_error": True}, {"isError": True}, {"error": "no"}, {"status": "error"}])
-def test_a_result_says_that_its_call_failed_and_why(sign):
-    calls = {"role": "assistant", "content": "", "tool_calls": [CALLED]}
-    contents: list[Any] = ["no", []] if "error" in sign else ["no"]
-    for content in contents:
-        said = {"role": "tool", "tool_call_id": "1", "content": content, **sign}
-        block = {"type": "tool_result", "tool_use_id": "1", "content": content, **sign}
-        for result in (said, by("user", block)):
-            assert steps_of(record([calls, result]))[1] == ("error of pay", "no")
+CALLS = {"role": "assistant", "content": "", "tool_calls": [CALLED]}
+
+
+def failed_in(content, sign):
+    """A call of `pay` that failed, by the form that has it."""
+    held = {"content": content, **sign}
+    output = {"output": content, **sign}
+    part = {"type": "tool-pay", "toolCallId": "1", "state": "output-error", "input": {"sum": 9}}
+    return {
+        "a message": [CALLS, {"role": "tool", "tool_call_id": "1", **held}],
+        "a block": [CALLS, by("user", {"type": "tool_result", "tool_use_id": "1", **held})],
+        "Bedrock": [CALLS, by("user", {"toolResult": {"toolUseId": "1", **held}})],
+        "OpenTelemetry": [
+            CALLS,
+            by("tool", {"type": "tool_call_response", "id": "1", **sign, "response": content}),
+        ],
+        "an output": [CALLS, {"type": "apply_patch_call_output", "call_id": "1", **output}],
+        "an item": [{"type": "mcp_call", "id": "1", "name": "pay", "arguments": "{}", **output}],
+        "a listed call": [{**CALLS, "tool_calls": [{**CALLED, **output}]}],
+        "a page of the AI SDK": [by("assistant", {**part, **output}, name="parts")],
+    }
+
+
+FAILED_FORMS = [*failed_in("", {})]
+SIGNS: list[dict[str, Any]] = [
+    *({name: True} for name in ("is_error", "isError", "error")),
+    *({"status": status} for status in ("error", "failed")),
+    *({name: "out of time"} for name in ("error", "errorText")),
+    {"error": {"code": 500, "message": "out of time"}},
+    {"outcome": "OUTCOME_FAILED"},
+]
+REASONS: list[Any] = [
+    "no such file",
+    {"why": "no such file"},
+    [{"type": "text", "text": "no such file"}],
+    "",
+]
+
+
+@for_each("form, sign, content", itertools.product(FAILED_FORMS, SIGNS, REASONS))
+def test_a_result_says_that_its_call_failed_and_all_that_is_told_of_it(form, sign, content):
+    [call, failed] = steps_of(record(failed_in(content, sign)[form]))
+    assert (call.mark, failed.mark) == ("call of pay", "error of pay")
+    assert ("no such file" in failed.text) == bool(content)
+    assert ("out of time" in failed.text) == ("out of time" in str(sign))
+    assert "rue" not in failed.text
 
 
 def test_images_that_a_message_lists_are_seen():

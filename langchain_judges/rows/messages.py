@@ -141,7 +141,9 @@ def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
     if isinstance(parts := fields.get("parts"), list):
         return parts
     said = data.first_value(fields, "content", "items", "blocks")
-    said = said or (tool_calls.result_in(fields) if role == "tool" else _said_apart(fields)) or said
+    if role == "tool":
+        return tool_calls.result_in({**fields, "content": said})
+    said = said or _said_apart(fields) or said
     beside = _beside(role, fields)
     return [*beside, *(said if isinstance(said, list) else [said])] if beside else said
 

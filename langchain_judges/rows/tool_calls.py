@@ -14,6 +14,8 @@ ARGUMENTS: list[str] = KNOWN_NAMES["call_arguments"]
 _OUTPUTS: list[str] = KNOWN_NAMES["outputs"]
 _READ = [*KNOWN_NAMES["of_call"], *KNOWN_NAMES["arguments"], *ARGUMENTS, *_OUTPUTS]
 OF_CALL = {*map(plain_name, _READ)}
+# Where a result says that its call failed, or why.
+_SIGNS = ("is_error", "isError", "error", "errorText", "status", "outcome")
 _OF_ALL = OF_CALL.union(KNOWN_NAMES["of_message"])
 
 
@@ -37,15 +39,17 @@ def steps_in_block(block: object, role: str) -> Iterator[Message]:
 
 
 def is_done(call: Mapping[str, Any]) -> bool:
-    """Whether a call holds its result."""
-    return first_value(call, *KNOWN_NAMES["results"]) is not None
+    """Whether a call holds its result, or a sign that it failed; a text says why it is none."""
+    is_told = has_failed(call) and not isinstance(call.get("error"), str)
+    return is_told or first_value(call, *KNOWN_NAMES["results"]) is not None
 
 
 def as_item(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """A call that holds its result, or a part of a page of the AI SDK, as an item."""
-    error = call.get("errorText") or (call.get("state") == "output-denied" and "denied")
-    own = {**call_in(call), "error": error or call.get("error")}
-    return {**own, "type": "page_call", "output": first_value(call, *KNOWN_NAMES["results"])}
+    output = first_value(call, *KNOWN_NAMES["results"])
+    denied = "denied" if call.get("state") == "output-denied" else None
+    signs = {"error": denied, **{name: call[name] for name in _SIGNS if call.get(name)}}
+    return {**call_in(call), "error": None, **signs, "type": "page_call", "output": output}
 
 
 def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -57,7 +61,6 @@ def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if not kind.endswith(("_call", "_call_output")) or "role" in fields or kind in _BLOCKS:
         return
     asked = str(fields.get("call_id") or fields.get("id") or "")
-    error = fields.get("error") or (fields.get("status") == "failed" and "failed")
     output = first_value(fields, *_OUTPUTS)
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
@@ -66,16 +69,18 @@ def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         form = "arguments" if kind == "function_call" else "args"
         call = call_in({"name": name, form: args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
-    if kind.endswith("_output") or output is not None or error:
-        said: Any = text_in(error or output)
-        if kind == "image_generation_call" and not error:
+    if kind.endswith("_output") or output is not None or has_failed(fields):
+        own = {"output": output, **{name: fields.get(name) for name in _SIGNS}}
+        if kind == "image_generation_call" and output:
             form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
-            said = [{"type": "image", "base64": said, "mime_type": f"image/{form}"}]
-        yield _result_block({"tool_use_id": asked, "content": said, "is_error": error})
+            own["output"] = [{"type": "image", "base64": output, "mime_type": f"image/{form}"}]
+        elif not (output or own["error"]) and has_failed(fields):
+            own["output"] = "failed"
+        yield _result_block({**own, "tool_use_id": asked})
 
 
 # What an item has beside the arguments of its call.
-_OF_ITEM = {"type", "id", "call_id", "name", "status", "error", *_OUTPUTS}
+_OF_ITEM = {"type", "id", "call_id", "name", *_SIGNS, *_OUTPUTS}
 # Calls that are blocks of a message.
 _BLOCKS = {"tool_call", "server_tool_call"}
 
@@ -106,18 +111,20 @@ def _result_block(block: Mapping[str, Any]) -> Message:
 
 
 def result_in(fields: Mapping[str, Any]) -> Any:
-    """The content of a result, or else why it failed."""
+    """The content of a result, and why it failed."""
     held = [fields.get(name) for name in ("content", "response", *_OUTPUTS)]
-    error = fields.get("error")
-    known = [*filter(None, held), error if error is not True else None, *held]
-    return next((each for each in known if each is not None), "")
+    said = next((each for each in [*filter(None, held), *held] if each is not None), "")
+    error = first_value(fields, "error", "errorText")
+    why = "" if isinstance(error, bool | None) else text_in(error)
+    if not said or why in text_in(said):
+        return said or why
+    return [*said, why] if isinstance(said, list) else f"{text_in(said)}\n{why}"
 
 
 def has_failed(fields: Mapping[str, Any]) -> bool:
     """Whether a result says that its call failed."""
-    signs = [fields.get("is_error"), fields.get("isError"), fields.get("error")]
-    is_told = str(fields.get("outcome")) in KNOWN_NAMES["failed"]
-    return any(signs) or is_told or fields.get("status") == "error"
+    told = {str(fields.get("status")), str(fields.get("outcome"))} & {*KNOWN_NAMES["failed"]}
+    return bool(told) or any(map(fields.get, _SIGNS[:4]))
 
 
 # Where a call's name is, and its id.
