@@ -29,6 +29,7 @@ from langchain_judges.asking import bodies, failures, masking, reply_log
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.rows.files import packaged
 
+_REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _PLAIN = str | int | float | None
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -98,12 +99,8 @@ def resolve_model(
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
-        kind = f"a {type(model).__name__}"
-        raise OptionError(
-            "`model` must be a chat model (`init_chat_model` makes one, if nothing is left to "
-            "configure), 'local', 'local:/path/to.gguf' or a name such as 'openai:gpt-5-mini', "
-            f"got {repr(model) if isinstance(model, _PLAIN) else kind}"
-        )
+        got = repr(model) if isinstance(model, _PLAIN) else f"a {type(model).__name__}"
+        raise OptionError(_REFUSALS["no_model"].format(got=got))
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
 
@@ -161,10 +158,7 @@ def _checked(model: BaseChatModel) -> BaseChatModel:
     """
     addresses = (getattr(model, name, None) for name in _SERVERS)
     if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
-        raise OptionError(
-            "the model's address holds a password, which logs and traces would show; give "
-            "it as a header: `default_headers={'Authorization': 'Basic …'}`"
-        )
+        raise OptionError(_REFUSALS["password"])
     if (n := own_setting(model, "n") or 1) != 1:
         raise OptionError(f"the model's n={n!r} asks for several replies, and one is read: drop n")
     return model
@@ -246,10 +240,8 @@ def _by_name(model: str, base_url: str | None, settings: Mapping[str, Any]) -> B
         chat: BaseChatModel = init_chat_model(model, **options)
     except ValueError as exc:
         reason = str(exc).split("\n")[0]
-        raise ModelSetupError(
-            f"The model {model!r} is not known; write PROVIDER:NAME, such as "
-            f"openai:gpt-5-mini. LangChain says: {reason}"
-        ) from exc
+        told = _REFUSALS["unknown_model"].format(model=model, reason=reason)
+        raise ModelSetupError(told) from exc
     except Exception as exc:  # a package is missing; or it raises its own
         raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
     return resolve_model(chat)

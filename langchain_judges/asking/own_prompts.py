@@ -29,6 +29,7 @@ from langchain_judges.verdict import Item, Row
 # Under a name that prompts of other packages, or of the other methods, have: our variables.
 _NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _FIELDS: Mapping[str, str] = _NAMES["fields"]
+_REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 OUR_NAMES: Mapping[str, Sequence[str]] = _NAMES["variables"]
 Prompts = Mapping[str, ChatPromptTemplate]
 # Says which text a reply calls 1: both orders are asked, so that letters of a caller's are no help.
@@ -169,10 +170,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
         messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     else:
-        raise OptionError(
-            f"`prompts` must be prompts by step, each a text, a template or a mapping with "
-            f"`prompt` and, optionally, `system`, got {prompt!r} for {step!r}"
-        )
+        raise OptionError(_REFUSALS["no_prompt"].format(prompt=prompt, step=step))
     which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
     own = prompt if isinstance(prompt, ChatPromptTemplate) else None
     return template_of(which, messages, kind, own)
@@ -201,10 +199,8 @@ def template_of(
         if odd := [name for name in template.input_variables if _NO_NAME.search(name)]:
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
-        raise OptionError(
-            f"{which} is not a template: {_lone_brace(messages) or exc}; a brace that is part "
-            "of the text is written twice, {{ or }}"
-        ) from exc
+        why = _lone_brace(messages) or exc
+        raise OptionError(_REFUSALS["lone_brace"].format(which=which, why=why)) from exc
     return template
 
 
@@ -302,18 +298,12 @@ def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> Non
     judged = known & {"response", "response_1", "response_2"} or known & {"task", "request"}
     for name in re.findall(r"(?<!\w){\s*(\w+)\s*}", text):
         if judged.difference(shown).intersection(OUR_NAMES.get(name, (name,))):
-            raise OptionError(
-                f"the prompt {step!r} sends {{{name}}} as it stands, and not what it names: a "
-                f"text shows that by {{{name}}}, and a template of the format 'mustache' by "
-                f"{{{{{name}}}}}"
-            )
+            raise OptionError(_REFUSALS["as_it_stands"].format(step=step, name=name))
     for one in sorted(name for name in known if name.endswith("_1") and "fence" not in name):
         first, second = (shown.get(one[:-1] + n) for n in "12")
         if first and second and places.index(second) < places.index(first):
-            raise OptionError(
-                f"the prompt {step!r} shows {{{second}}} first, which a reply would call 1: show "
-                f"{{{first}}} first"
-            )
+            refusal = _REFUSALS["second_first"]
+            raise OptionError(refusal.format(step=step, first=first, second=second))
 
 
 def check_fields(prompts: Prompts, originals: Prompts, row: Mapping[str, Any]) -> None:
@@ -352,11 +342,8 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
         near = near or [each for each in stems.values() if sorted(each) == sorted(stem)]
         if near and stem not in stems.values():
             alike = [each for each, its in stems.items() if its == near[0]]
-            raise OptionError(
-                f"the prompt {step!r} shows {name!r}: did you mean "
-                f"{get_close_matches(name, alike, 1, 0)[0]!r}? (A field of your rows needs a "
-                "name that is less alike.)"
-            )
+            meant = get_close_matches(name, alike, 1, 0)[0]
+            raise OptionError(_REFUSALS["misspelt"].format(step=step, name=name, near=meant))
 
 
 def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
