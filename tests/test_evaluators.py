@@ -31,6 +31,7 @@ from langchain_judges.errors import InputError, OptionError, RepeatedFailureErro
 from langchain_judges.integrations import eval_cases, trajectory_evaluator
 from langchain_judges.integrations.feedback import feedback_of, posted, spans_of
 from langchain_judges.methods import create_jury
+from langchain_judges.methods.rubric import Criterion
 from langchain_judges.rows.fields import work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -108,11 +109,30 @@ def test_a_total_of_criteria_is_drawn_on_their_scale_if_they_have_one(other, dra
     assert ("both" in spans) == (spans["fit"] == spans["tone"])
 
 
-@for_each("options", [{}, {"rubric": "Is it kind?", "labels": ["rude", "kind"]}])
-def test_a_scale_needs_numbers_as_labels(options):
-    judge = rubric_judge(**options) if options else bsm()
-    with pytest.raises(OptionError, match="labels are numbers"):
-        as_evaluator(judge, scale="raw")
+@for_each("label, score", [(1, 1), (2, 2), (5, 5)])
+def test_a_raw_score_of_errors_is_drawn_from_few_to_many(label, score):
+    model = FakeChatModel(replies=lambda _: {"explanation": "So.", "label": str(label)})
+    judge = rubric_judge(model=model, rubric=[Criterion(name="Errors", scale=(1, 5), best=1)])
+    run: Any = as_evaluator(judge, scale="raw").evaluate_run(a_run(GOOD))
+    assert run.score == score
+    assert run.feedback_config == {"type": "continuous", "min": 1, "max": 5}
+    assert run.evaluator_info["direction"] == "1 is good"
+
+
+NO_NUMBERS, RISING = {"labels": ["rude", "kind"]}, {"labels": [0, 1, 2]}
+NO_SHARES = ({"labels": [1, 2, 5], "best": 1}, {"labels": [-1, 1]}, {"labels": [0, 1], "best": 0})
+
+
+@for_each(
+    "options, scales",
+    [(None, ()), (NO_NUMBERS, ()), (RISING, ("share", "raw")), *((o, ("raw",)) for o in NO_SHARES)],
+)
+def test_a_scale_needs_numbers_and_a_share_those_that_rise_from_0_to_the_best(options, scales):
+    judge = bsm() if options is None else rubric_judge(rubric="Is it kind?", **options)
+    for scale in cast("Any", {"share", "raw"} - {*scales}):
+        with pytest.raises(OptionError, match="labels are numbers"):
+            as_evaluator(judge, scale=scale)
+    assert all(as_evaluator(judge, scale=scale) for scale in scales)
 
 
 def test_a_run_and_its_example_may_be_given_as_they_are_or_as_data():

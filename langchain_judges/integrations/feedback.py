@@ -56,7 +56,10 @@ def in_openevals_form(results: Sequence[EvaluationResult]) -> Feedback:
 
 
 class Span(NamedTuple):
-    """The scale of scores, and the worst and the best label where labels are numbers."""
+    """The scale of scores, and the worst and the best label where labels are numbers.
+
+    The best may be the lowest, where scores are not shares of it.
+    """
 
     scale: ScoreScale = "unit"
     low: float = 0.0
@@ -75,8 +78,8 @@ class Span(NamedTuple):
     @property
     def config(self) -> dict[str, object]:
         """The scale as LangSmith draws it."""
-        ends = {"min": self.low / self._whole, "max": self.high / self._whole}
-        return {"type": "continuous", **ends}
+        low, high = sorted((self.low / self._whole, self.high / self._whole))
+        return {"type": "continuous", "min": low, "max": high}
 
     @property
     def said(self) -> dict[str, object]:
@@ -96,8 +99,8 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
         scale: How scores are given.
 
     Raises:
-        OptionError: The scale is none, or the judge's labels are no numbers of which the best
-            is above 0.
+        OptionError: The scale is none, or the judge's labels are no numbers, or of shares no
+            numbers from 0 up to the best.
     """
     check_value("scale", scale, ScoreScale)
     if scale == "unit":
@@ -105,7 +108,8 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     rubric = describe.option_of(judge, "own_rubric")
     criteria = rubric.criteria if rubric else ()
     ends = {each.name: (each.names[0], each.names[-1]) for each in criteria if each.is_graded}
-    if not ends or len(ends) < len(criteria) or any(high <= 0 for _, high in ends.values()):
+    are_shares = scale != "share" or all(0 <= worst < best for worst, best in ends.values())
+    if not ends or len(ends) < len(criteria) or not are_shares:
         raise OptionError(cases.WORDS["scale"].format(scale=scale))
     spans = {name: Span(scale, *own) for name, own in ends.items()}
     return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
