@@ -628,6 +628,13 @@ def test_a_comparison_says_that_it_takes_two_runs_and_what_judges_one(given):
             as_comparative_evaluator(bsm())(inputs="Q", outputs=outputs)
 
 
+@for_each("given", [{}, {"example": an_example()}, {"example": an_example(), "outputs": "A"}])
+def test_a_call_without_a_run_and_texts_is_told_what_it_takes(given):
+    with pytest.raises(OptionError, match=r"called with a run and its example.*, got no run"):
+        as_evaluator(labels())(**given)
+    assert "got null" in as_evaluator(labels())(inputs="Q")["comment"]
+
+
 @for_each("name", ["input", "output", "reference_output"])
 def test_a_misspelt_field_of_a_call_is_refused_with_its_name(name):
     right = {"input": "inputs", "output": "outputs"}.get(name, "reference_outputs")

@@ -199,12 +199,15 @@ class JudgeEvaluator(RunEvaluator):
 
         Raises:
             OptionError: A variable is no field of a row, and no prompt of the judge names it;
-                or `run` is no run.
+                `run` is no run, or there is none and no text.
         """
         _check_variables(self.judge, variables)
         row = cases.EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
         if self.prepare is None:  # else they are what it takes
             run, example = _as_record(run), _as_record(example, "inputs")
+            is_empty = all(each is None for each in (*row[:4], *variables.values()))
+            if run is None and (example is not None or is_empty):
+                raise OptionError(cases.WORDS["call"].format(got="no run"))
         run, example = record.as_object(run), record.as_object(example)
 
         def case() -> dict[str, object]:
