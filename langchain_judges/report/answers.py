@@ -103,6 +103,7 @@ Use = Literal["averages", "single", "person", "ordering"]
 
 WORDS: dict[str, Any] = packaged(__package__, "words.yaml")
 TITLES: dict[Use, str] = WORDS["uses"]
+REFUSED: dict[str, str] = WORDS["refused"]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import is_missing, one_of
 from langchain_judges.orders import OrderRule, combine
+from langchain_judges.report.answers import REFUSED
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, number_in, read_label
@@ -210,21 +211,14 @@ def _check_sides(columns: Mapping[str, Sequence[object]], texts: Mapping[str, ob
     """
     sides = ("output_a", "output_b")
     if {"chosen", "rejected"} <= texts.keys() and not {*sides} <= texts.keys():
-        raise InputError(
-            "`chosen` and `rejected` do not say which text is A; call them `output_a` and "
-            "`output_b` (--column output_a=chosen --column output_b=rejected, or the reverse)"
-        )
+        raise InputError(REFUSED["chosen"])
     found = columns_of(texts, "pair")
     shown = ", ".join(str(found.get(side, side)) for side in sides)
     for name, own in columns.items():
         odd = {repr(value) for value in own if value is not None and read_label(value) not in SIDES}
         if odd:
             got = shortened(", ".join(sorted(odd)), 80)
-            raise InputError(
-                f"answers on two texts ({shown}) are A, B or tie (or model_a …), and {name!r} has "
-                f"{got}; write the side that each stands for, as by `map({{…: 'A', …: 'B'}})` of "
-                "pandas. If they rate one text, call that `output`: --column output=COLUMN"
-            )
+            raise InputError(REFUSED["no_answers"].format(shown=shown, name=name, got=got))
 
 
 def _check_names(column: str, own: Sequence[object], rows: Table) -> None:
@@ -238,10 +232,8 @@ def _check_names(column: str, own: Sequence[object], rows: Table) -> None:
         if isinstance(systems, list | tuple) and len(systems) == 2 and side in ("A", "B"):
             of_side, other = systems if side == "A" else systems[::-1]
             if said == other != of_side:
-                raise InputError(
-                    f"{column!r} says {said!r} in row {number}: the side {side}, or the "
-                    "system of that name on the other side; give systems other names"
-                )
+                where = {"column": column, "number": number, "said": said, "side": side}
+                raise InputError(REFUSED["name_of_side"].format(**where))
 
 
 def _reading(

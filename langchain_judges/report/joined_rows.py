@@ -13,7 +13,7 @@ from typing import Any, cast
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order
-from langchain_judges.report.answers import WORDS
+from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.rows import checks, files
 from langchain_judges.rows.columns import Columns
 from langchain_judges.rows.texts import readable
@@ -38,10 +38,7 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
     named = isinstance(value, str | PathLike | Mapping) or not isinstance(value, Iterable)
     rows = [value] if named else list(cast("Iterable[object]", value))
     if bad := [row for row in rows if named or not isinstance(row, Mapping)]:
-        raise InputError(
-            f"`{what}` must be rows, got {str(bad[0])[:40]!r}; `read_verdicts` and "
-            "`datasets.rows` read files"
-        )
+        raise InputError(REFUSED["no_rows"].format(what=what, got=str(bad[0])[:40]))
     return cast("list[Mapping[str, Any]]", rows)
 
 
@@ -76,10 +73,7 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     """
     records = tables.records_of(Path(path))
     if records.suffix == ".jsonl" and records.is_file() and (line := results.changed_line(records)):
-        raise InputError(
-            f"{records}, line {line}: changed since it was written; the run's own command sets "
-            "it aside and judges its row again"
-        )
+        raise InputError(REFUSED["changed"].format(records=records, line=line))
     judges = judges_of(files.read_table(records))
     if not judges:
         raise InputError(f"{path} has no verdict")
@@ -369,10 +363,8 @@ def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | Non
     outcome = Joined(judged, stale, unknown, absent=absent)
     if not judged:
         fields = checks.fields_of(table[0] if table else {})
-        raise InputError(
-            f"no verdict belongs to a row of the data. {outcome.left_out} Of the data, "
-            f"{fields}; `columns=` names others as in the run, or --column FIELD=COLUMN"
-        )
+        left_out = outcome.left_out
+        raise InputError(REFUSED["none_belongs"].format(left_out=left_out, fields=fields))
     return outcome
 
 

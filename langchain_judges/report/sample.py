@@ -13,7 +13,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
-from langchain_judges.report.answers import WORDS
+from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
 from langchain_judges.rows.checks import SIDES, kind_in
 from langchain_judges.rows.texts import NO_TASK
@@ -56,10 +56,7 @@ class Sample:
         self.choices = [row.choices for row in rows]
         self.said = {label for own in [*self.targets, *self.choices] for label in own}
         if self.pairs and (odd := sorted(map(repr, self.said - {*SIDES}))):
-            raise InputError(
-                f"labels of pairs must be 'A', 'B' or 'tie', got {odd[0]}; name what they mean "
-                "by `datasets.rows(…, labels={…})`"
-            )
+            raise InputError(REFUSED["no_sides"].format(got=odd[0]))
 
     @cached_property
     def systems(self) -> list[tuple[str | None, ...]]:
@@ -468,10 +465,7 @@ class Sample:
         said = [{isinstance(label, str) for label in own} for own in (ours, theirs)]
         numbers, one = said[0] == {False}, len(ours) == len(theirs) == 1
         if not {*ours, *self.own_labels} & theirs and (said[0] != said[1] or not (numbers or one)):
-            raise InputError(
-                f"the judge's labels and people's have no label in common, by {alone}; give "
-                "both the same names"
-            )
+            raise InputError(REFUSED["none_in_common"].format(alone=alone))
         return f"Said by {alone}." if alone and not self.rated else ""
 
 
