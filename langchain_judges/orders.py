@@ -99,7 +99,7 @@ def naming(text: str, names: Mapping[str, str], noun: str) -> str:
 
 
 # What prompts and this package call the texts of a pair.
-_NOUNS = "response|passage|text"
+NOUNS = "response|passage|text"
 # A and B where this package says them, and not a reason: "option (B)" is no text.
 _NAMED_SIDE = re.compile(
     r"^[AB](?= is better\b)|(?<=\. )[AB](?= is better\.)|\b[AB](?= \([AB] first\))"
@@ -116,7 +116,7 @@ def naming_sides(text: str, names: Mapping[str, str]) -> str:
     """
     if not names:
         return text
-    return _NAMED_SIDE.sub(lambda found: names[found[0]], naming(text, names, _NOUNS))
+    return _NAMED_SIDE.sub(lambda found: names[found[0]], naming(text, names, NOUNS))
 
 
 def prefer(scores: Mapping[str, float]) -> Preference:

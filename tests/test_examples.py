@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -109,6 +110,62 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(method, memory):
         assert "Be fair." in prompt
     # Steps that judge nothing, such as a plan, see no examples.
     assert any("sea salty" not in prompt for prompt in model.prompts) == (method != "drpe")
+
+
+class CallsInOrder(BaseCallbackHandler):
+    """The prompts that show texts in an order, with the slot of A."""
+
+    def __init__(self):
+        self.calls = []
+
+    def on_chat_model_start(self, serialized, messages, **more):
+        metadata = more["metadata"]
+        if metadata.get("order"):
+            slot = "1" if metadata["order"] == "AB" else "2"
+            self.calls += [("\n".join(each.text for each in one), slot) for one in messages]
+
+
+# What people say of a pair: as it is shown where A is in slot 1 and in slot 2, and whether the
+# prompt has to say which response is A.
+SAID = {
+    "Response A invents the sea.": ("Response 1 invents", "Response 2 invents", False),
+    "response 1 invents the sea.": ("response 1 invents", "response 2 invents", False),
+    "Better is text B (mild).": ("is text 2 (mild)", "is text 1 (mild)", False),
+    "A is wrong.": ("A is wrong.", "A is wrong.", True),
+    "Passages A and B agree": ("Passages 1 and 2", "Passages 2 and 1", False),
+    "Response A is as good as B": ("Response 1 is as good as B", "Response 2 is as", True),
+    "output_b is right": ("output_b is right", "output_b is right", True),
+    "Antwort B lügt": ("Antwort B lügt", "Antwort B lügt", True),
+    "B错了": ("B错了", "B错了", True),
+    "Rivers carry salt of 4 kinds.": ("salt of 4 kinds", "salt of 4 kinds", False),
+}
+OF_PAIRS = [name for name, kind in METHODS.items() if kind.takes == "pair" and kind.examples_in]
+
+
+@pytest.mark.whole
+@for_each("method", OF_PAIRS)
+@for_each("said", SAID)
+@for_each("field", ["note", "mode", "mode_meaning", "instructions"])
+def test_what_people_say_of_a_pair_is_of_the_same_text_in_both_orders(method, said, field):
+    in_first, in_second, is_named = SAID[said]
+    memory, calls = FailureMemory(embeddings=Letters()), CallsInOrder()
+    options, told = {}, {"mode": "parroting", field: said}
+    if field == "instructions":
+        options, told = {field: said}, {}
+        in_first = in_second = said
+        is_named = bool(re.search(r"\b[AB]\b|output_[ab]|B错", said))
+    memory.remember([lesson(**told)])
+    judge = of_method(method, FakeChatModel(replies=answer), memory=memory, **options)
+    judge.invoke(PAIR, {"callbacks": [calls]})
+    shown = [call for call in calls.calls if (in_second if call[1] == "2" else in_first) in call[0]]
+    orders = getattr(
+        METHODS[method](**{**REMEMBERING.get(method, {}), **options}), "order_list", []
+    )
+    assert {slot for _, slot in shown} == ({"1", "2"} if len(orders) == 2 else {shown[0][1]})
+    for prompt, slot in shown:
+        which = re.findall(r"A is (\w+) (\d) and B is \1 (\d)\.", prompt)
+        assert [own[1:] for own in which] == [(slot, "21"[slot == "2"])] * is_named, prompt
+        assert (in_first in prompt) == (slot == "1" or in_first == in_second)
 
 
 @for_each("method", ["allure", "bsm", "rubric", "sc2"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
@@ -13,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.effects import Effect
 from langchain_judges.memory.example import MEANINGS, WORDS, Example, query_of, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.orders import Order, in_slots
+from langchain_judges.orders import NOUNS, Order, in_slots, naming
 from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Label, Pair
 
@@ -33,6 +34,9 @@ BUDGET = 24_000
 _CHARACTERS = 3
 # Tokens of a model's context reserved for instructions and the reply.
 _RESERVED = 1500
+
+# A or B, alone or as in `output_a`.
+_SIDE = re.compile(r"\b[AB]\b(?!\.\d)|output_[ab]", re.ASCII)
 
 # Hash of the wording, which a judge's verdicts depend on.
 WORDING = hashlib.sha256(json.dumps([WORDS, MEANINGS]).encode()).hexdigest()
@@ -95,7 +99,7 @@ def _parts(example: Example, order: Order | None, noun: str) -> list[tuple[str, 
         parts += [(f"{noun}-{i + 1}", text) for i, text in enumerate(slots)]
     else:
         parts += [(noun, text) for text in texts.outputs]
-    return [*parts, ("why", example["note"] or "")]
+    return [*parts, ("why", _by_slots(example["note"] or "", order, noun))]
 
 
 def _lesson(example: Example, order: Order | None, noun: str) -> str:
@@ -105,8 +109,25 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
     if example["wrong"] == example["corrected"]:
         return WORDS["confirmed"].format(corrected=corrected)
     lesson = WORDS["wrong"].format(wrong=wrong, corrected=corrected)
-    mode = ": ".join(filter(None, (str(example["mode"] or ""), _meaning(example).rstrip("."))))
+    mode = ": ".join(filter(None, (str(example["mode"] or ""), _meaning(example))))
+    mode = _by_slots(mode, order, noun).rstrip(".")
     return lesson + WORDS["misled"].format(mode=mode) if mode else lesson
+
+
+def _by_slots(words: str, order: Order | None, noun: str) -> str:
+    """Words of people on a pair, whose first text is A, by the slots of an order."""
+    if order is None:
+        return words
+    a, b = in_slots(order, "1", "2")
+    words = naming(words, {"A": a, "1": a, "B": b, "2": b}, NOUNS)
+    return words + which_is_which(words, order, noun)
+
+
+def which_is_which(words: str, order: Order | None, noun: str) -> str:
+    """A sentence on the slots of A and B, for words that may call the texts so; else empty."""
+    a, b = in_slots(order or "AB", "1", "2")
+    is_said = order and _SIDE.search(words)
+    return WORDS["sides"].format(noun=noun, a=a, b=b) if is_said else ""
 
 
 def _meaning(example: Example) -> str:

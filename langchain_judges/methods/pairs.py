@@ -15,7 +15,7 @@ from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account, chat_prompt
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import RememberedPair, block
+from langchain_judges.memory.shown import RememberedPair, block, which_is_which
 from langchain_judges.methods import context, declaration, tasks
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
@@ -154,14 +154,17 @@ class PairSteps(context.RowSteps[PairState]):
             return self.decided(verdicts.not_judged(failures, verdicts.no_usage(), why))
         return self.decided(verdicts.even_verdict()) if same else self.first_state(pair, account)
 
-    def frame(self, pair: verdicts.Pair, examples: str = "") -> dict[str, str]:
+    def frame(
+        self, pair: verdicts.Pair, examples: str = "", order: Order | None = None
+    ) -> dict[str, str]:
         """The words around the material: focus, the caller's words, examples.
 
         Examples stand before the row, where other rows have the same; see `asking.ask`.
         """
+        words = context.instructions_block(self.context.options.instructions)
         return {
             "focus": self.focus_on(pair),
-            "instructions": context.instructions_block(self.context.options.instructions),
+            "instructions": words + which_is_which(words, order, self.noun),
             "shared": examples,
         }
 
@@ -177,10 +180,10 @@ class PairSteps(context.RowSteps[PairState]):
     def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""
         pair = pair_of(state)
-        variables, words = self.prompt_variables(pair, "AB"), self.frame(pair)["instructions"]
+        variables = self.prompt_variables(pair, "AB")
         return {
             "material": MATERIAL_ALONE.format(**variables) + str(variables["focus"]),
-            "judgment": f"which response is better.{words}",
+            "judgment": f"which response is better.{variables['instructions']}",
         }
 
     def prompt_variables(self, pair: ShownPair, order: Order | Alone) -> dict[str, object]:
@@ -196,8 +199,9 @@ class PairSteps(context.RowSteps[PairState]):
         request, reference = texts.shown_task(pair["input"]), pair.get("reference") or ""
         first, *others = (self.text(pair, f"output_{side.lower()}") for side in order)
         second, held = (others[0], "both") if others else ("", "it")
-        lessons = block(examples, order=cast("Order", order), noun=self.noun) if others else ""
-        frame, found = self.frame(pair, lessons), pair.get("lookups")
+        of_both = cast("Order", order) if others else None
+        lessons = block(examples, order=of_both, noun=self.noun) if others else ""
+        frame, found = self.frame(pair, lessons, of_both), pair.get("lookups")
         return {
             "fence_request": fence(request),
             "fence_1": fence(first),

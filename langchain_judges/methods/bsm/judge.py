@@ -197,7 +197,7 @@ class BSMSteps(pairs.PairSteps):
             "request": request,
             "findings": findings_text,
             **self.scale,
-            **self.frame(pairs.pair_of(state), lessons),
+            **self.frame(pairs.pair_of(state), lessons, order),
         }
         question = self.context.question("merge", shared.Choice)
         reply = await ask(question, variables, account, unit=ORDER_NAMES[order], order=order)

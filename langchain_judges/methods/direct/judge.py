@@ -172,9 +172,9 @@ class BaselineSteps(pairs.PairSteps):
             "reply": reply.format(each=" on each criterion" if plan else ""),
         }
 
-    def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
+    def frame(self, pair: Pair, examples: str = "", order: Order | None = None) -> dict[str, str]:
         """The words around the material, with the caller's criteria."""
-        frame, own = super().frame(pair, examples), getattr(self.options, "criteria", None)
+        frame, own = super().frame(pair, examples, order), getattr(self.options, "criteria", None)
         lines = "\n".join(f"- {line}" for line in own or ())
         criteria = WORDS["criteria"].format(criteria=lines) if own else ""
         return {**frame, "instructions": frame["instructions"] + criteria}
