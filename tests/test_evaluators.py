@@ -32,7 +32,7 @@ from langchain_judges.integrations import eval_cases, trajectory_evaluator
 from langchain_judges.integrations.feedback import feedback_of, posted, spans_of
 from langchain_judges.methods import create_jury
 from langchain_judges.methods.rubric import Criterion
-from langchain_judges.rows.fields import work_in
+from langchain_judges.rows.work import work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each

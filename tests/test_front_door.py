@@ -52,7 +52,8 @@ from langchain_judges.methods import create_jury
 from langchain_judges.methods.describe import assumptions_of, option_of
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.rows.data import as_json
-from langchain_judges.rows.fields import plain_row, task_in, work_in
+from langchain_judges.rows.fields import plain_row, task_in
+from langchain_judges.rows.work import work_in
 from langchain_judges.runs import assert_judged
 from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each

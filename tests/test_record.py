@@ -43,10 +43,11 @@ from langchain_judges.rows.checks import NAMES, check_pair
 from langchain_judges.rows.columns import named_row
 from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fences import fence, sealed
-from langchain_judges.rows.fields import plain_row, work_in
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.media import media_in
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import CONVERSATION, ROLES, fitted, readable, shown, steps_of
+from langchain_judges.rows.work import work_in
 from langchain_judges.testing import fitting_reply
 from langchain_judges.verdict import NOTES, comment_of
 from tests.cases import for_each

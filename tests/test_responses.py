@@ -7,7 +7,8 @@ import pytest
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError
-from langchain_judges.rows.fields import plain_row, work_in
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.work import work_in
 from langchain_judges.verdict import NOTES
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced

@@ -38,9 +38,10 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations import serve
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.rows.fences import sealed
-from langchain_judges.rows.fields import plain_row, work_in
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.media import mark_of
 from langchain_judges.rows.texts import shown
+from langchain_judges.rows.work import work_in
 from langchain_judges.testing import FakeModelServer
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced

@@ -23,8 +23,9 @@ from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of, layers_of, tell_good
 from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.data import is_nothing
-from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
+from langchain_judges.rows.fields import expected_in, source_in, task_in
 from langchain_judges.rows.texts import Text
+from langchain_judges.rows.work import work_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 

@@ -29,6 +29,7 @@ from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.notes import lines_in, notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain
+from langchain_judges.rows.work import outputs_of, record_of_run, why_failed, work_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
@@ -125,7 +126,7 @@ def fields_returned(outputs: object, text: Text | None = None) -> dict[str, obje
         text: The text or the record in them that is judged, if it has been read.
     """
     with suppress(errors.InputError):
-        text = text or fields.work_in(outputs)
+        text = text or work_in(outputs)
     said = text[-1]["content"] if isinstance(text, list) else text
     levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(outputs))
     return {name: own for each in levels for name, own in each.items()}
@@ -186,9 +187,9 @@ class CaseReader:
             InputError: The run failed, and has none.
         """
         if run.error and holds_nothing(run.outputs):
-            why = fields.why_failed(run)
+            why = why_failed(run)
             raise errors.InputError(f"the run failed and has no output: {why}")
-        work = fields.outputs_of(run, self.places.output)
+        work = outputs_of(run, self.places.output)
         return None if work is run.outputs else work
 
     def _done(self, row: EvaluatedRow) -> tuple[object, lookup.TextSource]:
@@ -209,7 +210,7 @@ class CaseReader:
 
     def _conversation(self, runs: Sequence[Run]) -> dict[str, object]:
         said = thread_of(runs, self.places)
-        held = (EvaluatedRow(r.inputs, r.outputs, work=fields.outputs_of(r)) for r in runs)
+        held = (EvaluatedRow(r.inputs, r.outputs, work=outputs_of(r)) for r in runs)
         source = self._source(*held)
         task, text = (said, None) if self._judges_source else (CONVERSATION, said)
         item = item_for(self.judge, task, text, source=source)
@@ -233,7 +234,7 @@ class CaseReader:
         none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
         said = asked or none or fields.task_in(row.inputs, own.input)
         task = with_attachments(said, row.attachments)
-        text: Any = None if self._judges_source else fields.work_in(*self._done(row), task=task)
+        text: Any = None if self._judges_source else work_in(*self._done(row), task=task)
         source = self._source(row)
         read = {"input": (row.inputs, said), "output": (row.outputs, text)}
         named = self._variables(row.reference, row.outputs, row.inputs)
@@ -251,7 +252,7 @@ class CaseReader:
             rest = "".join(f", which {each['detail']}: name it by `reference=`" for each in notes)
             problem = f"`reference`: got no `reference_outputs` to compare with{rest}"
             raise errors.InputError(problem)
-        other = fields.work_in(answer, own.reference, "reference", task=task)
+        other = work_in(answer, own.reference, "reference", task=task)
         pair = pair_for(task, text, other, source=source) | named | {NOTES: notes}
         return self._noted(pair, **read, reference=(answer, other))
 
@@ -266,7 +267,7 @@ class CaseReader:
         sides = [row._replace(outputs=run.outputs, work=self.work_of(run)) for run in runs]
         task = with_attachments(fields.task_in(row.inputs, self.places.input), row.attachments)
         source = self._source(row)
-        a, b = (fields.work_in(*self._done(side), task=task) for side in sides)
+        a, b = (work_in(*self._done(side), task=task) for side in sides)
         held, notes = row.reference, Notes()
         returned = map(fields_returned, (run.outputs for run in runs), (a, b))
         answer, place = self._answer(held, notes, *returned), self.places.reference
@@ -386,7 +387,7 @@ def turn_of(run: Run, places: TextSources) -> tuple[list[Message], list[Message]
         InputError: There is no text at a place.
     """
     asked = None if holds_nothing(run.inputs) else fields.task_in(run.inputs, places.input)
-    done = fields.record_of_run(run, places.output)
+    done = record_of_run(run, places.output)
     return [] if asked is None else record.as_messages(asked), done
 
 

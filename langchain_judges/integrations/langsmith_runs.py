@@ -24,10 +24,10 @@ from langchain_judges.integrations.given_feedback import Grade, Graded, answer_c
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.data import holds_nothing
 from langchain_judges.rows.documents import context_of
-from langchain_judges.rows.fields import outputs_of
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
+from langchain_judges.rows.work import outputs_of
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label
 

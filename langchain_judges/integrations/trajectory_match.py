@@ -16,6 +16,7 @@ from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.tool_calls import ARGUMENTS, call_in, unnamed_in
+from langchain_judges.rows.work import outputs_of, work_in
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
 # the reference, or at least all of them. Calls that a model makes at once have no order.
@@ -117,14 +118,14 @@ def _turns(value: object, source: lookup.TextSource, field: lookup.Field, inputs
         InputError: The value holds neither messages nor calls.
     """
     run = record.opened(value)
-    part = fields.outputs_of(run, kinds=["tool"]) if record.is_run(run) else value
+    part = outputs_of(run, kinds=["tool"]) if record.is_run(run) else value
     part = part if record.is_state(part) and source is None else _part(part, source, field)
     if (listed := _listed(part, field)) is not None:
         return listed
-    work: texts.PlainText = fields.work_in(part, None, field)
+    work: texts.PlainText = work_in(part, None, field)
     with suppress(InputError):  # of inputs that hold no task
         task = record.with_talk(fields.task_in(inputs), [] if isinstance(work, str) else [work])
-        work = fields.work_in(part, None, field, task=task)
+        work = work_in(part, None, field, task=task)
     if isinstance(work, str) and not record.record_in(part):
         raise InputError(WORDS["no_calls"].format(field=field, got=work[:40]))
     messages = [] if isinstance(work, str) else work

@@ -128,8 +128,7 @@ def mapped(
         InputError: A column is missing.
     """
     given = record
-    are_told = {"input", "output"} & {*named}
-    if takes == "item" and "messages" in columns_in(columns) and not are_told:
+    if takes == "item" and "messages" in columns_in(columns) and not {"input", "output"} & {*named}:
         record, columns = _state_of(record, columns, named)
     used = {*columns_in(columns)}
     below = tuple(f"{key}." for key in record)
@@ -145,7 +144,7 @@ def mapped(
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
     notes = Notes.of(record)
     if not (notes or notes.columns or notes.named):  # it is read for the first time
-        notes = _doubts(record, columns, takes, named)
+        notes = _doubt(record, columns, takes, named)
         notes.columns, notes.named = given, bool(named)
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & columns.keys() else set()
@@ -196,9 +195,7 @@ def _joined(cells: Sequence[object]) -> object:
     return [message for each in said for message in each]
 
 
-def _doubts(
-    record: Mapping[str, Any], columns: Columns, takes: str | None, named: Columns
-) -> Notes:
+def _doubt(record: Mapping[str, Any], columns: Columns, takes: str | None, named: Columns) -> Notes:
     """Notes on columns with a usual name of a field that is read from another."""
     used = {*columns_in(columns), *(checks.FIELDS - {"reference"})}
     notes = Notes()

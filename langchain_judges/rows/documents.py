@@ -84,9 +84,7 @@ def context_of(fields: object) -> object:
 
 
 def _holds_text(context: object) -> bool:
-    if isinstance(context, str):
-        return bool(context_in(context))
-    return next(_documents(context), None) is not None
+    return bool(context_in(context) if isinstance(context, str) else next(_documents(context), ""))
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:

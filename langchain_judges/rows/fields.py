@@ -7,7 +7,7 @@ an `InputError` that names the expected key and the keys that were there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -18,16 +18,15 @@ from pydantic import BaseModel
 from langchain_judges.errors import InputError
 from langchain_judges.rows import lookup
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import OF_OUTPUT, check_text
-from langchain_judges.rows.data import as_json, is_nothing, plain_data, spelt, text_in
+from langchain_judges.rows.checks import OF_OUTPUT
+from langchain_judges.rows.data import is_nothing, plain_data, spelt
 from langchain_judges.rows.documents import context_in, context_of, documents_on
-from langchain_judges.rows.lookup import Field, TextSource
+from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.media import content_in, media_in
-from langchain_judges.rows.messages import is_spoken, messages_in
+from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.notes import row_notes
-from langchain_judges.rows.responses import ended
-from langchain_judges.rows.texts import CONVERSATION, Message, PlainText, plain, readable
-from langchain_judges.rows.tool_calls import call_in
+from langchain_judges.rows.texts import CONVERSATION, PlainText, readable
+from langchain_judges.rows.work import outputs_of, part_of, shown_messages, shown_text, work_of_part
 from langchain_judges.verdict import NOTES, Notes
 
 
@@ -89,7 +88,7 @@ def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
     """
     first, *others = (asked_in(side) for side in sides)
     if others == [CONVERSATION] and first == CONVERSATION:
-        talks = (records.record_in(_part(side, "output", None), is_work=True) for side in sides)
+        talks = (records.record_in(part_of(side, "output", None), is_work=True) for side in sides)
         a, b = ([each for each in record if each["role"] == "user"] for record in talks)
         same = a if len(a) == len(b) and all(map(records.says_same, a, b)) else a[:1]
         return same if all(map(records.says_same, same, b)) else first
@@ -129,7 +128,7 @@ def _work_of_row(value: object, task: object) -> PlainText:
     """The work in a field of a row; of documents, the data next to them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
     is_named = bool(value) and context_of(value) is None
-    return _work_of(_part(value, "output", None, named=is_named), "output", task)
+    return work_of_part(part_of(value, "output", None, named=is_named), "output", task)
 
 
 def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, An
     task = records.with_talk(row.get("input"), [*talks.values()])
     if task is row.get("input"):
         return {}
-    return {"input": task} | {n: _work_of(talks[n], "output", task) for n in talks}
+    return {"input": task} | {n: work_of_part(talks[n], "output", task) for n in talks}
 
 
 def _is_message(value: object) -> bool:
@@ -166,16 +165,8 @@ def _answers_in(values: Sequence[object]) -> str | list[str]:
     named = partial(lookup.find, field="reference", source=None, named=True)
     parts = [_read_or_left(named, one) if _names_an_answer(one) else one for one in values]
     if any(isinstance(one, Mapping | list | tuple) and not records.record_in(one) for one in parts):
-        return _text(values, "reference")
+        return shown_text(values, "reference")
     return [_reference_of(each) for each in parts]
-
-
-def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
-    if records.is_run(value):
-        value = outputs_of(value) if field == "output" else value.inputs
-    given = value if callable(source) else records.opened(plain_data(value))
-    found = lookup.find(given, field, source, named=named)
-    return found if source is None else plain_data(found)
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -184,8 +175,8 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     Raises:
         InputError: The inputs hold no task.
     """
-    part = _part(value, "input", source)
-    return _spoken(records.record_in(part), "input") or _text(part, "input")
+    part = part_of(value, "input", source)
+    return shown_messages(records.record_in(part), "input") or shown_text(part, "input")
 
 
 def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
@@ -196,7 +187,7 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     try:
         if records.is_run(outputs) and outputs.inputs:
             return task_in(outputs.inputs)
-        record = records.record_in(_part(outputs, "output", source), is_work=True)
+        record = records.record_in(part_of(outputs, "output", source), is_work=True)
     except InputError:
         return None
     asked = list(takewhile(lambda message: message["role"] in records.ASKING, record))
@@ -207,144 +198,17 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     return task_in(asked) if is_asked else None
 
 
-def _spoken(record: list[Message], field: Field) -> list[Message]:
-    """The messages of a record that have something to show."""
-    spoken = [m for m in record if _acts(m) or plain(m["content"]).strip()]
-    if record and not spoken:
-        raise InputError(f"`{field}`: the text is empty")
-    return spoken
-
-
-def work_in(
-    value: object, source: TextSource = None, field: Field = "output", *, task: object = None
-) -> PlainText:
-    """The `output` of a row from an application's outputs.
-
-    It is a text, or the record of what happened: the turns of a conversation, an agent's calls
-    with their results, a message with images.
-
-    Args:
-        value: The outputs.
-        source: Where the text is in them.
-        field: The field that is read, for errors.
-        task: What was asked, which the record does not repeat.
-
-    Raises:
-        InputError: The outputs hold no text.
-    """
-    return _work_of(_part(value, field, source), field, task)
-
-
-def _work_of(part: object, field: Field, task: object = None) -> PlainText:
-    """The text or the record that a part of an application's outputs is."""
-    record = _spoken(records.record_in(part, is_work=True, task=task), field)
-    if not record:
-        return _text(part, field)
-    record = records.without_task(record, task)
-    only, *others = record
-    is_text = not others and readable(record) == (text := plain(only["content"]))
-    return text if is_text and not content_in(only["content"]) else record
-
-
-def _acts(message: Message) -> bool:
-    return bool(message.get("tool_calls")) or message["role"] == "tool"
-
-
-def outputs_of(
-    run: Any, source: TextSource = None, kinds: Collection[str] = ("tool", "retriever")
-) -> object:
-    """A run's outputs, with what its child runs of some kinds did and found, and its error.
-
-    They are unchanged if the run did not fail, and no loaded child run did what they do not
-    hold. Otherwise they hold the text at a source as messages, and documents that were found.
-    """
-    acts = any(map(_acts, records.record_in(run.outputs)))
-    # Messages with calls have those of all tools.
-    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
-    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
-    finders = _runs_below(run, {*kinds} - {"tool"})
-    found = [each.outputs for each in finders if context_in(each.outputs)]
-    if not (steps or found or run.error) or not run.outputs:
-        return run.outputs
-    try:
-        said = _said(work_in(run.outputs, source))
-    except InputError:  # reported by whoever reads the outputs
-        return run.outputs
-    held = run.outputs if isinstance(run.outputs, Mapping) else {}
-    kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
-    if found and context_of(kept) is None:
-        kept["documents"] = found
-    used = [message for step in steps for message in _of_step(step)]
-    # They are of the last request.
-    place = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
-    return {**kept, "messages": [*said[:place], *used, *said[place:], *_failure(run)]}
-
-
-def _failure(run: Any) -> list[Message]:
-    return [ended(f"It failed: {why_failed(run)}")] if run.error else []
-
-
-def why_failed(run: Any) -> str:
-    """The error of a run, without the lines of code that it came through."""
-    error = str(run.error)
-    return (error.partition("Traceback (most recent")[0].strip() or error)[:300]
-
-
-def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
-    """The record of what a run of LangSmith did, and how it ended.
-
-    Raises:
-        InputError: There is no text at the source in its outputs.
-    """
-    outputs = outputs_of(run, source)
-    if not outputs:
-        return _failure(run)
-    if source is not None and outputs is run.outputs:
-        outputs = _part(outputs, "output", source)
-    return records.record_in(outputs, is_work=True) or _said(work_in(outputs))
-
-
-def _said(work: PlainText) -> list[Message]:
-    return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
-
-
-def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
-    """Yield the runs of some kinds below a run, without those that one of them started."""
-    for child in run.child_runs or ():
-        if child.run_type in kinds:
-            yield child
-        else:
-            yield from _runs_below(child, kinds)
-
-
-def _of_step(step: Any) -> list[Message]:
-    """The call of a tool or a retriever and its result, of the run of it."""
-    call = call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
-    output = _only(step.outputs, "output")
-    said = messages_in(output) if step.error is None else []
-    content = said[-1]["content"] if said else text_in(step.error or output)
-    result: Message = {"role": "tool", "content": content, "tool_call_id": str(step.id)}
-    if step.error is not None or (said and said[-1].get("status") == "error"):
-        result["status"] = "error"
-    return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
-
-
-def _only(value: object, name: str) -> object:
-    """The value under a name, if it is the only one; otherwise all of it."""
-    return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
-
-
 def reference_in(value: object, source: TextSource = None, *, named: bool = False) -> str:
     """The text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
         InputError: There is no text, or it contains an image or a file.
     """
-    return _reference_of(_part(value, "reference", source, named=named))
+    return _reference_of(part_of(value, "reference", source, named=named))
 
 
 def _reference_of(part: object) -> str:
-    work = _work_of(part, "reference")
+    work = work_of_part(part, "reference")
     if not isinstance(work, str) and any(content_in(m["content"]) for m in work):
         raise InputError("`reference`: must be a text, got an image or a file in it")
     return readable(work)
@@ -358,7 +222,7 @@ def expected_in(
     Raises:
         InputError: The reference holds no answer.
     """
-    answers = _part(value, "reference", source, named=named)
+    answers = part_of(value, "reference", source, named=named)
     if is_nothing(answers):
         raise InputError("`reference`: there is no answer to compare with, got nothing")
     if isinstance(answers, list | tuple) and not records.record_in(answers):
@@ -386,24 +250,3 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> obj
     if context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return part
-
-
-def _text(value: object, field: Field) -> str:
-    """Render a value as text; structures become JSON."""
-    if isinstance(value, str):
-        text = value
-    elif is_nothing(value):
-        raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
-    elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
-        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
-    else:
-        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
-            check_text([*value], field)  # one of them is no message
-        text = as_json(value)
-    if not text.strip():
-        raise InputError(f"`{field}`: the text is empty")
-    return text
-
-
-def _is_part(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, Mapping) and "type" in value)

@@ -47,8 +47,8 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
         _note_source(found, documents.context_of(given), row.get("source"))
     notes += [each for each in found if each not in notes]
     by_label = any("by" in each for each in mappings_in(row.get("answers")))
-    said = {"answers"} if by_label else set()
-    unsaid = [n for n in unshown(row) if repr(n) not in told and n not in said]
+    told += repr("answers") if by_label else ""  # `label` wrote them
+    unsaid = [name for name in unshown(row) if repr(name) not in told]
     if unsaid and not has_looked and checks.kind_in(row) in ("pair", "item"):
         there = lines_in(shown)
         if rest := [n for n in unsaid if lines_of(row[n], n) - there]:

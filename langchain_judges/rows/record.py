@@ -3,7 +3,7 @@
 A record is a list of messages as plain JSON data (`texts.Message`): who said what, which tools
 were called and what they returned, the structured response, and how it ended. It is read from
 messages, from the state of an agent or a LangGraph thread, and from a provider's response;
-`fields.py` reads runs of LangSmith.
+`work.py` reads runs of LangSmith.
 """
 
 from __future__ import annotations

@@ -101,21 +101,19 @@ def _needed(first: Mapping[str, object]) -> Sequence[str]:
 
 
 def kind_of_columns(
-    records: Iterable[object],
-    columns: Columns | None = None,
-    kinds: Sequence[str] = ("pair", "item"),
+    rows: Iterable[object], columns: Columns | None = None, kinds: Sequence[str] = ("pair", "item")
 ) -> str | None:
     """The kind of row as which the columns of a table are understood.
 
     Args:
-        records: The table's; its first object names the columns.
+        rows: The table's; its first object names the columns.
         columns: Columns by field, as a person named them.
         kinds: The kinds to try, the first that fits is returned.
 
     Returns:
         None where no kind fits, such as for labels beside ids.
     """
-    first = first_object(records)
+    first = first_object(rows)
     for kind in kinds:
         with suppress(InputError):
             understood(list(map(str, first)), columns, kind, needed=_needed(first))

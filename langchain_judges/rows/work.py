@@ -1,0 +1,176 @@
+"""The work in an application's outputs, or in a run of LangSmith: a text or a record."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.rows import lookup
+from langchain_judges.rows import record as records
+from langchain_judges.rows.checks import check_text
+from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
+from langchain_judges.rows.documents import context_in, context_of
+from langchain_judges.rows.lookup import Field, TextSource
+from langchain_judges.rows.media import content_in
+from langchain_judges.rows.messages import is_spoken, messages_in
+from langchain_judges.rows.responses import ended
+from langchain_judges.rows.texts import Message, PlainText, plain, readable
+from langchain_judges.rows.tool_calls import call_in
+
+
+def work_in(
+    value: object, source: TextSource = None, field: Field = "output", *, task: object = None
+) -> PlainText:
+    """The `output` of a row from an application's outputs.
+
+    It is a text, or the record of what happened: the turns of a conversation, an agent's calls
+    with their results, a message with images.
+
+    Args:
+        value: The outputs.
+        source: Where the text is in them.
+        field: The field that is read, for errors.
+        task: What was asked, which the record does not repeat.
+
+    Raises:
+        InputError: The outputs hold no text.
+    """
+    return work_of_part(part_of(value, field, source), field, task)
+
+
+def part_of(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
+    """The part of an application's data, or of a run, that is a field, as plain data."""
+    if records.is_run(value):
+        value = outputs_of(value) if field == "output" else value.inputs
+    given = value if callable(source) else records.opened(plain_data(value))
+    found = lookup.find(given, field, source, named=named)
+    return found if source is None else plain_data(found)
+
+
+def work_of_part(part: object, field: Field, task: object = None) -> PlainText:
+    """The text or the record that a part of an application's outputs is."""
+    record = shown_messages(records.record_in(part, is_work=True, task=task), field)
+    if not record:
+        return shown_text(part, field)
+    record = records.without_task(record, task)
+    only, *others = record
+    is_text = not others and readable(record) == (text := plain(only["content"]))
+    return text if is_text and not content_in(only["content"]) else record
+
+
+def shown_messages(record: list[Message], field: Field) -> list[Message]:
+    """The messages of a record that have something to show."""
+    spoken = [m for m in record if _acts(m) or plain(m["content"]).strip()]
+    if record and not spoken:
+        raise InputError(f"`{field}`: the text is empty")
+    return spoken
+
+
+def _acts(message: Message) -> bool:
+    return bool(message.get("tool_calls")) or message["role"] == "tool"
+
+
+def shown_text(value: object, field: Field) -> str:
+    """Render a value as text; structures become JSON."""
+    if isinstance(value, str):
+        text = value
+    elif is_nothing(value):
+        raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
+    elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
+        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
+    else:
+        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
+            check_text([*value], field)  # one of them is no message
+        text = as_json(value)
+    if not text.strip():
+        raise InputError(f"`{field}`: the text is empty")
+    return text
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, Mapping) and "type" in value)
+
+
+def outputs_of(
+    run: Any, source: TextSource = None, kinds: Collection[str] = ("tool", "retriever")
+) -> object:
+    """A run's outputs, with what its child runs of some kinds did and found, and its error.
+
+    They are unchanged if the run did not fail, and no loaded child run did what they do not
+    hold. Otherwise they hold the text at a source as messages, and documents that were found.
+    """
+    acts = any(map(_acts, records.record_in(run.outputs)))
+    # Messages with calls have those of all tools.
+    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
+    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
+    finders = _runs_below(run, {*kinds} - {"tool"})
+    found = [each.outputs for each in finders if context_in(each.outputs)]
+    if not (steps or found or run.error) or not run.outputs:
+        return run.outputs
+    try:
+        said = _said(work_in(run.outputs, source))
+    except InputError:  # reported by whoever reads the outputs
+        return run.outputs
+    held = run.outputs if isinstance(run.outputs, Mapping) else {}
+    kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
+    if found and context_of(kept) is None:
+        kept["documents"] = found
+    used = [message for step in steps for message in _of_step(step)]
+    # They are of the last request.
+    place = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
+    return {**kept, "messages": [*said[:place], *used, *said[place:], *_failure(run)]}
+
+
+def _failure(run: Any) -> list[Message]:
+    return [ended(f"It failed: {why_failed(run)}")] if run.error else []
+
+
+def why_failed(run: Any) -> str:
+    """The error of a run, without the lines of code that it came through."""
+    error = str(run.error)
+    return (error.partition("Traceback (most recent")[0].strip() or error)[:300]
+
+
+def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
+    """The record of what a run of LangSmith did, and how it ended.
+
+    Raises:
+        InputError: There is no text at the source in its outputs.
+    """
+    outputs = outputs_of(run, source)
+    if not outputs:
+        return _failure(run)
+    if source is not None and outputs is run.outputs:
+        outputs = part_of(outputs, "output", source)
+    return records.record_in(outputs, is_work=True) or _said(work_in(outputs))
+
+
+def _said(work: PlainText) -> list[Message]:
+    return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
+
+
+def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
+    """Yield the runs of some kinds below a run, without those that one of them started."""
+    for child in run.child_runs or ():
+        if child.run_type in kinds:
+            yield child
+        else:
+            yield from _runs_below(child, kinds)
+
+
+def _of_step(step: Any) -> list[Message]:
+    """The call of a tool or a retriever and its result, of the run of it."""
+    call = call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
+    output = _only(step.outputs, "output")
+    said = messages_in(output) if step.error is None else []
+    content = said[-1]["content"] if said else text_in(step.error or output)
+    result: Message = {"role": "tool", "content": content, "tool_call_id": str(step.id)}
+    if step.error is not None or (said and said[-1].get("status") == "error"):
+        result["status"] = "error"
+    return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
+
+
+def _only(value: object, name: str) -> object:
+    """The value under a name, if it is the only one; otherwise all of it."""
+    return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
