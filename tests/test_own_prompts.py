@@ -168,6 +168,44 @@ def test_a_text_to_judge_whose_name_alone_would_stand_in_a_prompt_is_refused(nam
         create_relative_judge(FakeChatModel(replies=[]), prompts=mustache)
 
 
+# What templates do to a text besides showing it, by their format.
+CHANGED = {
+    "f-string": ["{%s:.40}", "{%s!r}", "{%s!s:.9}", "{%s:>40}", "{%s} and {%s:.5}", "{%s:.9000}"],
+    "jinja2": [
+        *("{{ %s | truncate(40) }}", "{{ %s | upper }}", "{{ %s[:9] }}", "{{ %s | length }}"),
+        *("{{ %s | e }}", "{%% if %s|length > 5 %%}{{ %s }}{%% endif %%}"),
+    ],
+}
+KEPT = {
+    "f-string": ["{%s}", "{%s} and {%s}", "{%s!s}"],
+    "jinja2": ["{{ %s }}", "{%% if %s %%}So: {{ %s }}{%% endif %%}"],
+    "mustache": ["{{%s}}", "{{{%s}}}", "{{#%s}}{{.}}{{/%s}}"],
+}
+
+
+def with_form(format, form, name, names):
+    braces = "{%s}" if format == "f-string" else "{{%s}}"
+    text = "".join(f"{braces % each}\n" for each in names) + form.replace("%s", name)
+    return PromptTemplate.from_template(text.replace("%%", "%"), template_format=format)
+
+
+@for_each(
+    ("create", "names"),
+    [
+        (create_rubric_judge, ["inputs", "outputs", "reference"]),
+        (create_relative_judge, ["input", "output_a", "output_b"]),
+    ],
+)
+@for_each("format", KEPT)
+def test_a_template_shows_a_text_whole_and_in_no_other_form(create, names, format):
+    for name in names:
+        for form in KEPT[format]:
+            assert create(FakeChatModel(replies=[]), prompts=with_form(format, form, name, names))
+        for form in CHANGED.get(format, []):
+            with pytest.raises(OptionError, match=rf"another form of {{{name}}}; a text is shown"):
+                create(FakeChatModel(replies=[]), prompts=with_form(format, form, name, names))
+
+
 @for_each("name", ["output", "outputs", "response", "input", "inputs", "request", "task"])
 def test_what_a_step_is_about_is_shown_by_a_variable_and_not_by_its_name_alone(name):
     is_task = name in OUR_NAMES["inputs"] or name.startswith("input")

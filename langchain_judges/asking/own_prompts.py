@@ -46,6 +46,8 @@ _NO_NAME = re.compile(r"[\"'\n]|^\s*$")
 _PAIRED = re.compile(r"\{\{|\}\}|\{[^\W\d][^{}\"'\n]*\}")
 # A variable of a mustache template that is put in as HTML.
 _AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
+# Texts that no template shows alike, unless it shows all of them.
+_SHORT_AND_LONG = ("\ue000", '<Ab> & "c"\n  d\'s ' * 1000 + ".")
 # What names that differ on purpose differ by: a plural, a number, a side.
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
@@ -257,6 +259,7 @@ def prompt_set(
             prompt = _as_fenced(prompt, known)
         elif extra:
             raise _unknown(step, known, extra)
+        _check_whole(step, prompt)
         _check_places(step, prompt, known)
         _check_shown(step, {*prompt.input_variables}, known | written, filled)
         prompts[step] = prompt
@@ -280,6 +283,23 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
             shown = " or ".join(f"{{{each}}}" for each in (dropped[0], *others))
             or_not = f", or `{option}` be left out" if option in filled else ""
             raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
+
+
+def _check_whole(step: str, prompt: ChatPromptTemplate) -> None:
+    """Check that a prompt shows whatever fills it as it is: it may not cut or count it.
+
+    Raises:
+        OptionError: It shows a part of a text, or another form of it.
+    """
+    whole = {name: [chat.HumanMessage("x")] for name in placeholders(prompt)}
+    others: dict[str, Any] = {**dict.fromkeys(prompt.input_variables, "x"), **whole}
+    for name in others.keys() - whole.keys():
+        shown = set[str]()
+        for text in _SHORT_AND_LONG:
+            messages = prompt.format_messages(**{**others, name: text})
+            shown |= {"\n".join(each.text for each in messages).replace(text, _SHORT_AND_LONG[0])}
+        if len(shown) > 1:
+            raise OptionError(_REFUSALS["changed"].format(step=step, name=name))
 
 
 def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> None:
