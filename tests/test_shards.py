@@ -48,6 +48,14 @@ def test_a_row_keeps_its_shard_wherever_it_stands_in_the_file(tmp_path):
     assert {row["id"] for row in run(tmp_path / "b", 2, rows=ROWS[::-1])} == first
 
 
+def test_rows_that_cannot_be_read_are_parted_by_their_places(tmp_path):
+    rows = [*ROWS, *[{**ROWS[0], "output_a": ""}] * 20]
+    parts = [run(tmp_path, number, rows=rows) for number in (1, 2, 3, 4)]
+    unread = [[row["index"] for row in part if not row["judged"]] for part in parts]
+    assert sorted(sum(unread, [])) == list(range(20, 40))
+    assert all(unread)
+
+
 def test_a_shard_needs_a_folder_for_its_part(tmp_path):
     with pytest.raises(OptionError, match="needs `records`"):
         run(None, 1)

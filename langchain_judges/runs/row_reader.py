@@ -223,7 +223,7 @@ class RowReader:
             problem = str(exc) if is_bad else f"a field cannot be written: {exc}"
             name = raw.get("id") if isinstance(raw, Mapping) else None
             data = {"id": name if isinstance(name, str) else None}
-            key = self._key({"input": problem})
+            key = self._key({"input": problem}, {"index": index})
         known = own if isinstance(own, Mapping) else {}
         return RunRow(index, data, key, self._kind, problem=problem, own=known) if key else None
 
@@ -273,13 +273,13 @@ class RowReader:
                 _LOGGER.warning(told, index + 1, exc)
             self._warned = True
 
-    def _key(self, content: Mapping[str, object]) -> str | None:
+    def _key(self, content: object, place: object = None) -> str | None:
         """A row's key under this judge, repeated ones of a file with a number.
 
-        It is None where the row is another shard's.
+        It is None where the row is another shard's, by its content or the place of a bad one.
         """
         if self._shard:
-            self.content.update(digest := digest_of(content))
+            self.content.update(digest := digest_of(place or content))
             if not self._shard.holds(digest):
                 return None
         digest = digest_of([self._fingerprint, content])
