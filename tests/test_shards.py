@@ -52,7 +52,7 @@ def test_rows_that_cannot_be_read_are_parted_by_their_places(tmp_path):
     rows = [*ROWS, *[{**ROWS[0], "output_a": ""}] * 20]
     parts = [run(tmp_path, number, rows=rows) for number in (1, 2, 3, 4)]
     unread = [[row["index"] for row in part if not row["judged"]] for part in parts]
-    assert sorted(sum(unread, [])) == list(range(20, 40))
+    assert sorted(index for each in unread for index in each) == list(range(20, 40))
     assert all(unread)
 
 
