@@ -19,7 +19,7 @@ from langchain_judges.integrations.langsmith_runs import (
 )
 from langchain_judges.integrations.watch import watch_project
 from langchain_judges.testing import reply
-from langchain_judges.verdict import NOTES
+from langchain_judges.verdict import NOTES, Notes
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -185,7 +185,8 @@ def test_the_latest_feedback_on_each_run_of_a_project_is_a_column_of_its_row(cli
     for name in (PROJECT, project):
         assert feedback_rows(client, name) == [
             {"id": one, "input": inputs[0], "output": str({"answer": POLITE})} | {"tone.people": 0},
-            {"id": two, "input": inputs[1], "output": "", "tone": 0.5, "tone.people": 1},
+            {"id": two, "input": inputs[1], "output": "It failed: Timeout"}
+            | {"tone": 0.5, "tone.people": 1},
         ]
     server.runs.clear()
     assert feedback_rows(client, PROJECT) == []
@@ -199,6 +200,9 @@ def test_a_run_of_an_experiment_has_the_inputs_of_its_example_if_it_has_one(clie
     production(server, POLITE, reference_example_id=str(example.id))
     [alone] = production(server, None)
     [rows] = experiment_rows(client, PROJECT)
+    [note] = Notes.of(rows[1])
+    del rows[1][NOTES]
+    assert note["detail"] == "is of a run that failed: Timeout"
     assert rows == [
         {"id": str(example.id), "input": {"asked": "Who?"}, "output": {"answer": POLITE}},
         {"id": alone, "input": {"question": "Why 0?"}, "output": None},

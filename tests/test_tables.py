@@ -40,10 +40,10 @@ from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.testing import reply
 from langchain_judges.testing.schema_replies import fitting_reply
-from langchain_judges.verdict import no_usage
+from langchain_judges.verdict import NOTES, Notes, no_usage
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
-from tests.judges import answer
+from tests.judges import answer, bsm
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import refusal
 from tests.processes import held, rows_in, start, wait_until
@@ -836,6 +836,19 @@ def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch)
         judged = judge_many(polite(), "support", client=client, columns=COLUMNS_OF_SET)
         assert len(list(judged)) == 8
     assert "8 of 8" in done.stdout
+
+
+def test_a_run_that_failed_is_not_compared_and_its_error_is_told():
+    notes = Notes()
+    notes.add("output", "is of a run that failed: Boom", "missing")
+    rows: Any = {"old": {"output": None, NOTES: notes}, "new": {"output": "So."}}
+    files = {name: Source([{"input": "Why?", **own}], True) for name, own in rows.items()}
+    [pair], _, _ = joined(files)
+    columns = {"output_a": "old", "output_b": "new"}
+    [result] = judge_many(bsm(), Source([pair], True), columns=columns)
+    [failure] = result["verdict"]["failures"]
+    told = "`output_a` is empty, read from 'old', which is of a run that failed: Boom"
+    assert (failure["reason"], failure["detail"]) == ("invalid_input", f"the field {told}")
 
 
 def test_a_reference_of_files_is_shown_with_their_pairs():

@@ -27,7 +27,7 @@ from langchain_judges.rows.documents import context_of
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
-from langchain_judges.rows.work import outputs_of
+from langchain_judges.rows.work import outputs_of, why_failed
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label
 
@@ -48,7 +48,7 @@ def experiment_rows(client: Client, *experiments: str) -> list[list[dict[str, ob
 
     The example is read as it was when the experiment ran. A run without one, as in a project
     without a data set, has its own id and inputs, which a traced function names after its
-    parameters. Repetitions of an example are numbered in time; a run that failed has no output.
+    parameters. Repetitions of an example are numbered in time; a note says why a run failed.
     A field of an example that any of them returns is part of its answer; see `right_answer`.
 
     Args:
@@ -73,6 +73,8 @@ def _rows(client: Client, project: Any, runs: Iterable[Run], returned: Any) -> l
         example, id = examples.get(run.reference_example_id), run.reference_example_id or run.id
         inputs, known = (example or run).inputs, (example and example.outputs) or {}
         answer, notes = cases.right_answer(known, returned[run.reference_example_id])
+        if run.error and holds_nothing(run.outputs):
+            notes.add("output", f"is of a run that failed: {why_failed(run)}", "missing")
         met[id] += 1
         row = {
             "id": f"{id}, repetition {met[id]}" if met[id] > 1 else str(id),
@@ -118,13 +120,18 @@ def feedback_rows(
     rows: dict[Any, dict[str, object]] = {}
     for run in runs:
         judged = _judged_with(client, run, given[run.id])
-        sides = [str(part or "") for each in judged for part in (each.inputs, each.outputs)]
+        sides = [text for each in judged for text in (str(each.inputs or ""), _work_of(each))]
         sides = sides if len(judged) == 1 else [CONVERSATION, "\n\n".join(filter(None, sides))]
         rows[run.id] = {"id": str(run.id), "input": sides[0], "output": sides[1]}
     for name, cells in answer_columns(given.values()).items():
         for run_id, cell in cells.items():
             rows[run_id][name] = cell
     return list(rows.values())
+
+
+def _work_of(run: Run) -> str:
+    said = [] if holds_nothing(run.outputs) else [str(run.outputs)]
+    return "\n\n".join([*said, *([f"It failed: {why_failed(run)}"] if run.error else [])])
 
 
 def _judged_with(

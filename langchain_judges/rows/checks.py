@@ -124,7 +124,9 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     field = next((name for name in empty if not row.get(name)), field)
     or_none = f"; where texts answer nothing, write {NO_TASK!r} there" if field == "input" else ""
     if field in empty:
-        return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{or_none}")
+        missing = (n for n in Notes.of(row) if n["reason"] == "missing")
+        why = "".join(f", which {n['detail']}" for n in missing if n["unit"] == empty[field])
+        return InputError(f"the field `{field}` is empty, read from {empty[field]!r}{why}{or_none}")
     if field == "output_a" and {"chosen", "rejected"} <= row.keys():
         return InputError(KNOWN_NAMES["preferred"])
     work = _turns_of(row.get("output", row.get("output_a")), "assistant")
