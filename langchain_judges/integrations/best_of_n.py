@@ -208,9 +208,7 @@ class _Contest:
         if self.answer is None:
             answers = request.get("answers") if isinstance(request, Mapping) else None
             if not isinstance(answers, list) or len(answers) != self.n:
-                raise InputError(
-                    f"without `answer` the input must hold `answers`, a list of {self.n}"
-                )
+                raise InputError(cases.WORDS["no_answers"].format(n=self.n))
             return [work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)

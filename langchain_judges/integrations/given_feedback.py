@@ -10,6 +10,7 @@ from langsmith import Client
 from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
+from langchain_judges.integrations.eval_cases import WORDS
 from langchain_judges.rows.checks import number_in
 
 # Runs whose feedback is looked up in one request.
@@ -150,10 +151,7 @@ def _check_clear(name: str, people: _Column, judge: _Column) -> None:
     is_either = alone <= places.keys() and any(places[score] != score for score in alone)
     bare = {type(each.label) for each in people.values() if each.score is None}
     if is_either or (scored and bare & {int, float}):
-        raise InputError(
-            f"{name!r} has numbers of which each may be a label or a score from the worst to the "
-            "best; people have to give a value on each run"
-        )
+        raise InputError(WORDS["label_or_score"].format(name=name))
 
 
 def _cell(grade: Grade, is_labelled: bool, is_shared: bool) -> object:

@@ -112,10 +112,8 @@ def feedback_rows(
     Raises:
         InputError: There is no such queue; or a key has labels beside scores of other runs.
     """
-    if queue:
-        runs = runs_in_queue(client, queue)
-    else:
-        runs = _of_project(client, _project(client, str(experiment)))
+    project = None if queue else _project(client, str(experiment))
+    runs = runs_in_queue(client, queue) if queue else _of_project(client, project)
     given = graded(client, runs)
     rows: dict[Any, dict[str, object]] = {}
     for run in runs:
