@@ -133,8 +133,7 @@ def _work_of_row(value: object, task: object) -> PlainText:
 
 def _after_history(row: Mapping[str, Any], sides: Sequence[str]) -> dict[str, Any]:
     """Task and work of a row whose work begins with the conversation before the request."""
-    works = {name: row[name] for name in sides if isinstance(row[name], list)}
-    talks = {n: own for n, own in works.items() if all(map(_is_message, own))}
+    talks = {n: row[n] for n in sides if isinstance(row[n], list) and all(map(_is_message, row[n]))}
     task = records.with_talk(row.get("input"), [*talks.values()])
     if task is row.get("input"):
         return {}
