@@ -662,6 +662,16 @@ def test_a_listed_call_stands_once_where_its_block_stands(content, marks):
     assert len(made) == sum("call" in mark for mark in marks)
 
 
+@for_each("data, shown", [(0, "0"), (False, "false"), ({}, "{}")])
+def test_a_result_that_is_zero_false_or_an_empty_object_is_shown(data, shown):
+    for result in (
+        {"role": "tool", "tool_call_id": "1", "content": data},
+        {"role": "user", "content": [{**RETURNED, "content": data}]},
+        {"type": "function_call_output", "call_id": "1", "output": data},
+    ):
+        assert steps_of(record([TWO, result, AIMessage("No.")]))[2].text == shown
+
+
 @for_each(
     "item",
     [

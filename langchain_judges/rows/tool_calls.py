@@ -116,8 +116,8 @@ def result_in(fields: Mapping[str, Any]) -> Any:
     said = next((each for each in [*filter(None, held), *held] if each is not None), "")
     error = first_value(fields, "error", "errorText")
     why = "" if isinstance(error, bool | None) else text_in(error)
-    if not said or why in text_in(said):
-        return said or why
+    if not (said and why) or why in text_in(said):
+        return why if why and not said else said  # which may be 0 or an empty list
     return [*said, why] if isinstance(said, list) else f"{text_in(said)}\n{why}"
 
 
