@@ -223,10 +223,26 @@ def test_a_rating_that_the_other_side_has_too_is_of_the_scale():
     ],
 )
 def test_a_rating_that_may_be_the_end_of_the_scale_is_of_it(own, value):
-    people = [*own] * (30 // len(own))
-    found: Any = trust_columns(table(people, [value, *people[1:]]), "gpt", "ann0")
-    ends = min(*own, value), max(*own, value)
-    assert (found.sample.ends, found.left_out) == (ends, "")
+    judge = [*own] * (30 // len(own))
+    people = [value, *judge[1:]]
+    found: Any = trust_columns(table(judge, people), "gpt", "ann0")
+    assert (found.sample.ends, found.left_out) == ((min(people), max(people)), "")
+
+
+@for_each("people", [[1, 2, 3, 4, 5], [0, 0.25, 0.5, 0.75, 1], [-25, -10, -5, -1, 0]])
+@for_each("value", [6.5, 7, 9, 10, 20, 50, -30])
+@for_each("times", [1, 30])
+def test_a_judge_widens_no_limit_to_which_it_is_held(people, value, times):
+    people = people * 60
+    judge = [value] * times + people[times:]
+    alone, beside = (
+        cast("Any", trust_columns(table(own, people), "gpt", "ann0")) for own in (people, judge)
+    )
+    if not beside.sample.apart:
+        assert beside.sample.scale == alone.sample.scale
+        assert beside.uses["averages"].limit == alone.uses["averages"].limit
+        far = [abs(value - each) > (max(people) - min(people)) / 4 for each in people[:times]]
+        assert beside.uses["single"].number.result == sum(far) / len(people)
 
 
 def test_ratings_outside_the_scale_are_as_far_as_they_are_for_the_interval_of_a_mean():

@@ -479,7 +479,7 @@ POINTS, DECLARED = (
     "5 percentage points",
     "5 % of the ratings' range (1 to 7, by the judge's labels)",
 )
-SEEN = "5 % of the ratings' range ({} to {}, by the ratings that occur)"
+SEEN = "5 % of the ratings' range ({} to {}, by the labels)"
 MIDDLE, HELP, EITHER = [4, 5, 6], [3, 4, 7], [0, 1]
 
 

@@ -265,14 +265,17 @@ class Sample:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest of the judge's labels, and of the ratings that occur."""
-        known: set[Any] = {*self.said, *self.answers, *self.own_labels} - {None} - self.strays
+        """Lowest and highest of the labels that a run names for its judge, and of people's.
+
+        What a judge says widens no limit to which it is held.
+        """
+        known: set[Any] = {*self.said, *self.own_labels} - self.strays
         return float(min(known)), float(max(known))
 
     @property
     def range_text(self) -> str:
         """The ends of the ratings, and where they are known from; empty of other labels."""
-        source = "the judge's labels" if self.own_labels else "the ratings that occur"
+        source = "the judge's labels" if self.own_labels else self.whom
         return f"{self.ends[0]:g} to {self.ends[1]:g}, by {source}" if self.rated else ""
 
     @cached_property
