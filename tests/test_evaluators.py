@@ -797,15 +797,31 @@ def test_files_by_name_are_given_as_examples_of_langsmith_are(data):
         assert (sent["type"], sent["base64"], sent["mime_type"]) == ("image", "aGk=", "image/png")
 
 
-def test_a_file_of_an_example_is_text_as_text_and_unknown_kinds_as_files():
-    files = {
-        "a.txt": {"reader": io.BytesIO(b"caf\xc3\xa9 \xff"), "mime_type": "text/plain"},
-        "b": {"reader": io.BytesIO(b"hi")},
-    }
-    blocks = eval_cases.attachment_blocks(files)
-    texts = ("Attached, a.txt:", "caf\u00e9 \ufffd", "Attached, b:")
-    assert blocks[:3] == [{"type": "text", "text": text} for text in texts]
-    assert blocks[3] == {"type": "file", "base64": "aGk=", "mime_type": ""}
+WRITTEN = ("text/plain", "TEXT/CSV; charset=utf-8", "application/json", "application/ld+json",
+    "application/xml", "application/x-yaml", "application/x-ndjson", "image/svg+xml")  # fmt: skip
+
+
+@for_each("mime", WRITTEN)
+def test_a_file_of_an_example_that_is_text_is_shown_as_text_or_refused(mime):
+    for data in ("caf\u00e9".encode(), "caf\u00e9".encode("utf-8-sig")):
+        _, block = eval_cases.attachment_blocks(
+            {"a": {"reader": io.BytesIO(data), "mime_type": mime}}
+        )
+        assert block == {"type": "text", "text": "caf\u00e9"}
+    for encoding in ("latin-1", "utf-16"):
+        told = as_evaluator(labels())(
+            outputs="x", attachments={"a": (mime, "caf\u00e9".encode(encoding))}
+        )
+        assert (
+            f"the attachment 'a', {mime.lower().partition(';')[0]}, is not in UTF-8"
+            in told["comment"]
+        )
+
+
+@for_each("mime", ["", "application/octet-stream", "application/zip", "application/pdf"])
+def test_a_file_of_an_example_that_is_no_text_is_a_file(mime):
+    _, block = eval_cases.attachment_blocks({"b": {"reader": io.BytesIO(b"hi"), "mime_type": mime}})
+    assert block == {"type": "file", "base64": "aGk=", "mime_type": mime}
 
 
 @for_each(

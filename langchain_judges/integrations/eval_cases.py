@@ -187,8 +187,7 @@ class CaseReader:
             InputError: The run failed, and has none.
         """
         if run.error and holds_nothing(run.outputs):
-            why = why_failed(run)
-            raise errors.InputError(f"the run failed and has no output: {why}")
+            raise errors.InputError(f"the run failed and has no output: {why_failed(run)}")
         work = outputs_of(run, self.places.output)
         return None if work is run.outputs else work
 
@@ -451,23 +450,28 @@ def _named(name: str, file: Any) -> list[dict[str, Any]]:
         reader.seek(0)  # whoever was here before may have read it
         given["data"] = reader.read()
         reader.seek(0)
-    return [{"type": "text", "text": f"Attached, {name}:"}, _block(given)]
+    return [{"type": "text", "text": f"Attached, {name}:"}, _block(given, name)]
 
 
-_KINDS = {"image": "image", "audio": "audio", "video": "video", "application/pdf": "file"}
+_MEDIA = ("image", "audio", "video")
+# Types of files that are text, as browsers and LangSmith name them.
+_TEXT = re.compile(r"text/.*|.*[/+](x-)?(json|jsonl|ndjson|xml|yaml|toml|csv)")
 
 
-def _block(attachment: Any) -> dict[str, Any]:
+def _block(attachment: Any, name: str = "") -> dict[str, Any]:
     given = {"type": "image", "url": attachment} if isinstance(attachment, str) else {}
     given = dict(attachment) if isinstance(attachment, Mapping) else given
     if isinstance(given.get("text"), str):
         return given
-    mime = str(given.get("mime_type") or "").strip().lower()
+    mime = str(given.get("mime_type") or "").partition(";")[0].strip().lower()
     main, data = mime.partition("/")[0], given.get("data")
-    kind = _KINDS.get(mime) or _KINDS.get(main)
+    kind = "file" if mime == "application/pdf" else main if main in _MEDIA else None
     if isinstance(data, bytes) and data:
-        if main == "text":
-            return {"type": main, "text": data.decode("utf-8", "replace")}
+        if _TEXT.fullmatch(mime):
+            try:
+                return {"type": "text", "text": data.decode("utf-8-sig")}
+            except UnicodeDecodeError as exc:
+                raise errors.InputError(WORDS["encoding"].format(name=name, mime=mime)) from exc
         coded = base64.b64encode(data).decode()
         return {"type": kind or "file", "base64": coded, "mime_type": mime}
     if not (block := standard({"type": kind, **given} | ({"mime_type": mime} if kind else {}))):

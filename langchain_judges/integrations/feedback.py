@@ -42,16 +42,12 @@ class Feedback(dict[str, Any]):
 
 def in_openevals_form(results: Sequence[EvaluationResult]) -> Feedback:
     """LangSmith's results in the form of openevals, the first with all under `results`."""
-    several = [
-        Feedback(
-            key=each.key,
-            score=each.score,
-            comment=each.comment,
-            source_run_id=each.source_run_id and str(each.source_run_id),
-            metadata={**each.evaluator_info, **(each.extra or {"label": each.value})},
-        )
-        for each in results
-    ]
+    several = list[Feedback]()
+    for each in results:
+        own = {name: getattr(each, name) for name in ("key", "score", "comment")}
+        own["source_run_id"] = each.source_run_id and str(each.source_run_id)
+        about = {**each.evaluator_info, **(each.extra or {"label": each.value})}
+        several.append(Feedback(own, metadata=about))
     return Feedback(several[0], results=several) if len(several) > 1 else several[0]
 
 
