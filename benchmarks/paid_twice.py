@@ -73,8 +73,8 @@ def run(way: str, places: int, rows: int, url: str, folder: Path) -> None:
     def note(what: str, number: int) -> None:
         os.write(log, f"{what} {number} {time.monotonic()}\n".encode())
 
-    def reading(result: Any) -> Any:
-        message = read(result)
+    def reading(*given: Any) -> Any:
+        message = read(*given)
         note("read", message.usage_metadata["input_tokens"])
         return message
 

@@ -38,14 +38,16 @@ from tests.model_server import scores
 VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 
-def question_of(model: BaseChatModel, adapter: ModelAdapter | None = None) -> Any:
+def question_of(
+    model: BaseChatModel, adapter: ModelAdapter | None = None, scale: tuple[int, int] = (1, 5)
+) -> Any:
     adapter = adapter or ModelAdapter(model)
-    what = Question("t", "s", adapter, BSM.templates["reference"], scores_shape((1, 5), False), "v")
+    what = Question("t", "s", adapter, BSM.templates["reference"], scores_shape(scale, False), "v")
     return ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account())
 
 
-def asked(model: BaseChatModel) -> Any:
-    return run(question_of(model))
+def asked(model: BaseChatModel, scale: tuple[int, int] = (1, 5)) -> Any:
+    return run(question_of(model, scale=scale))
 
 
 class WithStructure(FakeChatModel):

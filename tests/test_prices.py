@@ -112,6 +112,49 @@ def test_tokens_written_to_the_cache_have_their_own_price():
     assert price.of(token_usage(message)) == pytest.approx(0.002765)
 
 
+@for_each(
+    "usage, meta, paid",
+    [
+        ({}, {"token_usage": {"prompt_tokens": 1_000, "completion_tokens": 200}}, (1_000, 200)),
+        ({}, {"usage": {"input_tokens": 1_000, "output_tokens": 200}}, (1_000, 200)),
+        ({}, {"token_count": {"input_tokens": 1_000.0, "output_tokens": 200.0}}, (1_000, 200)),
+        (USAGE, {"usage": {"input_tokens": 7}}, (1_000, 200)),
+        ({}, {"usage": {"input_tokens": "7", "output_tokens": -1}, "token_usage": None}, (0, 0)),
+    ],
+)
+def test_tokens_are_counted_wherever_a_client_has_them(usage, meta, paid):
+    message = AIMessage("yes", usage_metadata=usage or None, response_metadata=meta)
+    read = token_usage(message)
+    assert read is not None
+    assert (read.input_tokens, read.output_tokens) == paid
+
+
+@for_each(
+    "details, meta, is_known",
+    [
+        ({"input_token_details": {"cache_read": 400, "cache_creation": 10}}, {}, True),
+        ({"output_token_details": {"reasoning": 50, "audio": 0}}, {}, True),
+        (
+            {"input_token_details": {"flex_cache_read": 4, "flex": 996}},
+            {"service_tier": "flex"},
+            True,
+        ),
+        ({}, {"usage": {"service_tier": "standard"}}, True),
+        ({"input_token_details": {"ephemeral_1h_input_tokens": 500}}, {}, False),
+        ({"input_token_details": {"audio": 5}, "output_token_details": {"audio": 0}}, {}, False),
+        ({"output_token_details": {"audio": 5}}, {}, False),
+        ({"output_token_details": {"holograms": 5}}, {}, False),
+        ({}, {"service_tier": "priority"}, False),
+        ({}, {"usage": {"service_tier": "batch"}}, False),
+        ({"input_tokens": 0}, {}, False),
+    ],
+)
+def test_what_may_have_another_price_has_none(details, meta, is_known):
+    message = AIMessage("yes", usage_metadata={**USAGE, **details}, response_metadata=meta)
+    price = Price(input=1.0, output=10.0)
+    assert (price.of(token_usage(message)) is not None) is is_known
+
+
 def test_a_run_ends_when_its_dollars_are_spent(table):
     rows, summary = judged(table, max_dollars=0.0061)
     # Two rows take 0.006; a third might take as much again, and is not begun.

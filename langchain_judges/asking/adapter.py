@@ -23,7 +23,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -89,7 +88,7 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
         shape: What the reply must look like; its schema is sent first.
     """
     keys: list[str] = []
-    digest, size, last = _digest_of(shape).copy(), 0, None
+    digest, size, last = hashlib.sha256(_json_bytes(reading.json_schema(shape))), 0, None
     for number, message in enumerate(messages):
         for place, block in enumerate(_content_blocks(message)):
             text = block.get("text")
@@ -101,11 +100,6 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
                     keys.append(digest.hexdigest()[:32])
                     last = number, place, end
     return Beginnings(tuple(keys), _marked(messages, *last)) if last else None
-
-
-@cache
-def _digest_of(shape: type[BaseModel]) -> Any:
-    return hashlib.sha256(_json_bytes(reading.json_schema(shape)))
 
 
 def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
@@ -407,12 +401,10 @@ def _is_openai(model: BaseChatModel) -> bool:
 def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:
     profile = getattr(model, "profile", None) or {}
     kind, ladder = type(model), list[Rung]()
+    is_own = kind.with_structured_output is not BaseChatModel.with_structured_output
     if openai_compatible:
         ladder.append("response_format")
-    elif (
-        profile.get("structured_output")
-        or kind.with_structured_output is not BaseChatModel.with_structured_output
-    ):
+    elif profile.get("structured_output") or is_own:
         method = inspect.signature(kind.with_structured_output).parameters.get("method")
         by_schema = profile.get("structured_output") and "json_schema" in str(method)
         ladder += STRUCTURED if by_schema else STRUCTURED[:1]

@@ -122,10 +122,21 @@ def _is_paid(entry: StoredReply) -> bool:
 
 async def _cached(asking: Asking) -> Reply | None:
     """The reply that the cache has, if it has one that fits."""
-    if (cache := asking.question.cache) is None:
+    cache = asking.question.cache
+    if not (found := await Effect.of(cache, "lookup", *asking.key) if cache else None):
         return None
-    found = await Effect.of(cache, "lookup", *asking.key)
-    return _fitting(found[0].text, asking) if found else None
+    try:
+        entry = json.loads(found[0].text)
+        data, _ = reading.check(entry["data"], asking.question.reply_schema)
+    except (ValueError, TypeError, KeyError):
+        return None
+    if data is None:
+        return None
+    asking.cost["cached_calls"] = 1
+    asking.dropped_settings.update(entry.get("asked_without") or [])
+    reply = asking.reply(data, None)
+    reply.measured = entry.get("measured") or {}
+    return reply
 
 
 async def _cache(asking: Asking, reply: Reply) -> None:
@@ -137,22 +148,6 @@ async def _cache(asking: Asking, reply: Reply) -> None:
         entry["asked_without"] = lacking
     value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
     await Effect.of(cache, "update", *asking.key, value)
-
-
-def _fitting(text: str, asking: Asking) -> Reply | None:
-    """The reply that a cache has for a call, if it still fits."""
-    try:
-        entry = json.loads(text)
-        data, _ = reading.check(entry["data"], asking.question.reply_schema)
-    except (ValueError, TypeError, KeyError):
-        return None
-    if data is None:
-        return None
-    asking.cost["cached_calls"] = 1
-    asking.dropped_settings.update(entry.get("asked_without") or [])
-    reply = asking.reply(data, None)
-    reply.measured = entry.get("measured") or {}
-    return reply
 
 
 async def _checked_reply(asking: Asking, draft: Draft) -> Reply:

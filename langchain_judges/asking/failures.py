@@ -29,7 +29,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges import errors
-from langchain_judges.asking.reading import Problem, TokenUsage
+from langchain_judges.asking.reading import Problem, TokenUsage, tokens_in
 from langchain_judges.escaping import clean
 from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Failure
@@ -51,22 +51,6 @@ _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
 
 
-# What LangChain's own errors mean where they carry no status.
-_STATUSES: dict[type[exceptions.ModelError], int] = {
-    exceptions.ModelInvalidRequestError: 400,
-    exceptions.ModelAuthenticationError: 401,
-    exceptions.ModelPermissionDeniedError: 403,
-    exceptions.ModelNotFoundError: 404,
-}
-
-
-# Errors that the OpenAI client raises for a reply that came and was paid for.
-_PAID = {
-    "LengthFinishReasonError": Problem("truncated", "the reply was cut at its greatest length"),
-    "ContentFilterFinishReasonError": Problem("refusal", "a content filter stopped the reply"),
-}
-
-
 _NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
 # What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
 # that is no text, a number for a text, nothing for a list. All of it may pass.
@@ -75,7 +59,12 @@ _CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydanti
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
-_SAID: dict[str, list[str]] = packaged(__package__, "names.yaml")["said"]
+_NAMES = packaged(__package__, "names.yaml")
+# What LangChain's own errors mean where they carry no status, and errors that the OpenAI client
+# raises for a reply that came and was paid for.
+_STATUSES: dict[str, int] = _NAMES["statuses"]
+_PAID = {name: Problem(*problem) for name, problem in _NAMES["paid"].items()}
+_SAID: dict[str, list[str]] = _NAMES["said"]
 _OVERFLOW = re.compile("|".join(_SAID["overflow"]), re.IGNORECASE)
 _REFUSED = re.compile("|".join(_SAID["refused"]), re.IGNORECASE)
 _PASSING = re.compile("|".join(_SAID["passing"]))
@@ -114,10 +103,7 @@ def usage_despite(error: Exception) -> TokenUsage | None:
         reply = cut.model_dump() if cut else raised.response.json()
     except (AttributeError, ValueError):
         reply = {}
-    usage = reply.get("usage") or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    tokens = usage.get("prompt_tokens", 0), cached, usage.get("completion_tokens", 0)
-    return TokenUsage(*tokens, reply.get("service_tier"))
+    return tokens_in(reply.get("usage") or {}, reply.get("service_tier"))
 
 
 def status_of(error: Exception) -> int | None:
@@ -134,7 +120,7 @@ def status_of(error: Exception) -> int | None:
         metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
-        *(status for kind, status in _STATUSES.items() if isinstance(error, kind)),
+        *(_STATUSES.get(kind.__name__) for kind in type(error).__mro__),
     )
     # A success is none of an error's own.
     return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)

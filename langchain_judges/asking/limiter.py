@@ -136,7 +136,7 @@ class CallLimiter:
         with self._lock:
             if paid is not None:
                 self.calls += 1
-                self.tokens += paid.tokens
+                self.tokens += paid.input_tokens + paid.output_tokens
                 self.cached_tokens += paid.cached_tokens
                 self.cost += cost or 0.0
                 self.spent += spent
@@ -277,11 +277,12 @@ class RowInRun:
         cost = self.limiter.dollars(model, paid)
         sizes = (len("".join(each).encode(errors="replace")) for each in (prompt, reply))
         read, written = (1 + size // BYTES for size in sizes)
-        guess = paid._replace(tier=None) if paid.tokens else TokenUsage(read, 0, written)
+        guess = paid._replace(tier=None) if paid.input_tokens else TokenUsage(read, 0, written)
         spent = self.limiter.dollars(model, guess) if cost is None else cost
         with self._lock:
             self.cost = None if self.cost is None or cost is None else self.cost + cost
-        self.limiter.leave(paid, cost, tokens=guess.tokens, spent=spent or 0.0)
+        tokens = guess.input_tokens + guess.output_tokens
+        self.limiter.leave(paid, cost, tokens=tokens, spent=spent or 0.0)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

@@ -13,7 +13,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
@@ -33,6 +35,9 @@ Parse = Callable[[str], ReplyData | None]
 # What replies are called, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
 _CUT = {*ENDS["limits"], *ENDS["broken"]}
+_SAY_ENDS = {*REPLY_NAMES["say_ends"]}
+# Kinds of tokens whose price is known.
+_PRICED = re.compile("|".join(REPLY_NAMES["priced"]))
 # Blocks of a content that call a tool.
 _CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Blocks whose text is no part of an answer.
@@ -44,22 +49,13 @@ _OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", 
 _DEEPEST = 50
 # What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
 # Harmony's `<|channel|>`, which ends nothing by itself.
-_THOUGHT_MARK = re.compile(
-    r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
-    r"|<\|(?P<special>[^|<>]{1,40})\|>"
-)
+_THOUGHT_MARK = re.compile("|".join(REPLY_NAMES["thought_marks"]))
 # Part of each name of such marks; other ones may hold a quotation or another verdict.
 _THOUGHT_NAME = re.compile("|".join(REPLY_NAMES["thoughts"]), re.IGNORECASE)
-# A reply by names that no judged text has: "the response" would announce a quotation.
-_NAMED = "|".join(REPLY_NAMES["announced"])
-_MARKUP = r"[\s*_`#\ufeff]*"
-# All that may stand before an object; none of it says anything about the verdict.
-_PREAMBLE = re.compile(
-    rf"{_MARKUP}(?:(?:sure|certainly|of course|absolutely|okay|ok)[,.!:]*{_MARKUP})?"
-    rf"(?:(?:here(?: is| are|['’]s) (?:{_NAMED})|here (?:you are|you go|it is)|{_NAMED})"
-    rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
-    re.IGNORECASE,
-)
+# All that may stand before an object; none of it says anything about the verdict. It calls the
+# reply by names that no judged text has: "the response" would announce a quotation.
+_WORDS = {"named": "|".join(REPLY_NAMES["announced"]), "markup": r"[\s*_`#\ufeff]*"}
+_PREAMBLE = re.compile("".join(REPLY_NAMES["preamble"]).format(**_WORDS), re.IGNORECASE)
 _LONGEST_OPENING = 200
 _POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
 _ASCII = frozenset(map(chr, range(128)))
@@ -153,16 +149,11 @@ def _read_call(
     message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
 ) -> Reading:
     """Data of the one call of a tool, alone."""
-    calls = [*message.tool_calls, *message.invalid_tool_calls]
-    if len(calls) > 1 or not is_alone:
+    (name, written), *others = calls_made(message)
+    if others or not is_alone:
         return _unread("a call of a tool and more beside it")
-    if calls[0]["name"] != tool:
-        return _unread(f"a call of the tool {calls[0]['name']!r}, not a reply")
-    # Client libraries keep the last of two members with one name, and read NaN.
-    raw = message.additional_kwargs.get("tool_calls")
-    call = raw[0] if isinstance(raw, list) and raw else None
-    function = call.get("function") if isinstance(call, dict) else None
-    written = function.get("arguments") if isinstance(function, dict) else calls[0]["args"]
+    if name != tool:
+        return _unread(f"a call of the tool {name!r}, not a reply")
     try:
         return check(object_of(written).value if isinstance(written, str) else written, shape)
     except ValueError as exc:
@@ -176,13 +167,26 @@ def read_calls(message: AIMessage, shape: type[BaseModel]) -> Reading:
     """
     if problem := _unfinished_reason(message):
         return None, problem
-    calls: list[tuple[Any, Any]]
-    calls = [(each["name"], json.dumps(each["args"], default=str)) for each in message.tool_calls]
-    calls += [(call["name"], call["args"]) for call in message.invalid_tool_calls]
+    calls = calls_made(message)
     if not calls and (text := message.text.strip()):
         return _read_answer(text, shape, lambda _: {"calls": []})
-    wanted = [{"tool": name or "", "arguments": written or ""} for name, written in calls]
-    return check({"calls": wanted}, shape)
+    written = (a if isinstance(a, str) else json.dumps(a or {}, default=str) for _, a in calls)
+    pairs = zip((name or "" for name, _ in calls), written, strict=True)
+    return check({"calls": [{"tool": name, "arguments": text} for name, text in pairs]}, shape)
+
+
+def calls_made(message: AIMessage) -> list[tuple[str | None, Any]]:
+    """Name and arguments of each call, as the model wrote them where the message has that.
+
+    Client libraries complete what was cut, keep the last of two members with one name, and
+    read NaN.
+    """
+    calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
+    raw: Any = message.additional_kwargs.get("tool_calls")
+    with suppress(KeyError, TypeError):  # of a client that keeps them in another form, or not
+        if len(raw) == len(calls):
+            calls = [{**each["function"], "args": each["function"]["arguments"]} for each in raw]
+    return [(each["name"], each["args"]) for each in calls]
 
 
 def _unfinished_reason(message: AIMessage) -> Problem | None:
@@ -194,15 +198,28 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
-    endings = [*reasons_in(meta), *filter(None, [str(meta.get("status") or "").lower()])]
+    endings = [*reasons_in({**meta, "end_reason": meta.get("status")})]
     if ending := {*ENDS["filtered"]}.intersection(endings):
         return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
+    end = message.text[-80:]
     if ending := _CUT.intersection(endings):
-        end = message.text[-80:]
         return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
     if unknown := next((each for each in endings if each not in ENDS["whole"]), None):
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
+    if not endings and meta.get("model_provider") in _SAY_ENDS and not _is_whole(message):
+        return Problem("truncated", f"the reply broke off, nothing says how it ended: {end!r}")
     return None
+
+
+def _is_whole(message: AIMessage) -> bool:
+    """Whether a reply is blank or objects of JSON as they were written, which show their end."""
+    text = message.text.strip()
+    try:
+        for each in [written for _, written in calls_made(message)] or filter(None, [text]):
+            object_of(each, answer_start(each) or 0)
+    except (AttributeError, ValueError):  # no text, but an object that the client has made
+        return False
+    return True
 
 
 def _unread(what: str, part: str = "") -> Reading:
@@ -330,7 +347,8 @@ class TokenUsage(NamedTuple):
         input_tokens: Of the prompt.
         cached_tokens: The part of them that the provider read from its prompt cache.
         output_tokens: Of the reply.
-        tier: As the provider calls its service tier: `default`, `flex`, `priority`.
+        tier: What may give the reply another price: the provider's service tier (`default`,
+            `flex`, `priority`), or a kind of its tokens, such as `audio`.
         written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
             for five minutes, where it has a price of its own, as Anthropic's has.
     """
@@ -341,35 +359,36 @@ class TokenUsage(NamedTuple):
     tier: str | None = None
     written_tokens: int = 0
 
-    @property
-    def tokens(self) -> int:
-        """Input and output."""
-        return self.input_tokens + self.output_tokens
-
 
 def token_usage(message: AIMessage) -> TokenUsage | None:
     """Tokens of a reply; None where LangChain's cache had it, which marks what it has."""
     usage: Mapping[str, Any] = message.usage_metadata or {}
     if usage.get("total_cost") == 0:
         return None
+    metadata = message.response_metadata
+    beside = [each for n in REPLY_NAMES["usage"] if isinstance(each := metadata.get(n), Mapping)]
+    tiers = (each.get("service_tier") for each in (metadata, *beside))
+    return tokens_in(usage or next(iter(beside), {}), next(filter(None, tiers), None))
+
+
+def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:
+    """Tokens of a reply, as LangChain or its provider counts them."""
+    sides = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
+    read, given = (max(_count(usage.get(name)) for name in names) for names in sides)
+    parts = (each.items() for each in usage.values() if isinstance(each, Mapping))
+    details = {name: _count(count) for name, count in chain(*parts) if _count(count)}
     # LangChain writes the tier before what it counts of a reply in another tier than the
     # default one: `flex_cache_read`.
-    details = (usage.get("input_token_details") or {}).items()
-    cached = sum(_count(count) for name, count in details if name.endswith("cache_read"))
+    cached = sum(n for name, n in details.items() if name.endswith(("cache_read", "cached_tokens")))
     # The second name where Anthropic also says for how long it is held; the first is then 0.
-    writes = {"cache_creation", "ephemeral_5m_input_tokens"}
-    written = sum(_count(count) for name, count in details if name in writes)
-    metadata = message.response_metadata
-    counted = metadata.get("usage")
-    beside = counted.get("service_tier") if isinstance(counted, Mapping) else None
-    tier = metadata.get("service_tier") or beside
-    read, given = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
-    return TokenUsage(read, cached, given, tier, written)
+    written = sum(details.get(n, 0) for n in ("cache_creation", "ephemeral_5m_input_tokens"))
+    apart = (name for name in details if name != tier and not _PRICED.fullmatch(name))
+    return TokenUsage(read, cached, given, next(apart, tier), written)
 
 
 def _count(tokens: object) -> int:
     """A number of tokens; 0 where a server wrote something else for one."""
-    return tokens if isinstance(tokens, int) and tokens > 0 else 0
+    return int(tokens) if isinstance(tokens, int | float) and 0 < tokens < 1e12 else 0
 
 
 def shape_of(name: str, fields: Mapping[str, object]) -> type[BaseModel]:

@@ -211,13 +211,9 @@ def json_spans(text: str) -> dict[tuple[str | int, ...], TextSpan]:
     {('role_1', 'vote'): (21, 22), ('role_1',): (11, 24), (): (0, 25)}
     """
     try:
-        return _spans(text, object_of(text, answer_start(text) or 0).start)
+        at = object_of(text, answer_start(text) or 0).start
     except ValueError:
         return {}
-
-
-def _spans(text: str, at: int) -> dict[tuple[str | int, ...], TextSpan]:
-    """The spans of the values of the object that begins at a place."""
     spans: dict[tuple[str | int, ...], TextSpan] = {}
     # Of each object or list that is open: where it begins, and the key or number of its value.
     opened: list[tuple[int, str | int | None]] = []

@@ -18,7 +18,7 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import BaseModel
 
 from langchain_judges.asking import effects, failures, limiter, reading
-from langchain_judges.asking.adapter import STRUCTURED, ModelAdapter, ReplyRequest, beginnings
+from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, beginnings
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reading import Problem, TokenUsage, token_usage, too_deep
 from langchain_judges.errors import ModelAccessError, ModelSetupError
@@ -48,10 +48,8 @@ async def send(asking: Asking) -> Sent:
     if (run := asking.account.run) and run.shown:
         return _show_request(asking, run.shown)
     cache = adapter.prompt_cache if question.cache_first else None
-    found = None
-    if cache and (question.shares_material or cache == "by prefix"):
-        found = beginnings(messages, question.reply_schema)
-    if found is None:
+    is_shared = cache and (question.shares_material or cache == "by prefix")
+    if not (found := beginnings(messages, question.reply_schema) if is_shared else None):
         return await _until_answered(asking, messages)
     keys, asking.cache_key = found.keys, found.keys[0]
     if cache == "by marks":
@@ -154,21 +152,22 @@ async def _reply_or_error(
     question, adapter, run = asking.question, asking.question.adapter, asking.account.run
     config = question.config(asking.unit, asking.order, asking.seed)
     prompt = request.messages(messages)
-    if kept := _KeptReply() if request.rung in STRUCTURED else None:
+    kept = _KeptReply()
+    if request.rung not in ("response_format", "text"):
         config["callbacks"] = merge_configs({}, {"callbacks": [kept]})["callbacks"]
     try:
         effects.check_stop()
         call = effects.Effect.of(request.runnable, "invoke", prompt, config, **request.settings)
-        message = _raw_reply(await with_timeout(adapter.deadline, call))
+        message = _raw_reply(await with_timeout(adapter.deadline, call), kept, request.tool)
     except (*failures.NOT_FAILURES, ModelSetupError):
         raise
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        if (reply := (kept and kept.message) or failures.reply_in(exc)) is None:
+        if (reply := kept.message or failures.reply_in(exc)) is None:
             return exc
-        if kept and kept.message and reply.text.strip():  # a refusal says nothing of the way
+        if kept.message and reply.text.strip():  # a refusal says nothing of the way
             adapter.ask_by_schema(request)
         message = reply
     adapter.answered = True
@@ -180,16 +179,29 @@ async def _reply_or_error(
 
 
 class _KeptReply(BaseCallbackHandler):
-    """The reply of a model whose client raises what it makes of it, such as a text for a call."""
+    """The reply of a model as it came, whatever its client makes of it or raises."""
 
-    message: AIMessage | None = None
     run_inline = True
     ignore_chat_model = True
+
+    def __init__(self) -> None:
+        self.message: AIMessage | None = None
+        self._calls: dict[object, dict[str, str]] = {}
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:
+        """Keep what a stream brings of calls: LangChain completes arguments that were cut."""
+        for part in getattr(getattr(chunk, "message", None), "tool_call_chunks", ()):
+            call = self._calls.setdefault(part.get("index"), {"name": "", "arguments": ""})
+            call["name"] += part.get("name") or ""
+            call["arguments"] += part.get("args") or ""
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Keep the reply, which is paid for."""
         for each in response.generations[0][:1]:
             self.message = getattr(each, "message", None)
+        calls, self._calls = [{"function": each} for each in self._calls.values()], {}
+        if self.message and len(reading.calls_made(self.message)) == len(calls) > 0:
+            self.message.additional_kwargs.setdefault("tool_calls", calls)
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:
         """Keep no reply of a model that the judge's own model asked before it failed."""
@@ -218,15 +230,22 @@ def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
 
 
-def _raw_reply(result: Any) -> AIMessage:
-    """The raw reply, whichever rung it came by."""
+def _raw_reply(result: Any, kept: _KeptReply, tool: str | None) -> AIMessage:
+    """The raw reply, whichever rung it came by and whatever its client makes of it.
+
+    A client may read what is no JSON: then its own reading stands in the reply.
+    """
     parts = result if isinstance(result, dict) else {"raw": result}
     if isinstance(raw := parts.get("raw"), AIMessage):
         return raw
+    message = kept.message or AIMessage("")
+    if "{" in message.text or tool in dict(reading.calls_made(message)):
+        return message
     parsed = parts.get("parsed", result)
     if isinstance(parsed, BaseModel):
         parsed = parsed.model_dump()
-    return AIMessage("" if parsed is None else json.dumps(parsed))
+    said = {"content": "" if parsed is None else json.dumps(parsed), "tool_calls": []}
+    return message.model_copy(update=said)
 
 
 def with_timeout(seconds: float | None, effect: effects.Effect) -> effects.Effect:

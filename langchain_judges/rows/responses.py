@@ -17,6 +17,9 @@ ENDS: dict[str, list[str]] = KNOWN_NAMES["ends"]
 # Where a message or a response says it, and parts that do.
 _ENDING = re.compile(KNOWN_NAMES["ending"])
 _DETAILS: list[str] = KNOWN_NAMES["details"]
+# Where words of such a reason meet, and the one that it is: an enumeration may say first what
+# it says, and the parts of a stream that each say it are joined.
+_PARTS, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|[\s-]+"), re.compile(KNOWN_NAMES["reason"])
 _REPLIES: dict[str, list[str]] = KNOWN_NAMES["replies"]
 
 
@@ -90,7 +93,6 @@ def reasons_in(fields: Mapping[str, Any], within: str = "") -> Iterator[str]:
         if isinstance(held, Mapping) and name in _DETAILS:
             yield from reasons_in(held, f"{name}.")
         elif held and _ENDING.fullmatch(f"{within}{name}"):
-            said = str(held).lower().rpartition(".")[-1]
-            is_filter = "block" in name  # which names itself where nothing was blocked, too
-            if not (is_filter and said.endswith("unspecified")):
-                yield "blocked" if is_filter else said
+            said = _PARTS.sub("_", str(held).rpartition(".")[-1]).lower()
+            if (word := _WORD.sub(r"\1", said)) != "unspecified":
+                yield "blocked" if "block" in name else word  # a filter names itself

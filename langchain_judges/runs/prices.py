@@ -22,6 +22,8 @@ from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_
 from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 
 _Model = ModelSpec | BaseChatModel
+# Service tiers at the usual price, and flex processing, which has a factor.
+_TIERS = (None, "auto", "default", "standard", "on_demand", "flex")
 # Factor of the providers for flex processing, which the table does not have.
 _FLEX = {"openai": 0.5}
 # Name of the package's table, in place of a file.
@@ -90,9 +92,10 @@ class Price(BaseModel):
     def of(self, paid: TokenUsage) -> float | None:
         """The cost of a reply in dollars.
 
-        None if its tier has a different price, or nobody counted its tokens.
+        None if its tier or a kind of its tokens has a different price, or nobody counted those
+        of its prompt.
         """
-        if paid.tier == "priority" or not paid.input_tokens + paid.output_tokens:
+        if paid.tier not in _TIERS or not paid.input_tokens:
             return None
         each = self.input if self.cached_input is None else self.cached_input
         written = self.input if self.cache_write is None else self.cache_write
