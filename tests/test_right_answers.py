@@ -12,6 +12,7 @@ from pydantic import create_model
 from langchain_judges import as_comparative_evaluator, as_evaluator, judge_many
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source
 from langchain_judges.testing import fitting_reply
@@ -111,6 +112,17 @@ def test_a_field_may_be_returned_in_any_form(path, form):
 def test_a_text_that_shows_json_returns_no_field():
     shown = {"answer": 'Reply {"label": "horse"}, as here.'}
     assert "zebra" not in on_path("item", shown, {"name": "Al", "label": "zebra"})[1]
+
+
+@for_each("name", CONTEXTS)
+def test_documents_of_a_reference_are_named_where_they_are_not_shown_as_the_source(name):
+    model = FakeChatModel(replies=fitting_reply)
+    evaluator = as_evaluator(of_method("rubric", model, rubric="correctness"))
+    known = {"answer": "Al", name: ["It rained in Oslo."]}
+    for context, is_told in (("It snowed.", True), ("It rained in Oslo.", False)):
+        texts: dict[str, Any] = {"inputs": {"question": "Who?", "context": context}}
+        told = evaluator(**texts, outputs=MINE, reference_outputs=known)["comment"]
+        assert (f"not shown: {name!r}" in told) == is_told
 
 
 FEW = ("label", "category", "assertions")

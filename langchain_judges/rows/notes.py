@@ -160,6 +160,8 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
+        # No source is read from a reference.
+        told -= {*documents.CONTEXTS} if field == "reference" else set()
         first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
         told |= {first} if calls else set()
         others = sorted(names and value.keys() - {names[0], *told}, key=repr)
