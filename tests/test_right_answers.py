@@ -109,6 +109,15 @@ def test_a_field_may_be_returned_in_any_form(path, form):
     assert '"label": "zebra"' in prompts
 
 
+@for_each("beginning", ["[", '{"a": ', '{"label": ["', '{"label": '])
+def test_a_text_that_is_nested_however_deep_is_judged(beginning):
+    for depth in (1, 300, 990, 100_000):
+        for end in ("", "1" + ("}" if "{" in beginning else "]") * depth):
+            told, prompts = on_path("item", {"answer": beginning * depth + end}, {"answer": "Al"})
+            assert "Not judged" not in told
+            assert beginning * min(depth, 50) in prompts
+
+
 def test_a_text_that_shows_json_returns_no_field():
     shown = {"answer": 'Reply {"label": "horse"}, as here.'}
     assert "zebra" not in on_path("item", shown, {"name": "Al", "label": "zebra"})[1]

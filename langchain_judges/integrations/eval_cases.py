@@ -128,13 +128,13 @@ def fields_returned(outputs: object, text: Text | None = None) -> dict[str, obje
     with suppress(errors.InputError):
         text = text or work_in(outputs)
     said = text[-1]["content"] if isinstance(text, list) else text
-    levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(outputs))
+    levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(plain_data(outputs)))
     return {name: own for each in levels for name, own in each.items()}
 
 
 def _levels(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield an object, the only one that it holds, and so on."""
-    while isinstance(value := record.opened(plain_data(value)), Mapping):
+    while isinstance(value := record.opened(value), Mapping):
         yield value
         value = next(iter(value.values())) if len(value) == 1 else None
 

@@ -176,7 +176,7 @@ def holds_nothing(data: object) -> bool:
 
 def spelt(value: Any) -> Any:
     """The data that a text spells in JSON; any other value unchanged."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         return json.loads(value) if isinstance(value, str) else value
     return value
 
