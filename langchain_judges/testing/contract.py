@@ -36,7 +36,7 @@ from langchain_judges.testing import schema_replies as scripts
 from langchain_judges.testing import sent_prompts as sent
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import drawn, drawn_value, fitting_reply
-from langchain_judges.testing.sent_prompts import TEXT_WORDS, SentPrompts, expect
+from langchain_judges.testing.sent_prompts import PROMISES, TEXT_WORDS, SentPrompts, expect
 from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict, decision
 
 _NOTHING_USABLE = "I would rather not say."
@@ -231,13 +231,8 @@ class _Contract(SentPrompts):
         for side, other in (("A", "B"), ("B", "A")):
             verdict, prompts = self.judged(scripts.prefers(TEXT_WORDS[side], TEXT_WORDS[other]))
             list(map(sent.check_places, prompts))
-            expect(
-                verdict["preference"] == side,
-                f"a model that prefers text {side} in whatever slot makes the verdict "
-                f"{side!r}, not {verdict['preference']!r}; slots have to be mapped back to "
-                "texts (`preferred_slot`, `by_identity`), and replies to name slots as `Slot` "
-                "or as fields ending in _1 and _2",
-            )
+            got = verdict["preference"]
+            expect(got == side, PROMISES["sides"].format(side=side, got=got))
             expect(not verdict["flipped"], "`flipped` is false where both orders agree")
             slots = re.findall(r"point \d+ of (\w+ [12])", verdict["rationale"])
             expect(not slots, f"`rationale` calls texts A and B (`naming_ab`), not {slots!r}")
@@ -440,14 +435,10 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
     preference, points = verdict["preference"], verdict["scores"]
     expect(score is not None and 0 <= score <= 1, f"`score` is from 0 to 1, not {score}")
     side = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
-    expect(
-        side == preference,
-        f"`score` is above 0.5 for A, below it for B, 0.5 for a tie: {score} {preference!r}",
-    )
-    expect(
-        not points or preference == "tie" or points[preference] == max(points.values()),
-        f"the preferred text has the higher of `scores`, not {points} for {preference!r}",
-    )
+    said = {"score": score, "points": points, "preference": preference}
+    expect(side == preference, PROMISES["score"].format(**said))
+    higher = not points or preference == "tie" or points[preference] == max(points.values())
+    expect(higher, PROMISES["scores"].format(**said))
 
 
 def _share_of_a(scores: Mapping[str, float] | None) -> float | None:

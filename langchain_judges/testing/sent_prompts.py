@@ -21,8 +21,8 @@ from langchain_judges.rows.files import packaged
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import Script, drawn, fitting_reply, prefers, scores
 
-PAIR: Mapping[str, str] = packaged(__package__, "rows.yaml")["pair"]
-ITEM: Mapping[str, str] = packaged(__package__, "rows.yaml")["item"]
+_ROWS: Mapping[str, Mapping[str, str]] = packaged(__package__, "rows.yaml")
+PAIR, ITEM, PROMISES = (_ROWS[name] for name in ("pair", "item", "promises"))
 # By these words the fakes know the texts of the pair.
 TEXT_WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 _LESSON = "A remembered answer about tulips."
@@ -89,17 +89,15 @@ class SentPrompts:
         judge = self.judge(model, instructions=given["instructions"])
         failures = judge.invoke(row, {"callbacks": [judging]})["verdict"]["failures"]
         may_cut = any(each["reason"] == "input_cut" for each in failures)
-        as_it_is = "stands in prompts whole and unchanged, unless a failure says `input_cut`"
+        as_it_is = PROMISES["whole"]
         for prompt in judging.prompts:
             shown = {name for name in given if f"{name} line" in _bare(prompt)}
             told = re.sub(r"(: Line 0\.)[^<]*", r"\1 …\n", prompt)
-            where = f"a prompt that shows a text, unless `describes` has its step: {told}"
+            where = PROMISES["judged_by"].format(prompt=told)
             if shown.intersection(self.texts):
                 expect("instructions" in shown, f"the caller's `instructions` stand in {where}")
-                expect(
-                    not self.pairs or "reference" in shown,
-                    f"the row's `reference` stands in {where}",
-                )
+                known = not self.pairs or "reference" in shown
+                expect(known, f"the row's `reference` stands in {where}")
             cut = "`, `".join(name for name in sorted(shown) if given[name] not in prompt)
             expect(may_cut or not cut, f"`{cut}` {as_it_is} wherever a step judges by it: {told}")
         prompts, whole = model.prompts, "\n".join(model.prompts)
@@ -150,10 +148,8 @@ class SentPrompts:
         shown = sum(_LESSON in prompt for prompt in model.prompts)
         by = "the variable `shared`, such as `block(examples_in(state))`"
         by = "`prompt_variables(pair_of(state), order)`" if self.pairs else by
-        expect(
-            bool(recalled) == bool(shown),
-            f"what was recalled is shown by {by}: {len(recalled)} recalled, in {shown} prompts",
-        )
+        told = PROMISES["recalled"].format(by=by, number=len(recalled), shown=shown)
+        expect(bool(recalled) == bool(shown), told)
         expect(recalled, "a memory of one example recalls it")
 
 
@@ -195,10 +191,7 @@ def _closings(prompt: str, text: str) -> Iterator[str]:
                 break
         else:
             around = prompt[max(0, place.start() - 60) : place.start() + 40]
-            raise AssertionError(
-                "not kept: a task, a judged text or a reply about them stands in a fence that "
-                f"it cannot close, as in `MATERIAL`; it stands bare in {around!r}"
-            )
+            expect(False, PROMISES["fence"].format(around=around))
 
 
 def expect(holds: object, promise: str) -> None:
