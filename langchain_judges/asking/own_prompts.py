@@ -47,7 +47,7 @@ _PAIRED = re.compile(r"\{\{|\}\}|\{[^\W\d][^{}\"'\n]*\}")
 # A variable of a mustache template that is put in as HTML.
 _AS_HTML = re.compile(r"(?<!\{)\{\{\s*([^{}#^/!>&=\s][^{}]*?)\s*\}\}(?!\})")
 # Texts that no template shows alike, unless it shows all of them.
-_SHORT_AND_LONG = ("\ue000", '<Ab> & "c"\n  d\'s ' * 1000 + ".")
+_SHORT, _LONG = "\ue000", '<Ab> & "c"\n  d\'s ' * 1000 + "."
 # What names that differ on purpose differ by: a plural, a number, a side.
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
@@ -285,20 +285,22 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
             raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
 
 
+def _filled(prompt: ChatPromptTemplate, values: Mapping[str, str]) -> str:
+    """The text of a prompt, with messages of these texts where it has whole messages."""
+    whole = {name: [chat.HumanMessage(values[name])] for name in placeholders(prompt)}
+    return "\n".join(each.text for each in prompt.format_messages(**{**values, **whole}))
+
+
 def _check_whole(step: str, prompt: ChatPromptTemplate) -> None:
     """Check that a prompt shows whatever fills it as it is: it may not cut or count it.
 
     Raises:
         OptionError: It shows a part of a text, or another form of it.
     """
-    whole = {name: [chat.HumanMessage("x")] for name in placeholders(prompt)}
-    others: dict[str, Any] = {**dict.fromkeys(prompt.input_variables, "x"), **whole}
-    for name in others.keys() - whole.keys():
-        shown = set[str]()
-        for text in _SHORT_AND_LONG:
-            messages = prompt.format_messages(**{**others, name: text})
-            shown |= {"\n".join(each.text for each in messages).replace(text, _SHORT_AND_LONG[0])}
-        if len(shown) > 1:
+    others = dict.fromkeys(prompt.input_variables, _SHORT)
+    for name in others:
+        shown = _filled(prompt, {**others, name: _LONG}).replace(_LONG, _SHORT)
+        if shown != _filled(prompt, others):
             raise OptionError(_REFUSALS["changed"].format(step=step, name=name))
 
 
@@ -308,10 +310,7 @@ def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> Non
     Raises:
         OptionError: One does, or what is called 2 is.
     """
-    marks: dict[str, Any] = {name: fence() + name + fence() for name in prompt.input_variables}
-    whole = {name: [chat.HumanMessage(marks[name])] for name in marks.keys() & placeholders(prompt)}
-    filled = prompt.format_messages(**{**marks, **whole})
-    text = "\n".join(str(message.content) for message in filled)
+    text = _filled(prompt, {name: fence() + name + fence() for name in prompt.input_variables})
     places = re.findall(f"{fence()}(.+?){fence()}", text)
     # By which name each variable of ours is shown first.
     shown = {part: name for name in places[::-1] for part in OUR_NAMES.get(name, (name,))}
