@@ -28,7 +28,7 @@ from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.describe import Asked, CallEstimate
 from langchain_judges.report.labelling import WHOLE_ROW, LabelFile
 from langchain_judges.report.overview import head_text, table_text
-from langchain_judges.rows.checks import check_item
+from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
@@ -413,6 +413,33 @@ def test_how_a_row_is_read_is_said_of_fields_alone():
     assert "  not shown to the judge: note" in lines
 
 
+@for_each("columns", [("chosen", "rejected"), ("win", "loss")])
+def test_of_a_preferred_text_and_another_it_is_said_which_a_coin_made_a(columns):
+    better, worse = columns
+    rows = "".join(f"{n},Why?,good {n},bad {n},m\n" for n in range(9))
+    Path("t.csv").write_text(f"id,prompt,{better},{worse},note\n{rows}")
+    named = [] if better == "chosen" else [f"chosen={better}", f"rejected={worse}"]
+    flags = RowFlags([*named, "id=id"])
+    shown: list[Any] = []
+
+    def show(row):
+        shown.append(row)
+        return "prompt"
+
+    judge: Any = SimpleNamespace(fields_named=set(), show=show)
+    for number in range(1, 10):
+        file = row_files.open_rows(Path("t.csv"), check_pair, flags, "pair")
+        out = io.StringIO()
+        file.tell_row(number, InertConsole(file=out, width=200), judge)
+        row, lines = shown[-1], out.getvalue().splitlines()
+        for side in ("output_a", "output_b"):
+            own = better if row[side].startswith("good") else worse
+            assert f"  {side} (column {own}, by a coin): {row[side]}" in lines
+        assert f"  label (column {better}): {row['label']}" in lines
+        assert "  not shown to the judge: note" in lines
+    assert {row["label"] for row in shown} == {"A", "B"}
+
+
 def test_a_column_in_whose_place_another_is_named_is_not_shown():
     Path("t.csv").write_text("input,question,output,docs\nold,Why?,So.,doc\n")
     flags = RowFlags(["input=question", "source=docs"])
@@ -483,9 +510,9 @@ def test_labels_are_counted_and_the_first_rows_are_named_on_which_people_differ(
 @for_each(
     ("name", "columns", "read"),
     [
-        ("gpt", ["gpt"], "gpt"),
+        ("gpt", ["gpt"], ("gpt",)),
         ("ab, ba", ["ab", "ba"], ("ab", "ba")),
-        ("a,b", ["a,b"], "a,b"),
+        ("a,b", ["a,b"], ("a,b",)),
         ("a,b,c", ["a", "b,c"], ("a", "b,c")),
     ],
 )

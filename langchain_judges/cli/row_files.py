@@ -120,6 +120,10 @@ class RowFile:
     ) -> list[str]:
         """Reading of a row: each of some fields, its column and its text."""
         columns = {"input": "input", **self._columns_of(record)}  # it may be asked in the work
+        if "output_a" in row.keys() - columns.keys():
+            pair = [f"{columns[name]}, by a coin" for name in ("chosen", "rejected")]
+            sides = pair if row["label"] == "A" else pair[::-1]
+            columns |= {"output_a": sides[0], "output_b": sides[1], "label": columns["chosen"]}
         lines = []
         for name in (name for name in row if name in fields and name in columns):
             read = ", ".join(columns_in({name: columns[name]}))
