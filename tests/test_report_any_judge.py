@@ -18,6 +18,7 @@ from langchain_judges.report import TrustReport, trust, trust_columns, trust_eva
 from langchain_judges.report.overview import markdown, next_step
 from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sources import Source
+from langchain_judges.runs.table_form import spelt_votes
 from tests.cases import for_each
 
 
@@ -280,6 +281,35 @@ def test_a_vote_alone_counts_beside_cells_of_several():
         rows = [{"gpt": i % 2, "human_votes": cell} for cell in cells for i in range(6)]
         with pytest.raises(InputError, match=r"4,5 \(write 4.5, or 4;5 for two votes"):
             trust_columns(rows, "gpt", "human_votes")
+
+
+# Means of three people's ratings as German sheets write them, and those ratings.
+MEANS = [2, 7 / 3, 8 / 3, 3.5, 13 / 3]
+
+
+@for_each("places", [1, 2, 3, 4, 10])
+@for_each("whose", ["gpt", "label"])
+@for_each("are_short", [True, False])
+def test_the_other_ratings_tell_what_a_comma_before_three_digits_is(places, whose, are_short):
+    cells = [f"{mean:.{places}f}".replace(".", ",") for mean in MEANS]
+    if are_short:  # as where a sheet writes no zeros at the end
+        cells = [each.rstrip("0").rstrip(",") for each in cells]
+    other = [*map(round, MEANS)]
+    rows = [{"gpt": other[i % 5], "label": other[i % 5], whose: cells[i % 5]} for i in range(40)]
+    if places == 3 and not are_short:
+        with pytest.raises(InputError, match=rf"'{whose}' holds '2,000', whose comma may be of"):
+            trust_columns(rows, "gpt", "label")
+        return
+    found: Any = trust_columns(rows, "gpt", "label")
+    read = found.sample.answers if whose == "gpt" else found.sample.labels
+    assert read[:5] == [pytest.approx(round(mean, places)) for mean in MEANS]
+
+
+def test_two_numbers_with_a_comma_alone_between_are_no_two_votes():
+    for cell in ("2,333", "12,345", "-1,250"):
+        assert spelt_votes(cell) == cell
+        assert f"{cell} (write {cell.replace(',', '.')}" in str(spelt_votes(cell, are_many=True))
+    assert spelt_votes("2, 333") == ["2", "333"]
 
 
 def test_people_who_never_agree_are_not_said_to_hardly_differ():

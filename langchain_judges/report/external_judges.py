@@ -14,7 +14,8 @@ from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.answers import REFUSED
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
-from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, number_in, read_label
+from langchain_judges.rows import checks
+from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, read_label
 from langchain_judges.rows.columns import columns_of
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.lookup import known_at
@@ -75,9 +76,7 @@ def trust_columns(
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     kind = "pair" if in_orders else kind_of_columns([texts])
-    if kind == "pair":
-        _check_sides(columns, texts)
-    read = read_label if kind == "pair" else _reading(columns, kind)
+    read = _reading_sides(columns, texts) if kind == "pair" else _reading(columns, kind)
     for name in columns if read is read_label else ():
         _check_names(name, columns[name], table)
     answers = {name: [*map(read, own)] for name, own in columns.items()}
@@ -163,16 +162,12 @@ def _listed(cell: Any, *, are_many: bool) -> list[Any]:
     return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []
 
 
-# What evaluators call the fields of a row.
-_FIELDS: Mapping[str, str] = KNOWN_NAMES["parameters"]
-
-
 def _parameters(evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """For each parameter of an evaluator, the field passed to it; `row` has none."""
     fields = {"row", *(str(key) for row in rows for key in row)}
     wanted: dict[str, str] = {}
     for name, each in inspect.signature(evaluator).parameters.items():
-        if (field := _FIELDS.get(name, name)) in fields:
+        if (field := KNOWN_NAMES["parameters"].get(name, name)) in fields:
             wanted[name] = field
         elif each.default is each.empty and "*" not in str(each):
             raise InputError(f"no row has what the evaluator calls {name!r}")
@@ -203,8 +198,10 @@ def _cell(column: str, value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
-def _check_sides(columns: Mapping[str, Sequence[object]], texts: Mapping[str, object]) -> None:
-    """Check that answers on two texts are sides: nothing here says how numbers are coded.
+def _reading_sides(
+    columns: Mapping[str, Sequence[object]], texts: Mapping[str, object]
+) -> Callable[[object], Label | None]:
+    """Reader of answers on two texts, all sides: nothing here says how numbers are coded.
 
     Raises:
         InputError: One is none, or the names of the texts do not say which is A.
@@ -219,6 +216,7 @@ def _check_sides(columns: Mapping[str, Sequence[object]], texts: Mapping[str, ob
         if odd:
             got = shortened(", ".join(sorted(odd)), 80)
             raise InputError(REFUSED["no_answers"].format(shown=shown, name=name, got=got))
+    return read_label
 
 
 def _check_names(column: str, own: Sequence[object], rows: Table) -> None:
@@ -265,6 +263,10 @@ def _reading(
     truths = {"true": 1, "false": 0, "1": 1, "0": 0}
     if {*map(str, found)} & {"1", "0"} and all(str(v).casefold() in truths for v in found):
         return lambda value: truths.get(str(value).casefold())
+    commas = [value for value in found if checks.COMMA.fullmatch(str(value))]
+    if commas and checks.number_in(commas) == commas:
+        name = next(n for n, own in said.items() if commas[0] in own)
+        raise InputError(REFUSED["thousands"].format(name=name, cell=commas[0]))
     words = {n: next((v for v in own if _number(v) is None), None) for n, own in said.items()}
     if found and not any(words.values()):
         return _number
@@ -284,10 +286,10 @@ _OF_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(%|(?:/|(?:out )?of)\s*\d+)")
 
 
 def _number(value: object) -> Any:
-    """A number, whole where it is; None if it is none."""
+    """A number, whole where it is, with a point or a comma; None if it is none."""
     try:
-        number = float(number_in(value))
-    except (TypeError, ValueError):
+        number = float(str(value).replace(",", "."))
+    except ValueError:
         return None
     return int(number) if number.is_integer() else number
 

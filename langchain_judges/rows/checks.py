@@ -323,6 +323,8 @@ def check_item(item: Any) -> None:
         check_text(answer, "expected")
 
 
+# A number with one comma.
+COMMA = re.compile(r"-?\d+,\d+")
 # `1,000` may be a thousand or one, and is left as it is.
 _NUMBER_TEXT = re.compile(r"-?(0([.,]\d+)?|[1-9]\d*(\.\d+|,(?!\d{3}$)\d+)?)")
 _EXACT_TYPES: Mapping[type, type] = {str: str, int: float, float: float}

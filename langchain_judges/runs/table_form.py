@@ -219,7 +219,7 @@ def spelt_votes(cell: object, *, are_many: bool = False) -> object:
     others = (each for each in votes if each and each.lower() not in checks.SPELLINGS)
     if len(votes) < 2 or is_mixed or any(checks.number_in(each) == each for each in others):
         return cell
-    if checks.number_in(text) == text:
+    if not checks.COMMA.fullmatch(text):
         return votes
     told = f"{text} (write {text.replace(',', '.')}, or {';'.join(votes)} for two votes)"
     return told if are_many else cell
