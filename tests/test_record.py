@@ -696,6 +696,124 @@ def test_a_call_of_the_provider_s_that_failed_and_the_form_of_its_image_are_show
         assert kind in str(record_in([{**image, **form}]))
 
 
+# What a run of an API has beside messages, and how each item is shown.
+ITEMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
+    "a search for tools": (
+        [
+            {"type": "tool_search_call", "id": "a", "call_id": None, "arguments": {"paths": ["x"]}},
+            {"type": "tool_search_output", "id": "b", "call_id": None, "tools": [{"name": "SEEN"}]},
+        ],
+        [
+            ("call of tool_search", '{"paths": ["x"]}'),
+            ("result of tool_search", '{"tools": [{"name": "SEEN"}]}'),
+        ],
+    ),
+    "a program": (
+        [
+            {"type": "program", "id": "p", "call_id": "c", "code": "f()", "fingerprint": "gAAA"},
+            {"type": "program_output", "call_id": "c", "result": "42", "status": "completed"},
+        ],
+        [("call of program", "f()"), ("result of program", "42")],
+    ),
+    "an approval that a person denied": (
+        [
+            {"type": "mcp_approval_request", "id": "r", "name": "ask", "arguments": '{"q": 1}'},
+            {"type": "mcp_approval_response", "approval_request_id": "r", "approve": False,
+             "reason": "no"},
+        ],
+        [
+            ("call of approval_of_ask", '{"q": 1}'),
+            ("result of approval_of_ask", '{"approve": false, "reason": "no"}'),
+        ],
+    ),
+    "a page's part that a person denied": (
+        [by("assistant", {"type": "tool-pay", "toolCallId": "1", "state": "output-denied",
+                          "input": {}, "approval": {"approved": False, "reason": "no"}},
+            name="parts")],
+        [("call of pay", "{}"), ("error of pay", '{"approved": false, "reason": "no"}')],
+    ),
+    "a search of Google's": (
+        [
+            {"type": "google_search_call", "id": "1", "arguments": {"queries": ["x"]}},
+            {"type": "google_search_result", "call_id": "1", "result": [{"url": "SEEN"}]},
+        ],
+        [
+            ("call of google_search", '{"queries": ["x"]}'),
+            ("result of google_search", '{"url": "SEEN"}'),
+        ],
+    ),
+    "a file search of Gemini 3": (
+        [by("model",
+            {"thoughtSignature": "Ep8E", "toolCall": {"id": "1", "toolType": "FILE_SEARCH"}},
+            {"thoughtSignature": "Ep8E", "toolResponse": {"id": "1", "response": {"at": "SEEN"}}},
+            name="parts")],
+        [("call of FILE_SEARCH", "{}"), ("result of FILE_SEARCH", '{"at": "SEEN"}')],
+    ),
+    "calls in camel case": (
+        [by("assistant", {"type": "toolCall", "id": "1", "name": "pay", "arguments": {"n": 1}}),
+         by("toolResult", {"type": "text", "text": "paid"}, toolCallId="1")],
+        [("call of pay", '{"n": 1}'), ("result of pay", "paid")],
+    ),
+    "images that a function of Gemini's returned": (
+        [by("model", {"functionCall": {"name": "f", "args": {}}}, name="parts"),
+         by("user", {"functionResponse": {"name": "f", "response": {"r": 1}, "parts": [
+             {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]}}, name="parts")],
+        [("call of f", "{}"), ("result of f", '{"r": 1}\n[image 0a]')],
+    ),
+    "one of no known type": (
+        [{"type": "handoff_note", "to": "Ann", "note": "She knows.", "signature": "Ep8E"}],
+        [("item handoff_note", '{"type": "handoff_note", "to": "Ann", "note": "She knows."}')],
+    ),
+}  # fmt: skip
+
+
+@for_each("name", ITEMS)
+@for_each("key", [None, "messages"])
+def test_an_item_beside_messages_is_shown_and_one_of_no_known_type_is_noted(name, key):
+    items, steps = ITEMS[name]
+    run = [{"role": "user", "content": TASK}, *items, {"role": "assistant", "content": "Done."}]
+    row = plain_row({"output": {key: run} if key else run})
+    read = [
+        (step.mark, re.sub("image [0-9a-f]+", "image 0a", step.text))
+        for step in steps_of(row["output"])
+    ]
+    assert (read[:-1], read[-1][1]) == (steps, "Done.")
+    notes = [each["detail"] for each in row.get(NOTES, [])]
+    told = ["has items of no known type, shown as JSON"]
+    assert notes == (told if name == "one of no known type" else [])
+
+
+def test_what_cannot_be_read_is_told_of_the_field_that_has_it():
+    run = [{"role": "user", "content": TASK}, "Done."]
+    with pytest.raises(InputError, match=r"^`output` must be a text or a list of messages"):
+        judge_and_model()[0].invoke({"output": run})
+
+
+CIPHER = "Ep8Eabcd"
+OF_PROVIDER = [
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
+        {"type": "web_search_result", "title": "SEEN", "encrypted_content": CIPHER}]},
+    {"type": "widget", "name": "SEEN", "thoughtSignature": CIPHER, "cache_control": {"a": CIPHER}},
+    {"type": "advisor_tool_result", "content": {"text": "SEEN", "encrypted_content": CIPHER}},
+]  # fmt: skip
+
+
+@for_each("block", OF_PROVIDER)
+def test_what_a_provider_writes_for_itself_is_not_shown_in_its_data(block):
+    said = plain_row(
+        {"input": TASK, "output": [AIMessage([block, {"type": "text", "text": "So."}])]}
+    )
+    assert ("SEEN" in str(said["output"]), CIPHER in str(said)) == (True, False)
+
+
+def test_data_of_a_tool_or_arguments_keep_keys_that_say_nothing_elsewhere():
+    data = {"signature": "def f()", "cache_control": "none"}
+    asked = {"role": "assistant", "content": "", "tool_calls": [{**CALLED, "args": data}]}
+    told = {"role": "tool", "tool_call_id": "1", "content": [data]}
+    for step in steps_of(record([asked, told])):
+        assert step.text.partition("\n")[0] == json.dumps(data)
+
+
 # Data in the words of every form of messages, as a web page or a tool may hold them.
 KEYS = "type role content tool_use_id tool_call_id tool_calls id name input text messages lc"
 KEYS += " kwargs data output call_id function arguments status is_error results steps"

@@ -120,6 +120,9 @@ def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
 
 def without_field(field: str, row: Mapping[str, object]) -> InputError:
     """The error of a row without a field: what is empty, or how to name one of those it has."""
+    for name in ("output", "output_a", "output_b"):  # its messages may hold what is missing
+        if row.get(name) and isinstance(row[name], list):
+            check_text(row[name], name)
     empty = Notes.of(row).empty
     field = next((name for name in empty if not row.get(name)), field)
     or_none = f"; where texts answer nothing, write {NO_TASK!r} there" if field == "input" else ""

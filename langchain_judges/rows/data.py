@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import KNOWN_NAMES, plain_name
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.texts import is_blank, plain
 
@@ -138,8 +139,14 @@ def text_in(value: object) -> str:
     return as_json(value)
 
 
-def as_content(content: object) -> str | list[Any]:
-    """Result of a tool, or data: text and media unchanged, all other data as JSON."""
+def as_content(content: object, *, of_provider: bool = False) -> str | list[Any]:
+    """Result of a tool, or data: text and media unchanged, all other data as JSON.
+
+    Args:
+        content: What there is.
+        of_provider: Whether a tool that the provider runs has it.
+    """
+    content = bare_data(content) if of_provider else content
     if not isinstance(content, list):
         return text_in(content)
     # Of Azure the result stands within its block.
@@ -150,13 +157,23 @@ def as_content(content: object) -> str | list[Any]:
 def as_block(block: Any) -> Any:
     """A block as it is shown: what is neither text nor a medium as JSON."""
     fields = block if isinstance(block, Mapping) else {}
-    is_shown = _is_said(block) or isinstance(fields.get("text"), str)
-    return block if is_shown else {"type": "text", "text": text_in(fields.get("refusal") or block)}
+    if _is_said(block) or isinstance(fields.get("text"), str):
+        return block
+    return {"type": "text", "text": text_in(fields.get("refusal") or bare_data(block))}
+
+
+def bare_data(value: Any) -> Any:
+    """Data of a provider without keys that say nothing, such as signatures and ciphers."""
+    if isinstance(value, Mapping):
+        return {
+            n: bare_data(v) for n, v in value.items() if plain_name(n) not in KNOWN_NAMES["mute"]
+        }
+    return [*map(bare_data, value)] if isinstance(value, list) else value
 
 
 def _is_said(block: object) -> bool:
     fields = block if isinstance(block, Mapping) else {"text": block}
-    is_text = fields.get("type") == "text" or fields.keys() == {"text"}
+    is_text = fields.get("type") in KNOWN_NAMES["texts"] or fields.keys() == {"text"}
     return bool(kind_of_block(block)) or (is_text and isinstance(fields.get("text"), str))
 
 

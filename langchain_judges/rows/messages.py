@@ -44,8 +44,12 @@ def messages_in(value: object) -> list[Message]:
     for part in whole(parts):
         # JSON has no tuples: in a file ("user", "Hello") is a list.
         read = list(_messages_of(tuple(part) if isinstance(part, list) else part))
-        if not read and not is_silent(part):
-            return []
+        if not (read or is_silent(part)):  # an item of no known type beside messages
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            roles = map(role_of, map(message_fields, [part, *parts]))
+            if not isinstance(kind, str) or next(roles) or not any(roles):
+                return []
+            read = [{"role": "item", "name": kind, "content": [data.as_block(part)]}]
         told = dict(map(_told, read))
         own = {call["id"]: told.get(call["id"]) for m in read for call in m.get("tool_calls", ())}
         held |= own

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from langchain_judges.rows import checks, documents, lookup, messages, texts
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import as_json, dump_of, is_nothing, mappings_in, spelt
+from langchain_judges.rows.data import as_json, bare_data, dump_of, is_nothing, mappings_in, spelt
 from langchain_judges.rows.media import kind_of_block
 from langchain_judges.rows.responses import replies_in
 from langchain_judges.rows.texts import CONVERSATION, READ
@@ -21,6 +21,7 @@ from langchain_judges.verdict import NOTES, Notes, first_names
 _NAME = re.compile(r"[a-z][\w./:-]{3,}|\w+([-_/]\w+)+", re.ASCII)
 # How a text begins that was made of messages, as a cell of CSV has them: in JSON or in Python.
 _SPELT = re.compile("|".join(checks.KNOWN_NAMES["spelt"]))
+_OF_ROLES: dict[str, list[Any]] = checks.KNOWN_NAMES["of_roles"]
 _ALIKE = {"expected": "reference", "chosen": "output", "rejected": "output"}
 _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
 _SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
@@ -37,8 +38,8 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     found = notes_on(read, shown)
     for unit, text in shown.items():
-        if any(each.get("role") == "summary" for each in mappings_in(text)):
-            found.add(unit, "has a summary in place of earlier messages, which are not shown")
+        for role in sorted(_OF_ROLES.keys() & {each.get("role") for each in mappings_in(text)}):
+            found.add(unit, *_OF_ROLES[role])
     if "output_a" in row and row.get("input") == CONVERSATION:
         found.add("input", "is not known, as the conversations begin with different requests")
     if row.get("rubric") and not given.get("rubric"):
@@ -107,7 +108,7 @@ def _of_messages(unit: str, value: object, shown: str, lines: Set[str]) -> Notes
     notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
     for fields in messages.messages_below(value):
         for part in (fields, *_parts_of(fields)):
-            if part is not fields and as_json(part) in lines:
+            if part is not fields and as_json(bare_data(part)) in lines:
                 blocks |= {str(part.get("type") or next(iter(part), "{}")): None}
                 continue
             names = (name for name in part if checks.plain_name(name) not in messages.OF_MESSAGE)

@@ -8,9 +8,7 @@ messages, from the state of an agent or a LangGraph thread, and from a provider'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, repeat, takewhile
 from types import SimpleNamespace
 from typing import Any, TypeGuard
@@ -349,22 +347,19 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
             rest = [m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]]
             return [*messages[:place], *kept, *rest]
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
-        with suppress(ValueError):
-            last = json.loads(plain(messages[-1]["content"]))
-            return messages[:-1] if data.as_json(last) == data.as_json(response) else messages
+        last = data.spelt(plain(messages[-1]["content"]))
+        return messages[:-1] if data.as_json(last) == data.as_json(response) else messages
     return messages
 
 
 def _tools_available(tools: object) -> list[Message]:
     lines = []
-    for tool in tools if isinstance(tools, list | tuple) else ():
-        fields: Any = {"name": tool} if isinstance(tool, str) else tool
-        if isinstance(fields, Mapping):
-            own = fields.get("function")
-            fields = SimpleNamespace(**(own if isinstance(own, Mapping) else fields))
-        if name := getattr(fields, "name", None):
-            about = " ".join(str(getattr(fields, "description", None) or "").split())
-            lines.append(f"{name}: {about}" if about else str(name))
+    for tool in data.listed(tools):
+        own = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+        fields = own if isinstance(own, Mapping) else {"name": own} if isinstance(own, str) else {}
+        name = fields.get("name") or getattr(own, "name", None)
+        about = fields.get("description") or getattr(own, "description", None)
+        lines += [f"{name}: {' '.join(str(about).split())}" if about else str(name)] if name else []
     return [{"role": "tools available", "content": "\n".join(lines)}] if lines else []
 
 

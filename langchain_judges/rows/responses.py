@@ -78,10 +78,8 @@ def ending(messages: Sequence[Message], origin: object) -> list[Message]:
     said = {*reasons_in(chat.message_fields(chat.whole(parts)[-1]))}
     if not said or not messages or messages[-1]["role"] in ("user", "system"):
         return []
-    if said & {*ENDS["filtered"]}:
-        return [ended("The last reply was stopped by its provider or refused.")]
-    if said & {*ENDS["limits"]}:
-        return [ended("The last reply was cut at its limit of tokens.")]
+    if kind := next((kind for kind in ("filtered", "limits") if said & {*ENDS[kind]}), None):
+        return [ended(KNOWN_NAMES["endings"][kind])]
     is_empty = not (messages[-1].get("tool_calls") or plain(messages[-1]["content"]).strip())
     broken = said - {*ENDS["whole"]} if is_empty else said & {*ENDS["broken"]}
     return [ended(f"The last reply broke off: {', '.join(sorted(broken))}.")] if broken else []

@@ -175,7 +175,7 @@ OUTCOMES = ("structured response", "tools available", "how it ended", "file")
 # Who may have written a message. Of any other role is a `participant`, by its name.
 ROLES = frozenset(
     {"user", "assistant", "system", "tool", "participant", "source", "summary", *OUTCOMES}
-    | {"input", "nodes", "result"}  # of a graph
+    | {"input", "nodes", "result", "item"}  # of a graph, and of no known type
 )
 _ANSWERS = {"assistant", "structured response"}
 

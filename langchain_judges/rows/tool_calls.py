@@ -31,7 +31,7 @@ def steps_in_block(block: object, role: str) -> Iterator[Message]:
     A user brings results back; a provider's own tools answer within the message that calls.
     """
     fields = block if isinstance(block, Mapping) else {}
-    is_result = str(fields.get("type")).endswith(("tool_result", "tool-result", "call_response"))
+    is_result = _type_of(fields).endswith(("tool_result", "call_response"))
     if is_result and role in ("user", "assistant", "tool"):
         yield _result_block(fields)
     elif role == "assistant" and (is_done(fields) or not is_call(fields)):
@@ -47,7 +47,7 @@ def is_done(call: Mapping[str, Any]) -> bool:
 def as_item(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """A call that holds its result, or a part of a page of the AI SDK, as an item."""
     output = first_value(call, *KNOWN_NAMES["results"])
-    denied = "denied" if call.get("state") == "output-denied" else None
+    denied = call.get("approval", "denied") if call.get("state") == "output-denied" else None
     signs = {"error": denied, **{name: call[name] for name in _SIGNS if call.get(name)}}
     return {**call_in(call), "error": None, **signs, "type": "page_call", "output": output}
 
@@ -57,40 +57,46 @@ def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 
     A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
     """
-    kind = str(fields.get("type") or "")
-    if not kind.endswith(("_call", "_call_output")) or "role" in fields or kind in _BLOCKS:
+    kind = _type_of(fields)
+    if "role" in fields or kind in _NO_ITEMS or not ("call_id" in fields or kind.endswith(_ITEMS)):
         return
-    asked = str(fields.get("call_id") or fields.get("id") or "")
+    is_result = kind.endswith(("_output", "_result", "_response"))
+    # Of a tool that the provider runs it is null, and a call and its result have two ids.
+    own_id = None if "call_id" in fields else fields.get("id")
+    asked = str(first_value(fields, "approval_request_id", "call_id", default=own_id) or "")
     output = first_value(fields, *_OUTPUTS)
-    if kind.endswith("_call"):
+    if not is_result:
         name = fields.get("name") or kind.removesuffix("_call")
-        rest = {n: v for n, v in fields.items() if n not in _OF_ITEM and v is not None}
-        args = first_value(fields, *KNOWN_NAMES["arguments"], default=rest)
+        name = f"approval of {name}" if "approval" in kind else name
+        args = first_value(fields, *KNOWN_NAMES["arguments"], default=unnamed_in(fields))
         form = "arguments" if kind == "function_call" else "args"
         call = call_in({"name": name, form: args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
-    if kind.endswith("_output") or output is not None or has_failed(fields):
+    if is_result or output is not None or has_failed(fields):
         own = {"output": output, **{name: fields.get(name) for name in _SIGNS}}
         if kind == "image_generation_call" and output:
             form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
             own["output"] = [{"type": "image", "base64": output, "mime_type": f"image/{form}"}]
-        elif not (output or own["error"]) and has_failed(fields):
-            own["output"] = "failed"
+        elif not (output or own["error"] or own["errorText"]):
+            own["output"] = "failed" if has_failed(fields) else unnamed_in(fields) or output
         yield _result_block({**own, "tool_use_id": asked})
 
 
-# What an item has beside the arguments of its call.
-_OF_ITEM = {"type", "id", "call_id", "name", *_SIGNS, *_OUTPUTS}
-# Calls that are blocks of a message.
-_BLOCKS = {"tool_call", "server_tool_call"}
+def _type_of(fields: Mapping[str, Any]) -> str:
+    return plain_name(str(fields.get("type") or ""))
+
+
+_ITEMS = ("_call", "_call_output", "approval_request", "approval_response")
+# Types of blocks and of messages, which have other keys.
+_NO_ITEMS = {"", "tool_call", "server_tool_call", "tool", *map(plain_name, KNOWN_NAMES["roles"])}
 
 
 def is_call(block: object) -> bool:
     """Whether a value is a call as a block of a message has it."""
-    kind = str(block.get("type")) if isinstance(block, Mapping) else ""
+    kind = _type_of(block) if isinstance(block, Mapping) else ""
     function = block.get("function") if isinstance(block, Mapping) else None
     is_listed = isinstance(function, Mapping) and "arguments" in function  # a tool has none
-    return kind.endswith(("tool_use", "tool_call", "tool-call", "function_call")) or is_listed
+    return kind.endswith(("tool_use", "tool_call", "function_call")) or is_listed
 
 
 def _result_block(block: Mapping[str, Any]) -> Message:
@@ -102,7 +108,8 @@ def _result_block(block: Mapping[str, Any]) -> Message:
     if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
         said, is_error = said["value"], kind.startswith("error")
     asked = str(first_value(block, "tool_use_id", *CALL_IDS, default=""))
-    message: Message = {"role": "tool", "content": as_content(said), "tool_call_id": asked}
+    content = as_content(said, of_provider=_type_of(block).endswith("_tool_result"))
+    message: Message = {"role": "tool", "content": content, "tool_call_id": asked}
     if name := first_value(block, *_CALLED):
         message["name"] = str(name)
     if is_error or has_failed(block):
@@ -114,6 +121,8 @@ def result_in(fields: Mapping[str, Any]) -> Any:
     """The content of a result, and why it failed."""
     held = [fields.get(name) for name in ("content", "response", *_OUTPUTS)]
     said = next((each for each in [*filter(None, held), *held] if each is not None), "")
+    if more := listed(fields.get("parts")):  # of Gemini, images that a function returned
+        said = [*(said if isinstance(said, list) else [said]), *more]
     error = first_value(fields, "error", "errorText")
     why = "" if isinstance(error, bool | None) else text_in(error)
     if not (said and why) or why in text_in(said):
@@ -128,7 +137,7 @@ def has_failed(fields: Mapping[str, Any]) -> bool:
 
 
 # Where a call's name is, and its id.
-_CALLED = ("name", "toolName", "tool_name", "tool")
+_CALLED = ("name", "toolName", "tool_name", "tool", "toolType")
 CALL_IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
 # What a tool, a user or a system says can call nothing, whatever it contains.
 CALL_NOTHING = ("tool", "user", "system")

@@ -9,14 +9,14 @@ from langchain_judges.errors import InputError
 from langchain_judges.rows import lookup
 from langchain_judges.rows import record as records
 from langchain_judges.rows.checks import check_text
-from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
+from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.documents import context_in, context_of
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import is_spoken, messages_in
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, plain, readable
-from langchain_judges.rows.tool_calls import call_in
+from langchain_judges.rows.tool_calls import steps_of_item
 
 
 def work_in(
@@ -161,14 +161,11 @@ def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
 
 def _of_step(step: Any) -> list[Message]:
     """The call of a tool or a retriever and its result, of the run of it."""
-    call = call_in({"name": step.name, "args": _only(step.inputs, "input"), "id": step.id})
-    output = _only(step.outputs, "output")
-    said = messages_in(output) if step.error is None else []
-    content = said[-1]["content"] if said else text_in(step.error or output)
-    result: Message = {"role": "tool", "content": content, "tool_call_id": str(step.id)}
-    if step.error is not None or (said and said[-1].get("status") == "error"):
-        result["status"] = "error"
-    return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
+    output, given = _only(step.outputs, "output"), _only(step.inputs, "input")
+    said: list[Any] = [{"content": output}, *messages_in(output)]
+    item = {"type": "run_call", "call_id": str(step.id), "name": step.name, "args": given}
+    result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
+    return [*steps_of_item({**item, **result})]
 
 
 def _only(value: object, name: str) -> object:
