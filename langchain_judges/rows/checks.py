@@ -138,10 +138,8 @@ def without_field(field: str, row: Mapping[str, object]) -> InputError:
     if names and field == "input":
         or_none = f"; no message is of a 'user': they are of {first_names([*names])}"
     place = place_in(Notes.of(row).columns or row, field) or "…"
-    return InputError(
-        f"the field `{field}` is missing; {fields_of(row)}: name one `{field}`, or rows by "
-        f"`judge_many(columns={{{field!r}: {place!r}}})`, --column {field}={place}{or_none}"
-    )
+    missing = KNOWN_NAMES["missing"].format(field=field, fields=fields_of(row), place=place)
+    return InputError(missing + or_none)
 
 
 @lru_cache(1024)  # the rows of a run have the same names
@@ -235,12 +233,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
     held = ", ".join(dict.fromkeys(kinds))
     if isinstance(output := item.get("output"), str):
-        held = _UNREAD if output.lstrip()[:1] in ("[", "{") else "text"
+        held = KNOWN_NAMES["unread"] if output.lstrip()[:1] in ("[", "{") else "text"
     return f"{lack}; it holds: {held}; {fields_of(item)}; {how}"
-
-
-# What data are that are shown as they are.
-_UNREAD = "text (JSON is read as steps if it is messages of a provider, a state or a run)"
 
 
 def _turns_of(value: Any, speaker: str) -> Sequence[Mapping[str, Any]]:
@@ -276,10 +270,7 @@ def check_task(task: Any) -> None:
     _check_is(task, dict, "a writing task", "an object")
     concepts = task.get("concepts")
     if not isinstance(concepts, list) or not concepts:
-        raise InputError(
-            "`concepts` must be a list of at least one word that the text has to use, "
-            f"got {repr(concepts)[:40]}"
-        )
+        raise InputError(f"{KNOWN_NAMES['concepts']}, got {repr(concepts)[:40]}")
     for concept in concepts:
         _check_is(concept, str, "each of `concepts`", "a text")
         _check_words(concept, "concepts")
@@ -439,7 +430,8 @@ def check_annotations(
                 names = [*label] if isinstance(label, Mapping) else []
                 is_count = names and {typed_like(scale, each) for each in names} <= {*scale}
                 place = f"a text or a number, named by `columns` {_columns_of(field, own, of_each)}"
-                _check_is(label, str, f"`{field}`", _OF_COUNTS if is_count else place)
+                rule = KNOWN_NAMES["rules"]["counts"] if is_count else place
+                _check_is(label, str, f"`{field}`", rule)
             _check_label(field, label, scale, outside=outside)
 
 
@@ -470,14 +462,9 @@ def _columns_of(field: str, held: object, criteria: Collection[str]) -> str:
     return f"human_votes{name}={'COLUMN' if places == [*parts] else ', '.join(places).join('[]')}"
 
 
-# What has to stand in the place of how many people gave each label.
-_OF_COUNTS = "a list in which each label stands as often as it is counted"
 # Stands for the labels of a total.
 _TOTAL = (0.0,)
-_RULES = {
-    SIDES: "A, B or tie, or a usual spelling of them such as model_a or A>B",
-    _TOTAL: "a number, the total; of each criterion there may be `label.CRITERION`",
-}
+_RULES = {SIDES: KNOWN_NAMES["rules"]["sides"], _TOTAL: KNOWN_NAMES["rules"]["total"]}
 
 
 def _check_label(field: str, label: object, known: tuple[Any, ...], *, outside: bool) -> None:
@@ -491,8 +478,7 @@ def _check_label(field: str, label: object, known: tuple[Any, ...], *, outside: 
     own = "" if known in _RULES else ", or give the judge yours: `labels`, the lowest first"
     each = ", ".join(f"…: {one!r}" for one in known)
     mapped = f", map yours in Python by `datasets.rows(ROWS, labels={{{each}}})`"
-    none = ", or read none by `columns` label=[] (--column label=)" * (field == "label")
-    none += "; several votes of a cell are a list, such as [1, 0, 1]" * (field == "human_votes")
+    none = KNOWN_NAMES["rules"].get(field, "")
     raise InputError(f"`{field}` must be {rule}, got {label!r}; rename it{own}{mapped}{none}")
 
 

@@ -225,10 +225,8 @@ def check_columns(columns: Columns) -> None:
         fit = {"human_votes": own, "input": True, "source": own, "systems": len(own) == 2}
         fit["label"] = not own
         if not isinstance(own, str) and not fit.get(field.partition(".")[0]):
-            raise OptionError(
-                f"`columns` reads {field!r} from {', '.join(own) or 'none'}; several columns "
-                "may hold human_votes, input and source, two of them systems, one another field"
-            )
+            several = f"`columns` reads {field!r} from {', '.join(own) or 'none'}"
+            raise OptionError(f"{several}; {checks.KNOWN_NAMES['several']}")
 
 
 def columns_in(columns: Columns) -> list[str]:

@@ -73,12 +73,10 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         if not names and is_whole and _is_data(value, field):
             return value
         if not names and len(value) != 1:
-            keys = ", ".join(map(repr, USUAL[field]))
-            raise InputError(
-                f"`{field}`: expected one of the keys {keys}, got {keys_in(value)}"
-                f"{', the usual ones of which are null' if is_null else ''}; "
-                f"name the key with `{field}=`, or all of it with `{field}=lambda value: value`"
-            )
+            got = keys_in(value) + (", the usual ones of which are null" if is_null else "")
+            usual = ", ".join(map(repr, USUAL[field]))
+            no_key = checks.KNOWN_NAMES["no_key"].format(field=field, usual=usual, got=got)
+            raise InputError(no_key)
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
