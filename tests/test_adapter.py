@@ -142,6 +142,25 @@ def test_a_repair_shows_the_call_that_was_wrong():
     assert re.search(r'So:\n.*"score_1": 9', model.prompts[1])
 
 
+class KnowsNoForm(FakeToolModel):
+    """A client that knows neither the keywords of its base nor a tool as OpenAI writes it."""
+
+    def with_structured_output(self, schema, **settings):
+        raise TypeError(f"got an unexpected keyword argument {next(iter(settings))!r}")
+
+    def bind_tools(self, tools, **_):
+        raise ValueError("unsupported dict type")
+
+
+def test_a_client_without_a_form_for_replies_is_asked_in_words(caplog):
+    model = KnowsNoForm(replies=lambda _: scores(4, 2))
+    with caplog.at_level("WARNING", "langchain_judges"):
+        answer = asked(model)
+    assert (answer.data, answer.usage["calls"]) == (VALUE, 1)
+    assert "JSON schema" in model.prompts[0]
+    assert [each.args[0] for each in caplog.records] == ["structured_output", "tools"]
+
+
 class TakesMethods(WithStructure):
     """A client that cannot read a text beside tools, and has another way, by JSON schema."""
 

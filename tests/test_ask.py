@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from langchain_core.caches import InMemoryCache
@@ -26,6 +27,7 @@ from langchain_core.prompts import (
 )
 
 from langchain_judges import create_direct_judge, create_self_consistency_judge
+from langchain_judges.asking import failures
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
@@ -371,6 +373,45 @@ def test_an_error_that_quotes_a_text_teaches_nothing(serve, text, sent):
     assert all("response_format" in call.body for call in server.calls)
     # It is asked once without what the error names, and as ever for the next row.
     assert ["temperature" in call.body for call in server.calls] == sent * 2
+
+
+class Told(Exception):
+    """An error of a client's own, which may have headers or a response with them."""
+
+    headers: Any = None
+    response: Any = None
+
+
+def told(message="busy", *, headers=None, response=None, cause=None, context=None):
+    error = Told(message)
+    error.headers, error.response = headers, response
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+LATER = httpx.Response(429, headers={"retry-after": "5"})
+DELAY = "429 RESOURCE_EXHAUSTED. {'error': {'details': [{'@type': 'x', 'retryDelay': '37s'}]}}"
+
+
+@for_each(
+    "failed, seconds",
+    [
+        (told(response=LATER), 5),
+        (told(headers=LATER.headers), 5),
+        (told(headers={"retry-after-ms": "1500", "retry-after": "9"}), 1.5),
+        (told(cause=told(response=LATER)), 5),
+        (told(context=told(cause=told(response=LATER))), 5),
+        (told(DELAY), 37),
+        (told(DELAY, headers={"retry-after": "soon"}), 37),
+        (told(headers={"retry-after": "Sat, 01 Jan 2050 00:00:00 GMT"}), failures.LONGEST_WAIT),
+    ],
+)
+def test_a_wait_is_as_long_as_the_server_says_wherever_the_client_has_it(failed, seconds):
+    assert failures.wait_after(failed, 0.0) == seconds
+
+
+def test_a_wait_is_our_own_where_the_server_says_nothing():
+    assert failures.wait_after(told(response=httpx.Response(429), headers=["x"]), 0.0) == 0.0
 
 
 TOO_LONG = [

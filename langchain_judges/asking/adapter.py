@@ -261,8 +261,13 @@ class ModelAdapter:
         place = self._place()
         unseeded = sampled and "seed" not in sampling
         key = (shape, self.rungs[0], unseeded, *sorted(sampling.items()))
-        if key not in place.requests:
-            place.requests[key] = self._prepared(place.model, shape, sampling, unseeded)
+        while key not in place.requests:
+            try:
+                place.requests[key] = self._prepared(place.model, shape, sampling, unseeded)
+            except (NotImplementedError, TypeError, ValueError):  # its client has no such form
+                if self.rungs[0] == "text":
+                    raise
+                self._step_down(self.rungs[0])
         return self._named(place.requests[key], cache_key)
 
     def calling(
@@ -363,20 +368,20 @@ class ModelAdapter:
         if request.rung == "calls":
             self.calls_tools = False
             return True
-        self._step_down(request)
+        self._step_down(request.rung)
         return self.rungs[0] != request.rung
 
     def ask_by_schema(self, request: ReplyRequest) -> None:
         """Ask by JSON schema from here on, if the client can and a second reply was not read."""
         self._slips += 1
         if self.rungs[:2] == STRUCTURED and self._slips > 1:
-            self._step_down(request)
+            self._step_down(request.rung)
 
-    def _step_down(self, request: ReplyRequest) -> None:
+    def _step_down(self, rung: Rung) -> None:
         with self._lock:
-            if self.rungs[0] == request.rung and len(self.rungs) > 1:
+            if self.rungs[0] == rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]
-                self._note(request.rung, f"by {self.rungs[0]!r}")
+                self._note(rung, f"by {self.rungs[0]!r}")
 
     def _note(self, refused: str, instead: str) -> None:
         name = models.model_name(self.model)
@@ -385,11 +390,8 @@ class ModelAdapter:
 
 def deadline_of(model: BaseChatModel) -> float | None:
     """The seconds that a whole reply may take; None for a model without a time-out."""
-    for field in _TIMEOUT_FIELDS:
-        seconds = getattr(model, field, None)
-        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
-            return seconds + SLACK
-    return None
+    found: list[Any] = [getattr(model, field, None) for field in _TIMEOUT_FIELDS]
+    return next((each + SLACK for each in found if type(each) in (int, float) and each > 0), None)
 
 
 def _is_openai(model: BaseChatModel) -> bool:

@@ -48,7 +48,7 @@ LONGEST_WAIT = 120.0
 
 # What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
-_TIMEOUT = re.compile(r"time(d )?out", re.I)
+_DELAY = re.compile(r"retryDelay\W{1,5}([0-9.]{1,9})s")
 
 
 _NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
@@ -64,11 +64,7 @@ _NAMES = packaged(__package__, "names.yaml")
 # raises for a reply that came and was paid for.
 _STATUSES: dict[str, int] = _NAMES["statuses"]
 _PAID = {name: Problem(*problem) for name, problem in _NAMES["paid"].items()}
-_SAID: dict[str, list[str]] = _NAMES["said"]
-_OVERFLOW = re.compile("|".join(_SAID["overflow"]), re.IGNORECASE)
-_REFUSED = re.compile("|".join(_SAID["refused"]), re.IGNORECASE)
-_PASSING = re.compile("|".join(_SAID["passing"]))
-_FORMAT_REJECTED = re.compile("|".join(_SAID["format_rejected"]), re.IGNORECASE)
+_SAID = {name: re.compile("|".join(each), re.IGNORECASE) for name, each in _NAMES["said"].items()}
 _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
 
 
@@ -199,13 +195,17 @@ def can_pass(error: Exception) -> bool:
         return True
     # A client that the caller gave was used in an event loop that has ended since.
     has_ended = isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error)
-    return has_ended or isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
+    return (
+        has_ended
+        or isinstance(error, OSError)
+        or bool(_SAID["passing"].search(type(error).__name__))
+    )
 
 
 def refuses_text(error: Exception) -> bool:
     """Whether a provider refuses the texts of a request, and not the request as such."""
     said = str(_body_of(error).get("code")), said_by(error)[:_LONGEST]
-    return status_of(error) in {400, 403} and any(map(_REFUSED.search, said))
+    return status_of(error) in {400, 403} and any(map(_SAID["refused"].search, said))
 
 
 def _body_of(error: Exception) -> Mapping[str, Any]:
@@ -219,13 +219,13 @@ def _body_of(error: Exception) -> Mapping[str, Any]:
 def diagnosis(error: Exception) -> Problem:
     """The failure that an error comes to when it is final."""
     message = in_a_line(error)
-    is_too_long = status_of(error) != 429 and _OVERFLOW.search(said_by(error))
+    is_too_long = status_of(error) != 429 and _SAID["overflow"].search(said_by(error))
     if is_too_long or isinstance(error, exceptions.ContextOverflowError):
         return Problem("context_overflow", message)
     if refuses_text(error):
         return Problem("refusal", message)
     late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
-    if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
+    if late or status_of(error) in {408, 504} or _SAID["late"].search(type(error).__name__):
         return Problem("timeout", message)
     return _bug(error) if is_of_own_code(error) else Problem("provider_error", message)
 
@@ -255,12 +255,15 @@ def _address(error: Exception) -> str:
 
 def wait_after(error: Exception, wait: float) -> float:
     """The seconds to wait: what the provider says, else the back-off with jitter."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = str(headers.get(name)) if isinstance(headers, Mapping) else ""
+    holders = (held for e in chain_of(error) for held in (e, getattr(e, "response", None)))
+    found = (getattr(each, "headers", None) for each in holders)
+    headers = next((each for each in found if isinstance(each, Mapping)), {})
+    told = _DELAY.search(said_by(error))  # as Gemini does
+    values: list[Any] = [*map(headers.get, ("retry-after-ms", "retry-after")), told and told[1]]
+    for value, unit in zip(values, (0.001, 1.0, 1.0), strict=True):
         try:
             seconds = float(value) * unit
-        except ValueError:
+        except (TypeError, ValueError):
             try:  # the date after which to ask again
                 seconds = parsedate_to_datetime(value).timestamp() - time.time()
             except (TypeError, ValueError):
@@ -295,7 +298,7 @@ class Complaint(NamedTuple):
         """Whether the provider refuses the form in which a reply was asked for."""
         if self.parameter:
             return self.parameter in _FORMAT_PARAMETERS
-        return any(self._says(_FORMAT_REJECTED, line) for line in self.message.split("\n"))
+        return any(self._says(_SAID["format_rejected"], line) for line in self.message.split("\n"))
 
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
         """Whether the provider itself says something, and not a text that it repeats."""

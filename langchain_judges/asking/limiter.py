@@ -190,10 +190,8 @@ class CallLimiter:
             (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
             (self.spent, self.max_dollars, f"${self.max_dollars or 0:g}"),
         )
-        for spent, most, name in budgets:
-            if most is not None and spent >= most:
-                return OverBudget(f"the budget of {name} is spent")
-        return None
+        over = [name for spent, most, name in budgets if most is not None and spent >= most]
+        return OverBudget(f"the budget of {over[0]} is spent") if over else None
 
 
 class MinuteLimiter:

@@ -271,10 +271,9 @@ def own_address() -> str | None:
 
 def model_name(model: BaseChatModel) -> str:
     """The name by which the provider knows the model."""
-    for field in ("model_name", "model", "model_id", "deployment_name"):
-        if isinstance(name := getattr(model, field, None), str) and name:
-            return name
-    return type(model).__name__
+    fields = ("model_name", "model", "model_id", "deployment_name")
+    found = (getattr(model, field, None) for field in fields)
+    return next((each for each in found if isinstance(each, str) and each), type(model).__name__)
 
 
 def model_identity(model: BaseChatModel) -> dict[str, object]:

@@ -262,8 +262,7 @@ class ChoiceFields(NamedTuple):
         Each is the length-normalised probability of its own tokens; what the model gave no
         log-probabilities for is left out.
         """
-        letters = Spelling.of(message)
-        if letters is None:
+        if (letters := Spelling.of(message)) is None:
             return {}
         spans = self._spans(letters.text, data)
         measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}

@@ -24,13 +24,10 @@ from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 _Model = ModelSpec | BaseChatModel
 # Service tiers at the usual price, and flex processing, which has a factor.
 _TIERS = (None, "auto", "default", "standard", "on_demand", "flex")
-# Factor of the providers for flex processing, which the table does not have.
-_FLEX = {"openai": 0.5}
 # Name of the package's table, in place of a file.
 TABLE = "genai-prices"
 
 
-_ORDERS = 2
 # Providers whose prompt caches the calls of a row wait for.
 _CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
 
@@ -156,7 +153,7 @@ class Prices:
     def cost(self, model: _Model, paid: TokenUsage) -> float | None:
         """The cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
-        return None if price is None else price.of(paid)
+        return price.of(paid) if price else None
 
 
 def _provider_and_name(model: _Model) -> tuple[str, str]:
@@ -202,7 +199,7 @@ def _table_price(provider: str, name: str) -> Price | None:
             output=dollars(output_tokens=count),
             cached_input=dollars(input_tokens=count, cache_read_tokens=count),
             cache_write=dollars(input_tokens=count, cache_write_tokens=count),
-            flex=_FLEX.get(provider, 1.0),
+            flex=0.5 if provider == "openai" else 1.0,  # which the table does not have
         )
     except LookupError:
         return None
@@ -247,7 +244,7 @@ def estimate(
         is_cached = texts >= n * SHORTEST and _has_cache(model)
         usage = TokenUsage(
             calls * (int(texts * each.share) + n * each.words),
-            max(0, calls - _ORDERS) * texts if is_cached else 0,
+            max(0, calls - 2) * texts if is_cached else 0,  # all but the first of each order
             calls * n * each.reply,
             _tier(model),
         )
