@@ -212,8 +212,8 @@ def test_no_rating_inside_the_judges_labels_is_a_stray_and_one_far_outside_is(la
         data = texts_of([value, *people[1:]])
         both = zip(rows, data, strict=True)
         sample = Sample([JudgedRow(row, facts, i) for i, (row, facts) in enumerate(both)], 0.95)
-        assert sample.strays == {value} - {*labels}, value
-        assert sample.ends == (min(labels), max(labels))  # whichever of them occur
+        assert sample.scale.strays == {value} - {*labels}, value
+        assert sample.scale.ends == (min(labels), max(labels))  # whichever of them occur
 
 
 SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]

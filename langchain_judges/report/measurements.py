@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result, agreement, inputs
 from langchain_judges.report import answers
-from langchain_judges.report.answers import WORDS, Number, percent_text
+from langchain_judges.report.answers import WORDS, Number, NumberUnit, percent_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, is_abstention
@@ -24,7 +24,7 @@ def measure(sample: Sample) -> list[Number]:
     """Every number of a report on one judge."""
     kinds = [_agreement, people_alike, baselines, criteria, ratings, _corrected, _calibration]
     kinds += [*([_position, _length] if sample.pairs else []), _failures, _categories]
-    if sample.apart:  # ratings of different scales are never the same
+    if sample.scale.apart:  # ratings of different scales are never the same
         kinds = [people_alike, criteria, ratings, _failures]
     return [number for numbers in kinds for number in numbers(sample)]
 
@@ -38,6 +38,15 @@ def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
     if sample.rated:
         return "ratings.spearman"
     return "agreement.votes.wrong" if sample.by_votes else "agreement.label.wrong"
+
+
+_TITLES: dict[str, Any] = WORDS["numbers"]
+
+
+def _number(key: str, result: Result, unit: NumberUnit = "share", **said: object) -> Number:
+    """A number under the title, and with the note, that it always has."""
+    title, note = [*_TITLES[key].split(" | "), ""][:2]
+    return Number(key, title.format(**said), result, unit, note.format(**said))
 
 
 # ---- agreement
@@ -61,7 +70,7 @@ def _agreement(sample: Sample) -> list[Number]:
         for key, (title, count) in ways.items()
     ]
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
-    return [*numbers, Number("agreement.kappa", "Cohen's κ with the label", kappa, "number")]
+    return [*numbers, _number("agreement.kappa", kappa, "number")]
 
 
 def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
@@ -82,22 +91,17 @@ def _agrees_in_orders(sample: Sample, rule: agreement.OrdersRule) -> Callable[..
     return partial(metrics.order_accuracy, *part.in_orders(), part.labels, rule, **part.settings)
 
 
-_BEYOND_CHANCE = {"alpha": "Krippendorff's α", "fleiss": "Fleiss' κ", "ac1": "Gwet's AC1"}
-
-
 def people_alike(sample: Sample) -> list[Number]:
     """Agreement of people with each other, and of the judge compared with theirs."""
     people = metrics.people_agreement(sample.votes, **sample.settings)
-    numbers = [Number("agreement.people", "People among themselves", people)]
+    numbers = [_number("agreement.people", people)]
     if math.isnan(people):
         return numbers
     level: Any = "interval" if sample.rated else "nominal"
     beyond = metrics.people_beyond_chance(sample.votes, level, **sample.settings)
-    numbers += [
-        Number(f"agreement.{key}", f"People beyond chance: {title}", beyond[key], "number")
-        for key, title in _BEYOND_CHANCE.items()
-    ]
-    if sample.apart:
+    for key in ("alpha", "fleiss", "ac1"):
+        numbers.append(_number(f"agreement.{key}", beyond[key], "number"))
+    if sample.scale.apart:
         return numbers
     rows = sample.rows
     first, second = (
@@ -106,20 +110,12 @@ def people_alike(sample: Sample) -> list[Number]:
     )
     votes = [row.by_person for row in rows]
     beside = metrics.beside_people(first, votes, second, **sample.settings)
-    alike = "every row weighted equally"
-    over = f"Over people among themselves, {alike}"
-    out = f"left out: {counted(beside.called_in, 'answer')}, of rows with more answers than others"
-    return [
-        *numbers,
-        Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
-        Number("agreement.over_people", over, beside.lead, "points", out * bool(beside.called_in)),
-        Number(
-            "agreement.winning_rate",
-            "Annotators that it could replace (winning rate ω of the alt-test)",
-            beside.winning_rate,
-            note="places in the lists of votes; at least 50 % passes the test",
-        ),
-    ]
+    over = _number("agreement.over_people", beside.lead, "points")
+    if beside.called_in:
+        called = counted(beside.called_in, "answer")
+        over = replace(over, note=f"left out: {called}, of rows with more answers than others")
+    winning = _number("agreement.winning_rate", beside.winning_rate)
+    return [*numbers, _number("agreement.people_rows", beside.people), over, winning]
 
 
 def _categories(sample: Sample) -> list[Number]:
@@ -154,8 +150,7 @@ def baselines(sample: Sample) -> list[Number]:
     name = best.key.partition(".")[2]
     lead = metrics.paired_difference(sample.rights, rights[name], **sample.settings)
     lead = lead.replace(n_failed=lacks[name])
-    title = "The judge's lead over the best of these"
-    return [*numbers, Number("baseline.lead", title, lead, "points", best.title)]
+    return [*numbers, _number("baseline.lead", lead, "points", best=best.title)]
 
 
 def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | None]]]:
@@ -184,21 +179,17 @@ def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | 
 
 def _position(sample: Sample) -> list[Number]:
     """Share of verdicts that change with the positions of the texts, and which slot gains."""
-    title = "Flips when the texts swap places"
     if sample.asked_twice:
         bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
-        won, note = "Winners that were shown first", "no bias: 50 %"
-        first = Number("bias.first_slot_rate", won, bias.first_slot_rate, note=note)
-        return [Number("bias.flips", title, bias.flip_rate), first]
+        first = _number("bias.first_slot_rate", bias.first_slot_rate)
+        return [_number("bias.flips", bias.flip_rate), first]
     flips = [row.verdict.get("flipped") for row in sample.rows]
     ours = any(row.row.get("judge") for row in sample.rows)
-    rate = Result.undefined(
-        "one order was asked" if ours else "one answer a pair is given, not one in each order"
-    )
-    if any(flip is not None for flip in flips):
-        # What each order came to is not kept; whether they disagreed is.
-        rate = metrics.rate(flips, **sample.settings)
-    return [Number("bias.flips", title, rate)]
+    why = "one order was asked" if ours else "one answer a pair is given, not one in each order"
+    # What each order came to is not kept; whether they disagreed is.
+    known = any(flip is not None for flip in flips)
+    rate = metrics.rate(flips, **sample.settings) if known else Result.undefined(why)
+    return [_number("bias.flips", rate)]
 
 
 def slot_text(numbers: Mapping[str, Number]) -> str:
@@ -231,21 +222,17 @@ def turned_text(number: Number, whom: str) -> str:
 def _length(sample: Sample) -> list[Number]:
     """Share of preferred shorter texts that are missed, and of preferred longer ones."""
     if not sample.with_texts:
-        undefined = Result.undefined("the texts are not known")
-        return [Number("bias.length", "Shorter text missed", undefined)]
+        return [
+            _number("bias.length", Result.undefined("the texts are not known"), whom=sample.whom)
+        ]
     part = sample.part(sample.with_texts)
     a, b = part.lengths
-    whom = f"{sample.whom} prefer"
-    ways = {"length": ("Shorter", a, b), "length.longer": ("Longer", b, a)}
-    return [
-        Number(
-            f"bias.{key}",
-            f"{which} text missed",
-            metrics.length_bias(part.verdicts, part.targets, first, second, **part.settings),
-            note=f"not the {which.lower()} text, where {whom} it",
-        )
-        for key, (which, first, second) in ways.items()
-    ]
+    missed = partial(metrics.length_bias, part.verdicts, part.targets)
+    results = {
+        "length": missed(a, b, **part.settings),
+        "length.longer": missed(b, a, **part.settings),
+    }
+    return [_number(f"bias.{key}", own, whom=sample.whom) for key, own in results.items()]
 
 
 # ---- ratings, criteria, confidence
@@ -258,13 +245,12 @@ def ratings(sample: Sample) -> list[Number]:
     order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
     columns = sample.answers, sample.labels
     kappa = metrics.cohen_kappa(*columns, weights="quadratic", **sample.settings)
-    title = f"Rank correlation with {sample.whom}{sample.by_all} (Spearman)"
     whom = " with people's majority" if sample.by_votes else ""
     numbers = [
-        Number("ratings.spearman", title, order, "number"),
-        Number("ratings.kappa", f"Cohen's κ{whom}, weighted by squared distance", kappa, "number"),
+        _number("ratings.spearman", order, "number", whom=f"{sample.whom}{sample.by_all}"),
+        _number("ratings.kappa", kappa, "number", whom=whom),
     ]
-    return numbers[:1] if sample.apart else numbers
+    return numbers[:1] if sample.scale.apart else numbers
 
 
 def criteria(sample: Sample) -> list[Number]:
@@ -282,7 +268,7 @@ def criteria(sample: Sample) -> list[Number]:
                 title=f"{name}: {number.title}",
             )
             for number in [*own, Number("ratings.agreement", "The same label", same)]
-            if not (part.apart and number is not own[0])
+            if not (part.scale.apart and number is not own[0])
         ]
     return numbers
 
@@ -294,14 +280,10 @@ def _calibration(sample: Sample) -> list[Number]:
     fit = metrics.confidence_calibration(
         sample.verdicts, sample.labels, sample.confidences, **sample.settings
     )
-    luck = f"right as often as it says: 0, and by chance alone up to {fit.ece_by_chance:.2f}"
-    half = "0 is best; always saying 50 % makes 0.25"
-    rises = "Right answers have more confidence than wrong ones"
-    coin = "confidence that says nothing: 50 %"
     return [
-        Number("confidence.ece", "Distance from agreement (ECE)", fit.ece, "number", luck),
-        Number("confidence.brier", "Squared error (Brier)", fit.brier, "number", half),
-        Number("confidence.auc", rises, fit.auc, note=coin),
+        _number("confidence.ece", fit.ece, "number", luck=fit.ece_by_chance),
+        _number("confidence.brier", fit.brier, "number"),
+        _number("confidence.auc", fit.auc),
     ]
 
 
@@ -325,9 +307,7 @@ def _corrected(sample: Sample) -> list[Number]:
         [judge[i] for i in alone],
         **sample.settings_of(both),
     )
-    title = f"{what} on all rows, as people would say"
-    note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
-    return [Number("people.corrected", title, result, note=note)]
+    return [_number("people.corrected", result, what=what, labels=labels)]
 
 
 def _failures(sample: Sample) -> list[Number]:
@@ -347,7 +327,6 @@ def _failures(sample: Sample) -> list[Number]:
         numbers.append(number("ties", "Verdicts that are ties", ties))
     abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
     if abstained:
-        title = "Not assessed by the judge, but labelled by people"
         result = metrics.rate(abstained, confidence=sample.confidence)
-        numbers.append(Number("failures.abstained.labelled", title, result))
+        numbers.append(_number("failures.abstained.labelled", result))
     return numbers

@@ -79,7 +79,7 @@ class Measured:
     def limits(self) -> dict[str, str]:
         """Limits by the title of each use that was measured."""
         several = len(self.sample.by_system) > 1
-        ranges = {name: part.range_text for name, part in self.sample.parts.items()}
+        ranges = {name: part.scale.text for name, part in self.sample.parts.items()}
         limits = self.policy.limits(ranges, systems=several)
         return {
             answer.title: limits[use]
@@ -201,10 +201,8 @@ def next_step(report: Measured) -> NextStep:
     """The one thing to do next, the most harmful first."""
     sample, uses = report.sample, report.uses
     words = {use: answer.word for use, answer in uses.items()}
-    if mend := _lost_rows(report):
-        return mend
-    if turn := _turn_round(report):
-        return turn
+    if first := _lost_rows(report) or _turn_round(report):
+        return first
     if report.headline.result.n and sample.divided > len(sample.rows) / 5:
         return _sharpen_for_people(report)
     helped = [each for each in uses.values() if each.labels or each.missing]

@@ -325,10 +325,7 @@ def trust(  # noqa: PLR0913 - options
     rows = joined_rows.rows_in(verdicts, "verdicts")
     judges = joined_rows.judges_of(rows)
     if len(judges) > 1:
-        raise InputError(
-            f"`trust` takes the verdicts of one judge, got {sorted(judges)[:5]!r}; "
-            "`compare` takes several"
-        )
+        raise InputError(answers.REFUSED["judges"].format(got=sorted(judges)[:5]))
     joined = joined_rows.join(rows, data, columns)
     counted, problems = joined.usable()
     sample = Sample(counted, confidence, unread + len(problems))

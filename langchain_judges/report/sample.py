@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +13,7 @@ from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import IntervalOptions
 from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.report.joined_rows import JudgedRow, judge_in, preference_points
+from langchain_judges.report.rating_scale import RatingScale, is_few
 from langchain_judges.rows.checks import SIDES, kind_in
 from langchain_judges.rows.texts import NO_TASK
 from langchain_judges.runs.run_row import content_key
@@ -108,9 +107,12 @@ class Sample:
 
         Beside labels 0 and 1 a judge says probabilities, or the steps of a long scale.
         """
-        steps, known = self.said, {*self.own_labels, *self.answers} - {None}
-        if self.pairs or not are_numbers([*steps, *known]):
+        steps, said = self.said, [answer for answer in self.answers if answer is not None]
+        if self.pairs or not are_numbers([*steps, *said, *self.own_labels]):
             return False
+        # What is said here and there, and never by people, makes no other scale.
+        known = {*said} & steps if is_few(said, {*said} - steps) else {*said}
+        known |= {*self.own_labels}
         is_finer = steps == {0, 1} and not known <= {0, 1, 2, 3}
         return max(len(self.label_counts), len(steps | known) * bool(steps - known)) > 2 or is_finer
 
@@ -197,7 +199,7 @@ class Sample:
             people = [preference_points(target) for target in self.targets]
             return judge, people, "Text A's win rate", 1.0
         if self.rated:
-            return self.answers, self.ratings, "The mean rating", self.scale
+            return self.answers, self.ratings, "The mean rating", self.scale.width
         rare = self.rare_label
         ours = [None if value is None else float(value == rare) for value in self.answers]
         theirs = [own.count(rare) / len(own) if own else None for own in self.choices]
@@ -264,47 +266,10 @@ class Sample:
         return Sample(rows, self.confidence, self.unread)
 
     @cached_property
-    def ends(self) -> tuple[float, float]:
-        """Lowest and highest of the labels that a run names for its judge, and of people's.
-
-        What a judge says widens no limit to which it is held.
-        """
-        known: set[Any] = {*self.said, *self.own_labels} - self.strays
-        return float(min(known)), float(max(known))
-
-    @property
-    def range_text(self) -> str:
-        """The ends of the ratings, and where they are known from; empty of other labels."""
-        source = "the judge's labels" if self.own_labels else self.whom
-        return f"{self.ends[0]:g} to {self.ends[1]:g}, by {source}" if self.rated else ""
-
-    @cached_property
-    def strays(self) -> set[float]:
-        """Ratings of few rows, outside any scale of the others: slips, or codes for no answer.
-
-        Inside the labels that a run names for its judge is none, nor is what both sides give.
-        """
-        if not self.rated:
-            return set()
-        ours = [float(answer) for answer in self.answers if answer is not None]
-        theirs = [float(vote) for own in self.targets for vote in own]
-        named = {*map(float, self.own_labels)}
-        every, sure = {*ours, *theirs, *named}, {*ours} & {*theirs} | named
-
-        def is_stray(group: set[float]) -> bool:
-            few = (sum(v in group for v in own) <= max(1, len(own) / 10) for own in (ours, theirs))
-            return all(few) and not group & sure
-
-        # Three steps at least tell a scale that nobody names.
-        sizes = sorted(set(map(abs, every)))[0 if named else 2 :]
-        tops = [low for low, high in pairwise(sizes) if _is_beyond(high, low)]
-        groups = [{v for v in every if abs(v) > top} for top in tops]
-        return set[float]().union(*filter(is_stray, [{v for v in every if v < 0}, *groups]))
-
-    @cached_property
-    def scale(self) -> float:
-        """Range of the ratings; 1 if labels are not ratings."""
-        return self.ends[1] - self.ends[0] or 1.0 if self.rated else 1.0
+    def scale(self) -> RatingScale:
+        """The scale of ratings; one without any if labels are none."""
+        sides = (self.answers, self.targets, self.own_labels, self.whom)
+        return RatingScale(*sides) if self.rated else RatingScale((), (), (), "")
 
     @cached_property
     def label_counts(self) -> dict[Label, float]:
@@ -332,7 +297,7 @@ class Sample:
         """
         return [
             (1.0 if answer is None else fmean(self._miss(answer, label) for label in own))
-            if own and not self.apart
+            if own and not self.scale.apart
             else None
             for answer, own in zip(answers, self.choices, strict=True)
         ]
@@ -341,7 +306,7 @@ class Sample:
         if self.pairs:
             return abs(POINTS[answer] - POINTS[label])
         if self.rated:
-            return float(abs(float(answer) - float(label)) > self.scale / 4 + 1e-9)
+            return float(abs(float(answer) - float(label)) > self.scale.width / 4 + 1e-9)
         return float(answer != label)
 
     @cached_property
@@ -412,38 +377,12 @@ class Sample:
         told = {WORDS["notes"][name].format(names=names): n for name, n in counts.items() if n}
         notes = [f"{what}: {count:,}." for what, count in told.items()]
         parts = [self, *map(self.by_criterion, self.criteria)]
-        both = ((row, p.strays & {row.answer, *row.target}) for p in parts for row in p.rows)
-        strays = [f"{value:g} (row {row.name})" for row, own in both for value in own]
-        out = f"{WORDS['notes']['strays']}: {first_of(strays, 5)}."
-        return " ".join([*notes, *([out] if strays else [])])
-
-    @cached_property
-    def apart(self) -> str:
-        """Finding that the sides rate on different scales; empty where that is not clear.
-
-        On one scale whole numbers are shared; others hardly ever are, and go as high. No label
-        lies outside the labels that a run names for its judge. 0 and 1 are two labels, and no
-        ends of a scale.
-        """
-        ours = {float(each) for each in self.answers if self.rated and each is not None}
-        if not ours:
-            return ""
-        ours, theirs = ours - self.strays, {*map(float, self.said)} - self.strays
-        low, high = sorted(max(map(abs, side)) for side in (ours, theirs))
-        differ = low < 0.6 * high
-        if all(map(float.is_integer, ours | theirs)):
-            differ = 2 * len(ours & theirs) < min(len(ours), len(theirs))
-        differ &= min(len(ours), len(theirs)) > 2
-        # All steps of one from 0, and all of one from 1.
-        one_up = {each + 1 for each in min(ours, theirs, key=min)}
-        differ |= 0 in ours | theirs and one_up == max(ours, theirs, key=min)
-        if {0, 1} in (ours, theirs):
-            differ |= high > (1 if len(ours) == len(theirs) else 3) or min(ours | theirs) < 0
-        named = {*map(float, self.own_labels)} or theirs
-        differ |= min(theirs) < min(named) or max(theirs) > max(named)
-        ends = "ratings go from {:g} to {:g} by the judge, and from {:g} to {:g} by {}"
-        found = ends.format(min(ours), max(ours), min(theirs), max(theirs), self.whom)
-        return f"{found}: on different scales only the order of texts counts" * differ
+        odd: dict[str, list[str]] = {}
+        for part in parts:
+            for kind, place, value in part.scale.notable:
+                odd.setdefault(kind, []).append(f"{value:g} (row {part.rows[place].name})")
+        notes += [f"{WORDS['notes'][kind]}: {first_of(own, 5)}." for kind, own in odd.items()]
+        return " ".join(notes)
 
     @property
     def own_labels(self) -> Sequence[Label]:
@@ -470,14 +409,6 @@ class Sample:
         if not {*ours, *self.own_labels} & theirs and (said[0] != said[1] or not (numbers or one)):
             raise InputError(REFUSED["none_in_common"].format(alone=alone))
         return f"Said by {alone}." if alone and not self.rated else ""
-
-
-def _is_beyond(size: float, top: float) -> bool:
-    """Whether a rating is of no scale that others up to `top` may be of.
-
-    Above 3 a 9 may be of a scale to 10, and above 22 a 95 of one to 100.
-    """
-    return size > max(1, 2 * top) and 10 ** math.ceil(math.log10(min(size, 1e300))) > 5 * top
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -67,7 +67,7 @@ def mistakes_text(sample: Sample) -> str:
 
 def _far(sample: Sample) -> str:
     """The distance from which a rating is wrong."""
-    return f" by more than {answers.rounded(sample.scale / 4, 1)}" if sample.rated else ""
+    return f" by more than {answers.rounded(sample.scale.width / 4, 1)}" if sample.rated else ""
 
 
 def _lost(sample: Sample) -> int:
@@ -215,11 +215,8 @@ def _surest(sample: Sample) -> str:
         sample.verdicts, sample.labels, sample.confidences, shares, **settings
     )
     for share, right in curve:
-        if (
-            right.interval
-            and right.interval.low >= 1 - answers.POLICY.max_wrong / 2
-            and share < 0.95
-        ):
+        low = right.interval.low if right.interval else 0.0
+        if low >= 1 - answers.POLICY.max_wrong / 2 and share < 0.95:
             span = answers.range_text(Number("", "", right), 0)
             surest = f"The {answers.percent_text(share)} it is surest of"
             return f". {surest} are right {answers.percent_text(right)} ({span})"

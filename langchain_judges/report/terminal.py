@@ -133,11 +133,9 @@ def _lines(summary: Summary) -> Iterator[Line]:
     for stage, rows in summary.stages.most_common():
         yield "decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}"
     if summary.labelled:
-        of = f"of {summary.labelled:,} judged rows with a label"
-        yield "as labelled", f"{summary.agreed:,}", of
+        yield "as labelled", f"{summary.agreed:,}", _WORDS["of"]["labelled"].format(summary)
     if summary.leaks:
-        of = "rows were judged with an example of their own group (`allow_leak`)"
-        yield "leaks", f"{summary.leaks:,}", of
+        yield "leaks", f"{summary.leaks:,}", _WORDS["of"]["leaks"]
     if summary.resumed:
         elsewhere = f", {summary.elsewhere:,} of them at another address"
         of = f"rows of an earlier run{elsewhere if summary.elsewhere else ''}"
@@ -168,8 +166,7 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
             yield name, f"{number:,}", ""
     yield "not judged", *undone
     if summary.abstained:
-        why = "the judge says: nothing to judge, or too little to tell"
-        yield "cannot assess", f"{summary.abstained:,}", why
+        yield "cannot assess", f"{summary.abstained:,}", _WORDS["of"]["abstained"]
     if not summary.labels:
         yield "flips", f"{summary.flips:,}", f"of {summary.both_orders:,} in both orders"
 
@@ -222,7 +219,9 @@ def gain_words(gain: Mapping[str, Any]) -> str:
     before, after = gain["before"], gain["after"]
     worse = " The judge is worse with what it learnt." if gain["gain"] < 0 else ""
     spans = {"was": _range(before), "now": _range(after), "by": _range(gain, "+")}
-    return _GAIN.format(before=before, after=after, change=gain["gain"], **spans) + worse
+    return (
+        str(_WORDS["gain"]).format(before=before, after=after, change=gain["gain"], **spans) + worse
+    )
 
 
 def _range(value: Mapping[str, Any], sign: str = "") -> str:
@@ -232,22 +231,19 @@ def _range(value: Mapping[str, Any], sign: str = "") -> str:
     return f" ({value['low']:{sign}.2f} to {value['high']:{sign}.2f})"
 
 
-_GAIN: str = packaged(__package__, "words.yaml")["gain"]
-_WHY: dict[str, str] = packaged(__package__, "words.yaml")["ended"]
-_WAITS: dict[str, str] = packaged(__package__, "words.yaml")["waits"]
+_WORDS: dict[str, Any] = packaged(__package__, "words.yaml")
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
     """Render the result of an audit."""
-    lines = [Text(_WHY.get(result["stopped"], ""))]
+    lines = [Text(_WORDS["ended"].get(result["stopped"], ""))]
     if gain := result["gain"]:
         style = "yellow" if gain["problem"] or gain["gain"] < 0 else ""
         lines.append(Text(gain_words(gain), style))
     wrong = sum(decision["answer"] == "check_wrong" for decision in result["decisions"])
     if wrong:
-        said = f"Answers that the check was wrong: {wrong}. They show where to fix it."
-        lines.append(Text(said))
+        lines.append(Text(_WORDS["check_wrong"].format(wrong)))
     for why, count in Counter(each["why"] for each in result["waiting"]).items():
         many = counted(count, "accepted example waits", "accepted examples wait")
-        lines.append(Text(f"{many}: {_WAITS[why]}.", "yellow"))
+        lines.append(Text(f"{many}: {_WORDS['waits'][why]}.", "yellow"))
     return Group(rounds_table(result), *lines)

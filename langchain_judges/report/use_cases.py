@@ -46,8 +46,8 @@ def answers_of(
         }
     if why := _nothing(sample):
         return {use: UseAnswer(use, "not measured", why) for use in answers.TITLES}
-    if sample.apart:
-        none = {use: UseAnswer(use, "not measured", sample.apart) for use in answers.TITLES}
+    if sample.scale.apart:
+        none = {use: UseAnswer(use, "not measured", sample.scale.apart) for use in answers.TITLES}
         return {**none, "ordering": _ordering(sample, policy)}
     return {
         "averages": _averages(sample, numbers, policy.margin),
@@ -187,7 +187,7 @@ def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> 
     allowed = f"{answers.rounded(100 * margin, 1).removesuffix('.0')}{answers.NO_BREAK}points"
     if sample.rated:
         allowed = answers.rounded(margin * scale, 2)
-    ends = f"; ratings go from {sample.range_text}" if sample.rated else ""
+    ends = f"; ratings go from {sample.scale.text}" if sample.rated else ""
     mix = "rows mixed like these"
     if len({*theirs}) > 1:
         slope = linear_regression(theirs, ours).slope
@@ -235,9 +235,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     if gap is None or math.isnan(gap.result):
         one = "label" if sample.by_label else "person's answer"
         one_criterion = judge_in(sample.rows[0].row).get("criterion")
-        column = f"human_votes{'.CRITERION' if one_criterion else ''}"
-        needed = f"answers of two or more people to the same row (column {column})"
-        reason = f"your rows have one {one} each; this needs {needed}"
+        reason = REASONS["one_each"].format(one=one, of=".CRITERION" if one_criterion else "")
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""
     people = numbers["agreement.people_rows"].result
@@ -259,6 +257,9 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
 # ---- ordering systems
 
 
+REASONS: dict[str, str] = answers.WORDS["reasons"]
+
+
 def _ordering(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     if len(sample.by_system) > 1:
         return _of_systems(sample, policy)
@@ -275,10 +276,8 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
     if math.isnan(result):
         return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
     found, asked = answers.with_range(number), answers.percent_text(least)
-    reason = (
-        f"of two texts that {sample.whom} rate apart{sample.by_all} it has the same one ahead "
-        f"{found} of the time; a coin would {answers.percent_text(0.5)}, {asked} are asked for"
-    )
+    words = {"whom": sample.whom, "by_all": sample.by_all, "found": found, "asked": asked}
+    reason = REASONS["order_of_texts"].format(**words)
     both = zip(sample.answers, sample.ratings, strict=True)
     basis = sample.basis([None not in pair for pair in both])
     return answers.by_number("ordering", number, limit, reason, basis, found)
@@ -293,19 +292,12 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     ]
     turned = [pair for pair in order.pairs if pair.matches is False]
     open_steps = [pair for pair in order.neighbours if pair.matches is None]
-    steps = len(order.neighbours)
-    own, of_all = (Counter(p.matches for p in some) for some in (order.neighbours, order.pairs))
-    enough = own[True] >= policy.settled * steps
+    own, of_all = _counts(order.neighbours), _counts(order.pairs)
+    enough = own["same"] >= policy.settled * len(order.neighbours)
     word: Word = "no" if turned else "yes" if enough else "not yet"
-    found = (
-        f"of {counted(steps, 'pair')} of neighbours in the ranking by {sample.whom} "
-        f"{own[True]} clearly in the same order, {own[False]} swapped, {own[None]} not clear"
-    )
-    reason = (
-        f"{found}; {answers.percent_text(policy.settled)} are asked for. Of all "
-        f"{counted(len(order.pairs), 'pair')} {of_all[True]} in the same order, "
-        f"{of_all[False]} swapped, {of_all[None]} not clear"
-    )
+    found = REASONS["neighbours"].format(**own, whom=sample.whom)
+    asked = answers.percent_text(policy.settled)
+    reason = f"{found}; {asked} are asked for. {REASONS['pairs'].format(**of_all)}"
     if turned:
         reason += f": swapped are {first_of([_systems_in(pair) for pair in turned])}"
     missing = ""
@@ -318,12 +310,18 @@ def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
         reason,
         missing=missing,
         basis=sample.basis(used),
-        brief=f"{counted(of_all[False], 'pair')} of systems swapped" if turned else found,
+        brief=f"{counted(of_all['swapped'], 'pair')} of systems swapped" if turned else found,
         parts=tuple(
             Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
             for p in order.pairs
         ),
     )
+
+
+def _counts(pairs: Sequence[SystemPair]) -> dict[str, Any]:
+    counts = Counter(pair.matches for pair in pairs)
+    own = {"same": counts[True], "swapped": counts[False], "unclear": counts[None]}
+    return {"pairs": counted(len(pairs), "pair"), **own}
 
 
 def _systems_in(pair: SystemPair) -> str:
