@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 from itertools import product
 from typing import Any
 
@@ -116,6 +117,24 @@ def test_a_text_that_is_nested_however_deep_is_judged(beginning):
             told, prompts = on_path("item", {"answer": beginning * depth + end}, {"answer": "Al"})
             assert "Not judged" not in told
             assert beginning * min(depth, 50) in prompts
+
+
+OF_RUN: dict[str, Any] = {"name": "app", "run_type": "chain", "trace_id": str(uuid.UUID(int=1)),
+    "id": str(uuid.UUID(int=1)), "start_time": "2026-01-01T00:00:00+00:00"}  # fmt: skip
+STATES: list[dict[str, Any]] = [
+    {**OF_RUN, "inputs": {"q": "Who?"}, "outputs": {"answer": "Al"}},
+    {"messages": [{"role": "assistant", "content": "Al"}]},
+    {"value": {"messages": [{"role": "assistant", "content": "Al"}]}, "interrupts": []},
+    {"graph": None, "update": {"answer": "Al"}, "resume": None, "goto": []},
+]
+
+
+@for_each("path, known", product(PATHS, STATES))
+def test_a_label_beside_whatever_an_agent_or_a_run_returned_is_left_out(path, known):
+    for form in (known, {"output": known}):
+        told, prompts = on_path(path, MINE, {**form, "label": "zebra"})
+        assert "Al" in prompts
+        assert ("zebra" in prompts, "leaves out 'label'" in told) == (False, True)
 
 
 def test_a_text_that_shows_json_returns_no_field():

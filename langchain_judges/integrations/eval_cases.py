@@ -153,7 +153,7 @@ def right_answer(
     """
     theirs = set[str]().union(*returned)
     kept = {n: own for n, own in reference.items() if n in theirs or n not in _NO_ANSWER}
-    *_, inner = _levels(kept)
+    inner: Mapping[str, Any] = [{}, *_levels(kept)][-1]  # none of a run
     read = next((n for n in lookup.USUAL["reference"] if inner.get(n) is not None), None)
     # A reader notes other texts beside it.
     words = [n for n in inner if not (n == read or lines_in(inner[n], alone=False))]
