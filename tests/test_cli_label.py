@@ -225,10 +225,24 @@ def test_rows_on_which_people_differ_are_named(tmp_path):
     file.close()
 
 
+@for_each("criteria", [(), ("tone=rude,polite",), ("tone",), ("tone=rude,polite", "help=")])
+@for_each("is_named", [True, False])
+def test_labels_are_told_as_they_are_asked_and_usual_ones_as_such(criteria, is_named):
+    asked = Questionnaire.read("123", criteria, is_named=is_named)
+    row = {"input": "q", "output": "x"}
+    told = asked.sentence([row])
+    for question in asked.of(row):
+        labels = ", ".join(map(str, question.choices.values()))
+        assert (f"by {question.name} {labels}" if question.name else f": {labels}") in told
+    has_usual = any([*q.choices.values()] == [1, 2, 3] for q in asked.of(row))
+    assert ("1, 2, 3" in told) == has_usual
+    assert told.endswith("; --labels names others.") == (has_usual and not is_named)
+
+
 @for_each("text", ["1", "", "rude,rude", "rude polite", "a,"])
 def test_labels_that_cannot_be_told_apart_are_refused(text):
     with pytest.raises(OptionError, match=r"`labels`"):
-        Questionnaire.read(text, ())
+        Questionnaire.read(text, (), is_named=True)
 
 
 def test_verdicts_are_doubtful_that_flip_fail_or_contradict():

@@ -408,7 +408,7 @@ def test_an_answer_that_differs_from_an_earlier_label_is_said(desk):
 
 
 def test_every_label_has_a_key_also_the_thirtieth():
-    asked = Questionnaire.read(",".join(f"k{n}" for n in range(30)), ())
+    asked = Questionnaire.read(",".join(f"k{n}" for n in range(30)), (), is_named=True)
     [question] = asked.of({"output": "x"})
     assert [*question.choices.values()] == [f"k{n}" for n in range(30)]
     assert [*question.choices][8:12] == ["9", "0", "b", "c"]

@@ -128,18 +128,21 @@ class Questionnaire:
     Attributes:
         labels: Labels of single texts.
         criteria: By criterion its labels of single texts; empty: as `labels`.
+        is_named: Whether a person named `labels`.
     """
 
     labels: Sequence[Label] = (0, 1)
     criteria: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+    is_named: bool = True
 
     @classmethod
-    def read(cls, labels: str, criteria: Sequence[str]) -> Questionnaire:
+    def read(cls, labels: str, criteria: Sequence[str], *, is_named: bool) -> Questionnaire:
         """The questions as they are named at the command line.
 
         Args:
             labels: Digits such as `01`, or words, as in `rude,polite`.
             criteria: Each `NAME` or `NAME=LABELS`.
+            is_named: Whether a person named the labels.
 
         Raises:
             OptionError: Labels are equal, or fewer than two.
@@ -148,20 +151,20 @@ class Questionnaire:
         by_name = {name.strip(): own.strip() for name, _, own in named}
         if WHOLE_ROW in by_name:
             raise OptionError(f"a criterion needs a name, got {list(criteria)!r}")
-        return cls(
-            _labels_in(labels), {n: _labels_in(own) if own else () for n, own in by_name.items()}
-        )
+        own_labels = {name: _labels_in(own) if own else () for name, own in by_name.items()}
+        return cls(_labels_in(labels), own_labels, is_named)
 
     def sentence(self, rows: Sequence[Mapping[str, object]]) -> str:
-        """The question about the rows."""
-        kinds = {kind_of_row(row) for row in rows}
-        names = ", then ".join(["as a whole", *self.criteria])
-        items = ", ".join(map(str, self.labels))
-        said = {
-            "pair": f"Pairs are compared {names}.",
-            "item": f"Labels of single texts: {items}; --labels names others.",
-        }
-        return " ".join(text for kind, text in said.items() if kind in kinds)
+        """The questions about the rows, and how to name other labels than those by default."""
+        by_kind, said = {kind_of_row(row): row for row in rows}, list[str]()
+        if "pair" in by_kind:
+            said.append(f"Pairs are compared {', then '.join(['as a whole', *self.criteria])}.")
+        if item := by_kind.get("item"):
+            asked = ((each.name, map(str, each.choices.values())) for each in self.of(item))
+            items = "; ".join(f"{name and f'by {name} '}{', '.join(own)}" for name, own in asked)
+            is_usual = not self.is_named and not all(self.criteria.values() or [()])
+            said.append(f"Labels of single texts: {items}{'; --labels names others' * is_usual}.")
+        return " ".join(said)
 
     def of(self, row: Mapping[str, object]) -> list[LabelQuestion]:
         """The questions about a row.

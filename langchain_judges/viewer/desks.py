@@ -328,5 +328,5 @@ def open_labels(
         OptionError: Labels cannot be told apart.
         OutputError: Somebody else is writing to the file.
     """
-    asked = Questionnaire.read(labels or labels_of(found), criteria)
+    asked = Questionnaire.read(labels or labels_of(found), criteria, is_named=bool(labels))
     return LabelDesk(found, LabelFile(path), asked)
