@@ -15,7 +15,7 @@ from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows import fields, lookup, record, texts
 from langchain_judges.rows.messages import messages_in
-from langchain_judges.rows.tool_calls import ARGUMENTS, call_in, unnamed_in
+from langchain_judges.rows.tool_calls import ARGUMENTS, as_read, call_in, unnamed_in
 from langchain_judges.rows.work import outputs_of, work_in
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
@@ -158,12 +158,12 @@ def _listed(value: object, field: lookup.Field) -> _Listed | None:
     calls = _Listed()
     for each in value:
         call = {"name": each} if isinstance(each, str) and each.strip() else each
-        function = call.get("function", call) if isinstance(call, Mapping) else {}
+        function = as_read(call.get("function", call)) if isinstance(call, Mapping) else {}
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             return None
         if unnamed := unnamed_in(function):
-            named = {"field": field, "got": lookup.keys_in(unnamed), "name": ARGUMENTS[0]}
-            raise InputError(WORDS["unnamed"].format(**named))
+            words = {"field": field, "got": lookup.keys_in(unnamed), "name": ARGUMENTS[0]}
+            raise InputError(WORDS["unnamed"].format(**words))
         is_told = any(function.get(name) is not None for name in ARGUMENTS)
         calls.append([call_in(call) if is_told else {**call_in(call), "args": _ANY}])
     return calls

@@ -17,7 +17,6 @@ from langchain_judges.rows.data import is_nothing, plain_data, text_in
 from langchain_judges.rows.media import kind_of_block, mark_of
 from langchain_judges.rows.messages import messages_below, messages_in
 from langchain_judges.rows.texts import plain
-from langchain_judges.rows.tool_calls import also
 
 # The names under which people have what a text is checked against.
 CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
@@ -145,6 +144,6 @@ def _title(document: Mapping[str, Any]) -> str:
 
 def documents_on(value: object) -> list[object]:
     """The documents that stand on messages."""
-    names = [name for name in CONTEXTS if name != "source"]  # which may be who speaks
-    said = ({n: also(each, n) for n in names} for each in messages_below(value))
+    # Their `source` may be who speaks.
+    said = ({**each, "source": None} for each in messages_below(value))
     return [own for own in map(context_of, said) if own is not None]

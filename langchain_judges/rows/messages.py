@@ -16,12 +16,14 @@ from pydantic import BaseModel, ValidationError
 from langchain_judges.rows import data, tool_calls
 from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
+from langchain_judges.rows.tool_calls import as_read
 
 _ROLES: dict[str, str] = KNOWN_NAMES["roles"]
 _SHAREGPT: dict[str, str] = KNOWN_NAMES["sharegpt"]
-_ANSWERS = {*KNOWN_NAMES["answers"]}
 # Keys of messages, calls and blocks that are read or say nothing of what was done.
 OF_MESSAGE = {*KNOWN_NAMES["of_message"], *KNOWN_NAMES["also_of_message"]}
+# What libraries keep apart from a provider's message; its `source` is who speaks.
+_APART = {*KNOWN_NAMES["apart"], *KNOWN_NAMES["contexts"]} - {"source"}
 # Where the content of a message is.
 CONTENTS = ("parts", "content", "items", "blocks")
 # Types of messages; a document may have another `type` and a `content`.
@@ -80,12 +82,11 @@ def whole(parts: Sequence[Any]) -> list[Any]:
 
 
 def _chunk_in(value: object) -> AIMessageChunk | None:
-    if isinstance(value, BaseMessage):
-        return value if isinstance(value, AIMessageChunk) else None
-    fields = message_fields(value)
-    with suppress(ValidationError):  # it is read as any other message
-        return AIMessageChunk(**fields) if fields.get("type") == "AIMessageChunk" else None
-    return None
+    # LangChain reads itself what it keeps apart.
+    fields = {} if isinstance(value, BaseMessage) else _fields_of(value)
+    with suppress(ValidationError, TypeError):  # it is read as any other message
+        value = AIMessageChunk(**fields) if fields.get("type") == "AIMessageChunk" else value
+    return value if isinstance(value, AIMessageChunk) else None
 
 
 # Roles of a tuple such as `("user", "Hello")`, as LangChain has them.
@@ -123,11 +124,11 @@ def _messages_of(value: object) -> Iterator[Message]:
         return
     content = _content_of(role, fields)
     if role != "tool" and isinstance(content, Mapping) and len(content) == 1:
-        content = content.get(next(iter({*content} & _ANSWERS), None), content)
+        content = next((v for n, v in content.items() if n in KNOWN_NAMES["answers"]), content)
     calls = [*tool_calls.calls_of(role, fields)]
     # What a tool says is nothing else, unless the message says nothing of a call itself.
-    is_bare = role != "tool" or {"tool_call_id", *tool_calls.CALL_IDS}.isdisjoint(fields)
-    if isinstance(content, list) and (is_bare or [*map(typed, content)] != content):
+    is_own = role != "tool" or {"tool_call_id", *tool_calls.CALL_IDS}.isdisjoint(fields)
+    if isinstance(content, list) and (is_own or [*map(typed, content)] != [*map(as_read, content)]):
         yield from _of_blocks(role, content, fields, calls)
         return
     if content is None and ("content" in fields or calls or role == "tool"):
@@ -147,26 +148,19 @@ def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
     said = data.first_value(fields, "content", "items", "blocks")
     if role == "tool":
         return tool_calls.result_in({**fields, "content": said})
-    said = said or _said_apart(fields) or said
+    # A model refuses or speaks in place of a content.
+    spoken = audio.get("transcript") if isinstance(audio := fields.get("audio"), Mapping) else None
+    said = said or fields.get("refusal") or spoken or said
     beside = _beside(role, fields)
     return [*beside, *(said if isinstance(said, list) else [said])] if beside else said
-
-
-def _said_apart(fields: Mapping[str, Any]) -> Any:
-    """Words of a model in place of a content, where it refuses or speaks."""
-    audio = tool_calls.also(fields, "audio")
-    return tool_calls.also(fields, "refusal") or (
-        isinstance(audio, Mapping) and audio.get("transcript")
-    )
 
 
 def _beside(role: str, fields: Mapping[str, Any]) -> list[Any]:
     """Parts beside a message's content, as blocks of it: calls with results, images."""
     calls = data.mappings_in(tool_calls.calls_listed(fields)) if role == "assistant" else []
-    pages = [{"toolInvocation": each} for each in data.mappings_in(fields.get("toolInvocations"))]
     images = [{"type": "image", "image": each} for each in data.listed(fields.get("images"))]
     done = [{**call, "type": "tool_call"} for call in calls if tool_calls.is_done(call)]
-    return [*done, *pages, *images]
+    return [*done, *data.mappings_in(fields.get("tool_invocations")), *images]
 
 
 def _of_blocks(
@@ -205,23 +199,22 @@ def _are_same(one: ToolCall, other: ToolCall) -> bool:
 _HELD: dict[str, str] = KNOWN_NAMES["held"]
 # Calls and results as Bedrock and Gemini have them, under a key of their own.
 _KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
+_TYPES = {name: name for name in ("text", *KNOWN_NAMES["silent"], *KNOWN_NAMES["media"])} | _KEYED
 
 
 def typed(block: Any) -> Any:
     """A block with the type and the keys under which it is read."""
     if not isinstance(block, Mapping):
         return block
-    kind = str(block.get("type") or block.get("block_type"))
+    block = as_read(block)
+    kind = str(data.first_value(block, *KNOWN_NAMES["kinds"]))
+    block = {**block, "type": _TYPES[kind]} if kind in _TYPES else block
     said = told.get("value") if isinstance(told := block.get("text"), Mapping) else told
     if kind in _HELD and not isinstance(told, str) and (said or plain(block.get("content"))):
         return {**block, _HELD[kind]: said or plain(block["content"])}
-    # A type of Semantic Kernel, or of LangChain's Gemini, whose blocks hold a text under it.
-    told = str(block.get("content_type") or (kind if isinstance(block.get(kind), str) else ""))
-    if told in _KEYED:
-        return {**block, "type": _KEYED[told]}
-    if {"toolCallId", "state"} <= {*(part := block.get("toolInvocation", block))}:
-        return tool_calls.as_item({**part, "tool_name": kind.removeprefix("tool-")})
-    own = (name for name in _KEYED.keys() & block if isinstance(block[name], Mapping))
+    if {"tool_call_id", "state"} <= block.keys():
+        return tool_calls.as_item({"tool_name": kind.removeprefix("tool-"), **block})
+    own = (n for n in _KEYED.keys() & block if isinstance(block[n], Mapping) and _KEYED[n] != kind)
     return next((typed({**block[name], "type": _KEYED[name]}) for name in own), block)
 
 
@@ -245,7 +238,19 @@ def _record_message(
 
 
 def message_fields(value: object) -> Mapping[str, Any]:
-    """The fields of a message: an object, a dictionary, a dump or a serialised form."""
+    """The fields of a message: an object, a dictionary, a dump or a serialised form.
+
+    A field that is empty is what LangChain or LlamaIndex keeps apart, if it does.
+    """
+    fields: Mapping[str, Any] = as_read(_fields_of(value))
+    own = fields.get("additional_kwargs")
+    if not isinstance(own, Mapping) or _APART.isdisjoint(own := as_read(own)):
+        return fields
+    read = {name for name in _APART if fields.get(name) or fields.get(f"invalid_{name}")}
+    return {**fields, **{name: own[name] for name in own.keys() & _APART - read}}
+
+
+def _fields_of(value: object) -> Mapping[str, Any]:
     if isinstance(value, BaseMessage):
         return value.model_dump()
     if isinstance(value, BaseModel) and hasattr(value, "role"):  # of another framework

@@ -111,7 +111,7 @@ def _of_messages(unit: str, value: object, shown: str, lines: Set[str]) -> Notes
             if part is not fields and as_json(bare_data(part)) in lines:
                 blocks |= {str(part.get("type") or next(iter(part), "{}")): None}
                 continue
-            names = (name for name in part if checks.plain_name(name) not in messages.OF_MESSAGE)
+            names = (name for name in part if name not in messages.OF_MESSAGE)
             keys |= {name: None for name in names if _is_left(name, part[name], lines, shown)}
     if keys:
         notes.add(unit, f"has messages with keys that are not shown: {first_names([*keys])}")
@@ -127,7 +127,7 @@ def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
     if name in documents.CONTEXTS and not found.isdisjoint(lines):
         return False  # of documents their texts are shown
     left = map(as_json, found - lines)
-    is_read = checks.plain_name(name) in OF_CALL
+    is_read = name in OF_CALL
     return any((line[1:-1] if is_read else line) not in shown for line in left)
 
 
@@ -207,10 +207,7 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
 
 
-# The beginning of a word, or two characters of a script that puts no spaces between words.
-_WORD = re.compile(
-    r"(?<!\S)[^\w\s]*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]{2}"
-)
+_WORD = re.compile(checks.KNOWN_NAMES["word"])
 # Names of what asks something of an answer, as `max_words` does.
 _ASKING = re.compile(checks.KNOWN_NAMES["asking"])
 

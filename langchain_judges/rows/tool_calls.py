@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,17 +13,24 @@ from langchain_judges.rows.texts import Message, ToolCall
 # Where a call's arguments are, and those of an item or its results.
 ARGUMENTS: list[str] = KNOWN_NAMES["call_arguments"]
 _OUTPUTS: list[str] = KNOWN_NAMES["outputs"]
-_READ = [*KNOWN_NAMES["of_call"], *KNOWN_NAMES["arguments"], *ARGUMENTS, *_OUTPUTS]
-OF_CALL = {*map(plain_name, _READ)}
+OF_CALL = {*KNOWN_NAMES["of_call"], *KNOWN_NAMES["arguments"], *ARGUMENTS, *_OUTPUTS}
 # Where a result says that its call failed, or why.
-_SIGNS = ("is_error", "isError", "error", "errorText", "status", "outcome")
+_SIGNS = ("is_error", "error", "error_text", "status", "outcome")
 _OF_ALL = OF_CALL.union(KNOWN_NAMES["of_message"])
+# The names that are known of messages, blocks and calls, as JavaScript writes them.
+_CAMEL = {re.sub("_(.)", lambda m: m[1].upper(), n): n for n in _OF_ALL if "_" in n}
 
 
-def also(fields: Mapping[str, Any], name: str) -> Any:
-    """A field of a provider's message, which LangChain keeps apart."""
-    own = fields.get("additional_kwargs")
-    return fields.get(name) or (own.get(name) if isinstance(own, Mapping) else None)
+def as_read(part: Any) -> Any:
+    """A message, a block or a call with its fields under the names by which they are read.
+
+    >>> as_read({"toolName": "pay", "tool_name": None, "sumOf": 9})
+    {'tool_name': 'pay', 'sumOf': 9}
+    """
+    if not isinstance(part, Mapping) or _CAMEL.keys().isdisjoint(part):
+        return part
+    own = {name: value for name, value in part.items() if name not in _CAMEL}
+    return own | {_CAMEL[n]: own.get(_CAMEL[n]) or part[n] for n in part if n not in own}
 
 
 def steps_in_block(block: object, role: str) -> Iterator[Message]:
@@ -77,7 +85,7 @@ def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         if kind == "image_generation_call" and output:
             form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
             own["output"] = [{"type": "image", "base64": output, "mime_type": f"image/{form}"}]
-        elif not (output or own["error"] or own["errorText"]):
+        elif not (output or own["error"] or own["error_text"]):
             own["output"] = "failed" if has_failed(fields) else unnamed_in(fields) or output
         yield _result_block({**own, "tool_use_id": asked})
 
@@ -107,7 +115,7 @@ def _result_block(block: Mapping[str, Any]) -> Message:
     is_error = kind.endswith("_tool_result_error")
     if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
         said, is_error = said["value"], kind.startswith("error")
-    asked = str(first_value(block, "tool_use_id", *CALL_IDS, default=""))
+    asked = str(first_value(block, *CALL_IDS, default=""))
     content = as_content(said, of_provider=_type_of(block).endswith("_tool_result"))
     message: Message = {"role": "tool", "content": content, "tool_call_id": asked}
     if name := first_value(block, *_CALLED):
@@ -123,7 +131,7 @@ def result_in(fields: Mapping[str, Any]) -> Any:
     said = next((each for each in [*filter(None, held), *held] if each is not None), "")
     if more := listed(fields.get("parts")):  # of Gemini, images that a function returned
         said = [*(said if isinstance(said, list) else [said]), *more]
-    error = first_value(fields, "error", "errorText")
+    error = first_value(fields, "error", "error_text")
     why = "" if isinstance(error, bool | None) else text_in(error)
     if not (said and why) or why in text_in(said):
         return why if why and not said else said  # which may be 0 or an empty list
@@ -133,12 +141,12 @@ def result_in(fields: Mapping[str, Any]) -> Any:
 def has_failed(fields: Mapping[str, Any]) -> bool:
     """Whether a result says that its call failed."""
     told = {str(fields.get("status")), str(fields.get("outcome"))} & {*KNOWN_NAMES["failed"]}
-    return bool(told) or any(map(fields.get, _SIGNS[:4]))
+    return bool(told) or any(map(fields.get, _SIGNS[:3]))
 
 
 # Where a call's name is, and its id.
-_CALLED = ("name", "toolName", "tool_name", "tool", "toolType")
-CALL_IDS = ("call_id", "tool_call_id", "id", "toolUseId", "toolCallId")
+_CALLED = ("name", "tool_name", "tool", "tool_type")
+CALL_IDS = ("tool_use_id", "call_id", "tool_call_id", "id")
 # What a tool, a user or a system says can call nothing, whatever it contains.
 CALL_NOTHING = ("tool", "user", "system")
 
@@ -147,11 +155,8 @@ def calls_of(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in CALL_NOTHING:
         return
-    parts = calls_listed(fields)
-    calls = [part if isinstance(part, Mapping) else {"args": part} for part in parts if part]
+    calls = [c if isinstance(c, Mapping) else {"args": c} for c in calls_listed(fields) if c]
     calls = [call for call in calls if role != "assistant" or not is_done(call)]
-    if not calls and isinstance(legacy := spelt(also(fields, "function_call")), Mapping):
-        calls = [legacy]
     invalid = mappings_in(fields.get("invalid_tool_calls"))
     known = {str(call.get("id")) for call in invalid} - {"None"}
     yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
@@ -160,8 +165,9 @@ def calls_of(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
 
 
 def calls_listed(fields: Mapping[str, Any]) -> list[Any]:
-    """The calls that a message lists, under one of two names."""
-    return [*map(spelt, listed(spelt(first_value(fields, "tool_calls", "tools_called"))))]
+    """The calls that a message lists, under one of two names, or its only one."""
+    calls = listed(spelt(first_value(fields, "tool_calls", "tools_called")))
+    return [*map(as_read, map(spelt, calls or filter(None, [fields.get("function_call")])))]
 
 
 _NOT_JSON = "the arguments are no valid JSON"
@@ -170,7 +176,7 @@ _NOT_JSON = "the arguments are no valid JSON"
 def call_in(call: Mapping[str, Any]) -> ToolCall:
     """A call of a tool, in the form of LangChain, OpenAI or Anthropic."""
     function = call.get("function") or call.get("custom")
-    inner = function if isinstance(function, Mapping) else call
+    inner = as_read(function) if isinstance(function, Mapping) else call
     args = spelt(first_value(inner, *ARGUMENTS))
     args = unnamed_in(inner) if args is None else args
     # Inspect's `function` is the name itself.
@@ -186,5 +192,5 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
 def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """Values in a call in place of arguments, under names that are not known."""
     known = call if first_value(call, *ARGUMENTS) is None else {}
-    others = (name for name in known if plain_name(name) not in _OF_ALL)
+    others = (name for name in known if name not in _OF_ALL)
     return {name: call[name] for name in others if call[name] is not None}
