@@ -25,7 +25,6 @@ _ROWS: Mapping[str, Mapping[str, str]] = packaged(__package__, "rows.yaml")
 PAIR, ITEM, PROMISES = (_ROWS[name] for name in ("pair", "item", "promises"))
 # By these words the fakes know the texts of the pair.
 TEXT_WORDS = {"A": "six hours of light", "B": "Hope for the best"}
-_LESSON = "A remembered answer about tulips."
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)
 
 
@@ -135,7 +134,8 @@ class SentPrompts:
     def memory(self) -> None:
         """Check that what a memory recalls is shown."""
         memory = FailureMemory(embeddings=DeterministicFakeEmbedding(size=8))
-        output = {"output_a": _LESSON, "output_b": "In May."} if self.pairs else _LESSON
+        text = _long("example")
+        output = {"output_a": text, "output_b": "In May."} if self.pairs else text
         wrong, right = ("B", "A") if self.pairs else (0, 1)
         lesson = {"input": "When are tulips planted?", "expected": "In autumn."}
         memory.remember([{**lesson, "output": output, "wrong": wrong, "corrected": right}])
@@ -145,7 +145,7 @@ class SentPrompts:
         if "embeddings" in self.chosen:
             others["embeddings"] = self.chosen["embeddings"]
         recalled = self.build(self.kind(**others), model).invoke(self.row)["recalled"]["ids"]
-        shown = sum(_LESSON in prompt for prompt in model.prompts)
+        shown = sum(text in prompt for prompt in model.prompts)
         by = "the variable `shared`, such as `block(examples_in(state))`"
         by = "`prompt_variables(pair_of(state), order)`" if self.pairs else by
         told = PROMISES["recalled"].format(by=by, number=len(recalled), shown=shown)
