@@ -189,6 +189,7 @@ def with_form(format, form, name, names):
     return PromptTemplate.from_template(text.replace("%%", "%"), template_format=format)
 
 
+@pytest.mark.whole
 @for_each(
     ("create", "names"),
     [

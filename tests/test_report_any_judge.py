@@ -445,6 +445,17 @@ def test_two_orders_are_of_pairs(answers, got):
         trust_columns([row] * 3, ("x", "y"), "ann")
 
 
+def test_a_judge_has_no_third_column():
+    with pytest.raises(InputError, match=r"one column, or two .* got \('x', 'y', 'z'\)"):
+        trust_columns([dict.fromkeys("xyz", "A")], ("x", "y", "z"), "z")
+
+
+def test_an_error_names_the_vote_of_a_cell():
+    rows = [{"gpt": 1, "ann": cell} for cell in ["1;2", "good", "2;1"]]
+    with pytest.raises(InputError, match="'ann, vote 1' holds numbers beside 'good'"):
+        trust_columns(rows, "gpt", "ann")
+
+
 def test_of_many_answers_in_two_orders_the_first_are_named():
     rows = [{"x": n / 7, "y": n / 9, "ann": "A"} for n in range(1, 900)]
     with pytest.raises(InputError, match=r"'x' has 0\.14285714285714285, .* …;") as refused:

@@ -61,6 +61,8 @@ def trust_columns(
     table = rows_in(rows, "rows")
     given = judge if isinstance(judge, list) else [cast("JudgeColumn", judge)]
     specs = [(each,) if isinstance(each, str) else each for each in given]
+    if bad := next((spec for spec in specs if len(spec) not in (1, 2)), None):
+        raise InputError(REFUSED["columns_of_judge"].format(got=bad))
     in_both = "the judge of {} (A first) and {} (B first)"
     judges = {in_both.format(*spec) if spec[1:] else spec[0]: spec for spec in specs}
     table, people = _votes_apart(table, [label] if isinstance(label, str) else list(label))
@@ -148,7 +150,7 @@ def _votes_apart(
         are_many, own = known == "human_votes", list[str]()
         both = [(row, _listed(row.get(known), are_many=are_many)) for row in table]
         if any(each and each[0] is not row.get(known) for row, each in both):
-            own = [f"{known} {i + 1}" for i in range(max(len(each) for _, each in both))]
+            own = [f"{known}, vote {i + 1}" for i in range(max(len(each) for _, each in both))]
             table = [{**row, **dict(zip(own, each, strict=False))} for row, each in both]
         found += own or [known if known in columns else name]
     return table, found
