@@ -1,5 +1,6 @@
 """Images, audio and files in what is judged: sent where they stand, or refused by name."""
 
+import itertools
 import json
 from base64 import b64decode
 from io import BytesIO
@@ -9,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from PIL import Image
 
-from langchain_judges import judge_many
+from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import InputError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
@@ -127,6 +128,88 @@ def test_an_image_without_its_content_is_refused_before_any_call(held):
 def test_data_that_are_only_called_a_file_or_an_image_are_shown_as_data(block):
     model = FakeChatModel(replies=answer)
     of_method("allure", model).invoke(case_of("allure", block))
+    assert json.dumps(block) in model.prompts[0]
+
+
+# What looks like a medium, and is data: it says what to make or where one is.
+CALLED: dict[str, Any] = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"name": "draw", "id": "1"}],
+}
+DRAWN: list[Any] = [{"role": "tool", "tool_call_id": "1", "content": "done"}, AIMessage("There.")]
+LIKE_MEDIA = [
+    {"type": "image", "prompt": "a red cat"},
+    {"type": "audio", "duration": 3},
+    {"block": {"type": "video", "alt": "a cat"}},
+    {"type": "image", "path": "a.png"},
+]
+AT_ADDRESS = {"type": "image", "url": "https://example.org/a.png"}
+
+
+def called_with(data):
+    calls = [{**CALLED["tool_calls"][0], "args": data}]
+    return [{**CALLED, "tool_calls": calls}, *DRAWN]
+
+
+PLACES: dict[str, Any] = {
+    "arguments": called_with,
+    "a result": lambda data: [CALLED, {**DRAWN[0], "content": [data]}, DRAWN[1]],
+    "a result alone": lambda data: [CALLED, {**DRAWN[0], "content": data}, DRAWN[1]],
+    "an item's result": lambda data: [
+        {"type": "function_call", "call_id": "1", "name": "draw", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": [data]},
+        DRAWN[1],
+    ],
+    "a structured response": lambda data: {"messages": DRAWN[1:], "structured_response": data},
+    "an answer": lambda data: {"answer": data},
+    "the output": lambda data: data,
+}
+
+
+@for_each("place, data", itertools.product(PLACES, LIKE_MEDIA))
+def test_data_are_no_media_wherever_they_stand(place, data):
+    model = FakeChatModel(replies=answer)
+    verdict = create_rubric_judge(model, rubric="Is it good?").invoke(
+        {"input": "Draw.", "output": PLACES[place](data)}
+    )
+    assert json.dumps(data) in model.prompts[0]
+    assert verdict["verdict"]["label"] is not None
+
+
+@for_each("data", [AT_ADDRESS, {"input": AT_ADDRESS}, {**AT_ADDRESS, "size": "12 x 13"}])
+def test_an_address_of_an_image_among_arguments_or_other_data_is_not_sent(data):
+    model = FakeChatModel(replies=answer, profile={"image_inputs": False})
+    works = [called_with(data), PLACES["a result"]({**data, "size": "12 x 13"})]
+    for output in works:
+        row = {"input": "Draw.", "output": output, "thumbnail": AT_ADDRESS}
+        assert (
+            create_rubric_judge(model, rubric="Is it good?").invoke(row)["verdict"]["label"]
+            is not None
+        )
+        assert AT_ADDRESS["url"] in model.prompts[-1]
+
+
+SHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+
+
+@for_each("output", [SHOT, [SHOT], [{"type": "input_text", "text": "Seen."}, SHOT]])
+def test_an_image_that_a_tool_returned_is_sent(output):
+    model = FakeChatModel(replies=answer)
+    asked = {"type": "computer_call", "call_id": "1", "action": {"type": "screenshot"}}
+    work = [asked, {"type": "computer_call_output", "call_id": "1", "output": output}, DRAWN[1]]
+    create_rubric_judge(model, rubric="Is it good?").invoke({"input": "Look.", "output": work})
+    [sent] = [p for p in cast("Any", model.messages[0][-1].content) if p["type"] != "text"]
+    assert sent == {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+
+
+@for_each("field", ["input", "output"])
+def test_a_document_that_is_a_text_is_shown_with_its_title(field):
+    source = {"type": "text", "media_type": "text/plain", "data": "Daily"}
+    block = {"type": "document", "source": source, "title": "Hours", "context": "of 2026"}
+    model = FakeChatModel(replies=answer, profile={"image_inputs": False, "pdf_inputs": False})
+    row = {"input": "When?", "output": "At 10.", field: [{"role": "user", "content": [block]}]}
+    create_rubric_judge(model, rubric="Is it good?").invoke(row)
     assert json.dumps(block) in model.prompts[0]
 
 

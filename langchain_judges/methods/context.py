@@ -30,7 +30,7 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Pha
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows import files, lookup, media
-from langchain_judges.rows.texts import fitted
+from langchain_judges.rows.texts import READ, fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class JudgeContext:
         Args:
             row: A pair or an item.
         """
-        blocks = [*media.media_in(row)]
+        blocks = [*media.media_in({name: row.get(name) for name in (*READ, "media")})]
         if bare := next((block for block in blocks if not media.standard(block)), None):
             detail = f"{media.mark_of(bare)} holds no address or known data: {lookup.keys_in(bare)}"
             return [Problem("invalid_input", detail).failure("begin", "")]

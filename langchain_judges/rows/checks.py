@@ -215,7 +215,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     work = _turns_of(item.get("output"), "assistant")
     said = [each["role"] for each in (*task, *work)]
     there = {name for name in ("expected", "source") if item.get(name)}
-    there |= {str(kind_of_block(block)) for block in media_in(item)}
+    media = media_in([item.get(name) for name in (*READ, "media")])
+    there |= {*map(str, map(kind_of_block, media))}
     # A list of tools says that an agent could have called them.
     if any(m.get("tool_calls") or m["role"] in ("tool", "tools available") for m in work):
         there.add("calls")

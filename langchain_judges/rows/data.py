@@ -19,8 +19,11 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import KNOWN_NAMES, plain_name
-from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.media import kind_of_block, standard
 from langchain_judges.rows.texts import is_blank, plain
+
+# Keys of a block of a medium; an address beside others is one of data.
+_OF_MEDIA = {*KNOWN_NAMES["of_media"]}.union(*KNOWN_NAMES["media_parts"].values())
 
 
 def plain_data(value: Any) -> Any:
@@ -148,7 +151,7 @@ def as_content(content: object, *, of_provider: bool = False) -> str | list[Any]
     """
     content = bare_data(content) if of_provider else content
     if not isinstance(content, list):
-        return text_in(content)
+        return [content] if kind_of_block(content) and _is_said(content) else text_in(content)
     # Of Azure the result stands within its block.
     own = (each.get("tool_result", each) if isinstance(each, Mapping) else each for each in content)
     return [each if _is_said(each) else {"type": "text", "text": text_in(each)} for each in own]
@@ -157,7 +160,7 @@ def as_content(content: object, *, of_provider: bool = False) -> str | list[Any]
 def as_block(block: Any) -> Any:
     """A block as it is shown: what is neither text nor a medium as JSON."""
     fields = block if isinstance(block, Mapping) else {}
-    if _is_said(block) or isinstance(fields.get("text"), str):
+    if _is_said(block) or kind_of_block(block) or isinstance(fields.get("text"), str):
         return block
     return {"type": "text", "text": text_in(fields.get("refusal") or bare_data(block))}
 
@@ -174,7 +177,9 @@ def bare_data(value: Any) -> Any:
 def _is_said(block: object) -> bool:
     fields = block if isinstance(block, Mapping) else {"text": block}
     is_text = fields.get("type") in KNOWN_NAMES["texts"] or fields.keys() == {"text"}
-    return bool(kind_of_block(block)) or (is_text and isinstance(fields.get("text"), str))
+    held = standard(fields) if kind_of_block(block) else {}
+    is_medium = bool(held) and ("url" not in held or {*fields} <= _OF_MEDIA)
+    return is_medium or (is_text and isinstance(fields.get("text"), str))
 
 
 def is_nothing(value: object) -> bool:

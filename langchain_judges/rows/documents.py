@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from langchain_judges.rows import record as records
 from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.data import is_nothing, plain_data, text_in
-from langchain_judges.rows.media import kind_of_block, mark_of
+from langchain_judges.rows.media import content_in, mark_of
 from langchain_judges.rows.messages import messages_below, messages_in
 from langchain_judges.rows.texts import plain
 
@@ -92,7 +92,7 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
         return
     if isinstance(value, str):
         yield title, value
-    elif kind_of_block(value):
+    elif isinstance(value, Mapping) and content_in(value):
         yield title, mark_of(cast("Mapping[str, object]", value))
     elif messages := messages_in(value):
         texts = ((each.get("name", ""), plain(each["content"])) for each in messages)

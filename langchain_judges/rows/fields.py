@@ -22,7 +22,7 @@ from langchain_judges.rows.checks import OF_OUTPUT
 from langchain_judges.rows.data import is_nothing, plain_data, spelt
 from langchain_judges.rows.documents import context_in, context_of, documents_on
 from langchain_judges.rows.lookup import TextSource
-from langchain_judges.rows.media import content_in, media_in
+from langchain_judges.rows.media import media_in
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.notes import row_notes
 from langchain_judges.rows.texts import CONVERSATION, PlainText, readable
@@ -208,7 +208,7 @@ def reference_in(value: object, source: TextSource = None, *, named: bool = Fals
 
 def _reference_of(part: object) -> str:
     work = work_of_part(part, "reference")
-    if not isinstance(work, str) and any(content_in(m["content"]) for m in work):
+    if not isinstance(work, str) and any(media_in(work)):
         raise InputError("`reference`: must be a text, got an image or a file in it")
     return readable(work)
 

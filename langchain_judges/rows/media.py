@@ -34,7 +34,9 @@ def kind_of_block(block: object) -> str | None:
     >>> kind_of_block({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
     'image'
     """
-    if not isinstance(block, Mapping) or isinstance(block.get("text"), str):
+    source = block.get("source") if isinstance(block, Mapping) else None
+    is_text = isinstance(source, Mapping) and source.get("type") == "text"  # of Anthropic
+    if is_text or not isinstance(block, Mapping) or isinstance(block.get("text"), str):
         return None
     kind = _KIND_OF_TYPE.get(str(block.get("type")))
     if kind is None and (len(block) == 1 or [*block] == ["bytes", "path"]):
@@ -82,7 +84,8 @@ def mark_of(block: Mapping[str, object]) -> str:
 def content_in(value: object) -> list[str | dict[str, Any]]:
     """The blocks of a value that contains more than text; [] if it is no content."""
     parts: list[Any] = value if isinstance(value, list) else [value]
-    return parts if any(map(kind_of_block, parts)) and all(map(_is_block, parts)) else []
+    is_content = any(kind_of_block(part) and standard(part) for part in parts)
+    return parts if is_content and all(map(_is_block, parts)) else []
 
 
 def _is_block(part: object) -> bool:
@@ -90,15 +93,20 @@ def _is_block(part: object) -> bool:
     return is_text or isinstance(part, str) or kind_of_block(part) is not None
 
 
-def media_in(value: object) -> Iterator[Mapping[str, object]]:
-    """Yield every block that is not text, at any depth of plain data."""
+def media_in(value: Any, *, said: bool = False) -> Iterator[Mapping[str, object]]:
+    """Yield every block that is not text, at any depth of plain data; none of what calls are given.
+
+    Args:
+        value: The data.
+        said: Whether they are what a message says. Elsewhere what has no content is no block.
+    """
     if isinstance(value, Mapping) and kind_of_block(value):
-        yield value
-        return
-    parts: Any = value.values() if isinstance(value, Mapping) else value
-    for part in parts if isinstance(value, Mapping | list | tuple) else ():
-        if not isinstance(part, str):
-            yield from media_in(part)
+        yield from [value] if said or standard(value) else []
+    elif isinstance(value, Mapping) and "role" in value:
+        yield from media_in(value.get("content"), said=True)
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from media_in(part, said=said)
 
 
 def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:

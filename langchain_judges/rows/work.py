@@ -12,7 +12,7 @@ from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.documents import context_in, context_of
 from langchain_judges.rows.lookup import Field, TextSource
-from langchain_judges.rows.media import content_in
+from langchain_judges.rows.media import media_in
 from langchain_judges.rows.messages import is_spoken, messages_in
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, plain, readable
@@ -56,7 +56,7 @@ def work_of_part(part: object, field: Field, task: object = None) -> PlainText:
     record = records.without_task(record, task)
     only, *others = record
     is_text = not others and readable(record) == (text := plain(only["content"]))
-    return text if is_text and not content_in(only["content"]) else record
+    return text if is_text and not any(media_in(only)) else record
 
 
 def shown_messages(record: list[Message], field: Field) -> list[Message]:
