@@ -160,6 +160,7 @@ def test_a_reply_that_says_nothing_and_ended_as_any_does_is_an_empty_text(provid
             "The last reply broke off: malformed_function_call.",
         ),
         (openai("It is", "error"), "The last reply broke off: error."),
+        ({**responses(None, "completed"), "status": "queued"}, "The last reply broke off: queued."),
         ({"promptFeedback": {"blockReason": "OTHER"}, "modelVersion": "gemini"}, STOPPED),
         (
             {**responses(None, "completed"), "status": "failed", "error": {"message": "no room"}},

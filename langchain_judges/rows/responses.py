@@ -47,7 +47,7 @@ def _found(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Mapping[str, A
         held = fields.get(place) if {*beside} & fields.keys() else None
         said = held.get("message") if place == "output" and isinstance(held, Mapping) else held
         if isinstance(said, Mapping | list | str) and [type(said), place] != [str, "output"]:
-            yield place, said, fields
+            yield place, said, {"end_reason": fields.get("status"), **fields}
     if any(fields.get(name) for name in ("promptFeedback", "prompt_feedback")):
         yield "candidates", None, fields  # of Gemini, where it is a filter that replies
 
