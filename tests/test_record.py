@@ -783,8 +783,9 @@ def test_an_item_beside_messages_is_shown_and_one_of_no_known_type_is_noted(name
     assert notes == (told if name == "one of no known type" else [])
 
 
-def test_what_cannot_be_read_is_told_of_the_field_that_has_it():
-    run = [{"role": "user", "content": TASK}, "Done."]
+@for_each("part", ["Done.", {"kind": "x"}])
+def test_what_cannot_be_read_is_told_of_the_field_that_has_it(part):
+    run = [{"role": "user", "content": TASK}, part]
     with pytest.raises(InputError, match=r"^`output` must be a text or a list of messages"):
         judge_and_model()[0].invoke({"output": run})
 
