@@ -12,7 +12,7 @@ from langchain_judges import create_rubric_judge
 from langchain_judges.asking.reply_text import ChoiceFields, Spelling, json_spans
 from langchain_judges.methods.rubric.replies import parts_probabilities
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, with_logprobs
 
 CHOICE = ChoiceFields("explanation", "label")
 
@@ -148,3 +148,65 @@ def test_a_verdict_stays_where_its_log_probability_cannot_be_read(logprob):
     judge = create_rubric_judge(FakeChatModel(replies=[message(LABEL, tokens)]), rubric="Good?")
     verdict = judge.invoke({"input": "a", "output": "b"})["verdict"]
     assert (verdict["label"], verdict["failures"]) == (1, [])
+
+
+DIGITS = tuple(range(1, 11))
+WORDS = ("poor", "popular", "good")
+
+
+@for_each(
+    "labels, tokens, expected",
+    [
+        # Each number is a token: `1` is one, for ten is offered too.
+        (
+            DIGITS,
+            [("9", 0.5, {"9": 0.5, "1": 0.3, "10": 0.2}), ('"}', 1)],
+            {1: 0.3, 9: 0.5, 10: 0.2},
+        ),
+        (DIGITS, [("1", 0.8, {"1": 0.8, "9": 0.2}), ('"}', 1)], {1: 0.8, 9: 0.2}),
+        (DIGITS, [('1"', 0.8, {'1"': 0.8, '9"': 0.2}), ("}", 1)], {1: 0.8, 9: 0.2}),
+        # Each digit is: of ten, the zero behind it shows how much of what begins it is ten.
+        (DIGITS, [("1", 0.4, {"1": 0.4, "9": 0.6}), ("0", 1), ('"}', 1)], {9: 0.6, 10: 0.4}),
+        (DIGITS, [("1", 0.4, {"1": 0.4, "9": 0.6}), ("0", 0.75), ('"}', 1)], None),
+        (DIGITS, [("1", 0.4, {"1": 0.4, "9": 0.6}), ('"}', 1)], {1: 0.4, 9: 0.6}),
+        (DIGITS, [("1", 0.4, {"1": 0.4, "9": 0.6}), ('"}', 0.25)], None),
+        (DIGITS, [("9", 0.5, {"9": 0.5, "1": 0.3, "8": 0.2}), ('"}', 1)], None),
+        # What is as good as impossible changes nothing.
+        (DIGITS, [("9", 0.8, {"9": 0.8, "1": 0.004, "8": 0.2}), ('"}', 1)], {8: 0.2, 9: 0.8}),
+        (WORDS, [("go", 0.5, {"go": 0.5, "po": 0.5}), ("od", 1), ('"}', 1)], None),
+        (
+            WORDS,
+            [("po", 0.5, {"po": 0.5, "go": 0.5}), ("or", 1), ('"}', 1)],
+            {"poor": 0.5, "good": 0.5},
+        ),
+        (
+            ("unsafe", "safe-ish", "safe"),
+            [("unsafe", 0.5, {"unsafe": 0.5, "safe": 0.5}), ('"}', 1)],
+            None,
+        ),
+        (
+            ("bad", "very bad"),
+            [("very", 0.6, {"very": 0.6, "bad": 0.4}), (" bad", 1), ('"}', 1)],
+            {"bad": 0.4, "very bad": 0.6},
+        ),
+    ],
+)
+def test_labels_that_begin_alike_have_the_probabilities_that_are_known(labels, tokens, expected):
+    reported = "".join(text for text, *_ in tokens).partition('"')[0]
+    reply = with_logprobs(('{"label": "', 1), *tokens)
+    found = parts_probabilities(reply, {"label": reported}, {"": labels})[""]
+    wanted = expected and {str(label): expected.get(label, 0) for label in labels}
+    assert found == (wanted and pytest.approx(wanted))
+
+
+def test_a_verdict_says_that_labels_which_begin_alike_have_no_probabilities():
+    tokens: Any = [
+        ('{"label": "', 1),
+        ("9", 0.5, {"9": 0.5, "1": 0.5}),
+        ('", "explanation": "x"}', 1),
+    ]
+    model = FakeChatModel(replies=lambda _: with_logprobs(*tokens))
+    judge = create_rubric_judge(model, rubric="Good?", labels=DIGITS)
+    verdict = judge.invoke({"input": "a", "output": "b"})["verdict"]
+    assert (verdict["label"], verdict["confidence"]) == (9, None)
+    assert [each["reason"] for each in verdict["failures"]] == ["no_logprobs"]

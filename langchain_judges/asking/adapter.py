@@ -38,7 +38,6 @@ from langchain_judges.rows.texts import BYTES
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
 SHORTEST = 1024
 _CACHE_MARK = {"cache_control": {"type": "ephemeral"}}
-_CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
 _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
@@ -48,10 +47,8 @@ Rung = Literal["response_format", "structured_output", "json_schema", "tools", "
 STRUCTURED: tuple[Rung, ...] = ("structured_output", "json_schema")
 # What a model's profile says of each kind of content.
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
-_JSON = "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 # Seconds beyond a model's time-out, so that a silent server meets that one first.
 SLACK = 5.0
-_TIMEOUT_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
 # Sampling parameters and what else a call wants of tokens, as models take them.
 Sampling = dict[str, float]
 
@@ -105,7 +102,7 @@ def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Begin
 def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
     """Yield the parts of a text up to each closing tag and where each ends, then the rest."""
     at = 0
-    for tag in _CLOSING_TAG.finditer(text):
+    for tag in re.finditer(r"</[a-z][\w-]*-[0-9a-f]{10,}>", text):
         yield text[at : tag.end()].encode("utf-8", "surrogatepass"), tag.end()
         at = tag.end()
     yield text[at:].encode("utf-8", "surrogatepass"), None
@@ -336,7 +333,7 @@ class ModelAdapter:
         rung, name = self.rungs[0], shape.__name__
         schema = reading.json_schema(shape, self.text_limit)
         if rung == "text":
-            note = _JSON.format(schema=json.dumps(schema))
+            note = reading.REPLY_NAMES["by_schema"][0].format(schema=json.dumps(schema))
             return ReplyRequest(model, settings, rung, None, note, sent)
         if rung == "response_format":
             form = {"name": name, "strict": True, "schema": schema}
@@ -390,7 +387,7 @@ class ModelAdapter:
 
 def deadline_of(model: BaseChatModel) -> float | None:
     """The seconds that a whole reply may take; None for a model without a time-out."""
-    found: list[Any] = [getattr(model, field, None) for field in _TIMEOUT_FIELDS]
+    found: list[Any] = [getattr(model, field, None) for field in reading.REPLY_NAMES["timeouts"]]
     return next((each + SLACK for each in found if type(each) in (int, float) and each > 0), None)
 
 

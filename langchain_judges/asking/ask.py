@@ -34,7 +34,6 @@ from langchain_judges.verdict import no_step_usage
 
 # Seconds that calls in flight get to come back when a run ends early.
 GRACE = 10.0
-_NO_REPAIR = {"refusal", "truncated"}
 # Variables of prompts that hold what other people wrote, and a reply may quote.
 _MATERIAL = reading.REPLY_NAMES["material"]
 
@@ -167,7 +166,7 @@ async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
         if message is None:
             return asking.reply(None, sent.problem)
         data, problem = _read_reply(asking, sent, message, question.reply_schema)
-        if problem and problem.reason not in _NO_REPAIR:
+        if problem and problem.reason not in {"refusal", "truncated"}:
             if len(repairs) < question.repairs:
                 said = f"{message.text}\n{said_by_calls(message)}".strip() or "(no text)"
                 repairs.append(texts.without_lone_surrogates([said, _repair(question, problem)]))

@@ -35,8 +35,6 @@ from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
-# Where the exceptions are defined that say something of code, and nothing of a service.
-_OF_CODE = ("builtins", "langgraph", "langchain_judges", "pydantic", "pydantic_core")
 # Frames of these say how a step was called, and not what is wrong with it.
 _FRAMEWORKS = {"langchain_core", "langgraph", "langsmith", *sys.stdlib_module_names}
 
@@ -46,26 +44,17 @@ _REPORTED: set[tuple[type[Exception], str]] = set()
 # Most seconds that a provider's retry-after is honoured.
 LONGEST_WAIT = 120.0
 
-# What looks like a key, by the beginnings that providers give theirs.
-_KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
-_DELAY = re.compile(r"retryDelay\W{1,5}([0-9.]{1,9})s")
 
-
-_NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
 # What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
 # that is no text, a number for a text, nothing for a list. All of it may pass.
 _UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-_CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydantic"}
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
 _NAMES = packaged(__package__, "names.yaml")
-# What LangChain's own errors mean where they carry no status, and errors that the OpenAI client
-# raises for a reply that came and was paid for.
-_STATUSES: dict[str, int] = _NAMES["statuses"]
+# Errors that the OpenAI client raises for a reply that came and was paid for.
 _PAID = {name: Problem(*problem) for name, problem in _NAMES["paid"].items()}
 _SAID = {name: re.compile("|".join(each), re.IGNORECASE) for name, each in _NAMES["said"].items()}
-_FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "function_call"}
 
 
 def said_by(error: Exception) -> str:
@@ -116,7 +105,7 @@ def status_of(error: Exception) -> int | None:
         metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
-        *(_STATUSES.get(kind.__name__) for kind in type(error).__mro__),
+        *(_NAMES["statuses"].get(kind.__name__) for kind in type(error).__mro__),
     )
     # A success is none of an error's own.
     return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)
@@ -129,7 +118,7 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
     """
     raised: Any = error
     body: Any = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(error, TypeError) and any(words in said_by(error) for words in _NO_CHOICES):
+    if isinstance(error, TypeError) and _SAID["no_choices"].search(said_by(error)):
         try:
             body = raised.response.json()
         except (AttributeError, ValueError):
@@ -159,7 +148,9 @@ def unreadable(error: Exception) -> str | None:
 def _of_client(error: Exception) -> bool:
     """Whether an error was raised in the code of a provider's client."""
     room = _places(error)[-1][0].partition(".")[0]
-    return room in _CLIENTS or (room.startswith("langchain_") and room != "langchain_judges")
+    return room in _NAMES["clients"] or (
+        room.startswith("langchain_") and room != "langchain_judges"
+    )
 
 
 def _refuses_keyword(error: Exception) -> bool:
@@ -237,7 +228,7 @@ def in_a_line(error: Exception) -> str:
     circle = redirects_in_circles(error) and "the server redirects every request in a circle"
     text = circle or unreadable(error) or text
     # Some providers repeat the key that they refuse, and failures are kept in files.
-    message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300]) + _address(error)
+    message = clean(_SAID["key"].sub(r"\1***", " ".join(text.split()))[:300]) + _address(error)
     if status is not None:
         return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
     return message if message.startswith("the server") else f"{type(error).__name__}: {message}"
@@ -258,7 +249,7 @@ def wait_after(error: Exception, wait: float) -> float:
     holders = (held for e in chain_of(error) for held in (e, getattr(e, "response", None)))
     found = (getattr(each, "headers", None) for each in holders)
     headers = next((each for each in found if isinstance(each, Mapping)), {})
-    told = _DELAY.search(said_by(error))  # as Gemini does
+    told = re.search(r"retryDelay\W{1,5}([0-9.]{1,9})s", said_by(error))  # as Gemini does
     values: list[Any] = [*map(headers.get, ("retry-after-ms", "retry-after")), told and told[1]]
     for value, unit in zip(values, (0.001, 1.0, 1.0), strict=True):
         try:
@@ -297,7 +288,7 @@ class Complaint(NamedTuple):
     def format_rejected(self) -> bool:
         """Whether the provider refuses the form in which a reply was asked for."""
         if self.parameter:
-            return self.parameter in _FORMAT_PARAMETERS
+            return self.parameter in _NAMES["format_parameters"]
         return any(self._says(_SAID["format_rejected"], line) for line in self.message.split("\n"))
 
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
@@ -351,7 +342,7 @@ def is_bug(exc: Exception) -> bool:
     if isinstance(exc, RuntimeError) and "Event loop is closed" in said_by(exc):
         return False
     package = type(exc).__module__.partition(".")[0]
-    return package in _OF_CODE or not is_installed(package)
+    return package in _NAMES["of_code"] or not is_installed(package)
 
 
 @cache
@@ -404,7 +395,7 @@ def is_of_own_code(error: Exception) -> bool:
     It is an exception of Python's that no library raised, or that LangChain raised for what a
     model's class returned: to ask again would raise it again.
     """
-    if type(error).__module__ not in _OF_CODE or not is_bug(error):
+    if type(error).__module__ not in _NAMES["of_code"] or not is_bug(error):
         return False
     if _places(error)[-1][0] == "langchain_core.language_models.chat_models":
         return not isinstance(error, IndexError)  # which it raises where there is no reply

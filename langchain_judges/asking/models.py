@@ -31,8 +31,6 @@ from langchain_judges.rows.files import packaged
 
 _REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
-_PLAIN = str | int | float | None
-_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
 _NO_IDENTITY = re.compile("|".join(packaged(__package__, "names.yaml")["no_identity"]))
 # Settings that decide what a model replies, as providers call them: shown as they are.
@@ -99,7 +97,11 @@ def resolve_model(
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
-        got = repr(model) if isinstance(model, _PLAIN) else f"a {type(model).__name__}"
+        got = (
+            repr(model)
+            if isinstance(model, str | int | float | None)
+            else f"a {type(model).__name__}"
+        )
         raise OptionError(_REFUSALS["no_model"].format(got=got))
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
@@ -266,7 +268,7 @@ def server_of(model: ModelSpec | ModelLike) -> str:
 
 def own_address() -> str | None:
     """The address that the environment names in place of OpenAI's own."""
-    return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
+    return next(filter(None, map(os.environ.get, ("OPENAI_BASE_URL", "OPENAI_API_BASE"))), None)
 
 
 def model_name(model: BaseChatModel) -> str:
@@ -482,13 +484,10 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
         isinstance(each, dict)
         and each.get("role") == "assistant"
         and not each.get("refusal")
-        and _are_calls(each.get("tool_calls") or [])
+        and isinstance(calls := each.get("tool_calls") or [], list)
+        and all(isinstance(call, dict) for call in calls)
         for each in messages
     )
-
-
-def _are_calls(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def _slim(logprobs: Any, text: object) -> None:

@@ -120,8 +120,6 @@ def within_run(config: RunnableConfig | None, run: limiter.RowInRun) -> Runnable
 Measurements = dict[str, Any]
 # A `Reply` as the log holds it: plain JSON.
 StoredReply = dict[str, Any]
-# Distance of the seeds of two judges, so that their samples are not the same ones.
-_SPREAD = 1000
 _MESSAGE_OF_TEMPLATE: dict[type, type[HumanMessage | SystemMessage]] = {
     prompts.HumanMessagePromptTemplate: HumanMessage,
     prompts.SystemMessagePromptTemplate: SystemMessage,
@@ -314,7 +312,8 @@ class Asking:
 
 def sample_seed(seed: int, number: int) -> int:
     """The seed of one sample of a judge; of each sample, and each judge, another."""
-    return _SPREAD * seed + number
+    # So far apart that the samples of two judges are not the same ones.
+    return 1000 * seed + number
 
 
 def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:

@@ -34,17 +34,14 @@ Parse = Callable[[str], ReplyData | None]
 
 # What replies are called, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
-_CUT = {*ENDS["limits"], *ENDS["broken"]}
-_SAY_ENDS = {*REPLY_NAMES["say_ends"]}
 # Kinds of tokens whose price is known.
 _PRICED = re.compile("|".join(REPLY_NAMES["priced"]))
-# Blocks of a content that call a tool.
-_CALLS = {"custom_tool_call", "function_call", "invalid_tool_call", "tool_call", "tool_use"}
 # Blocks whose text is no part of an answer.
 _THOUGHTS = re.compile("thinking|reasoning")
+_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
+_OF_LABEL = {*REPLY_NAMES["of_label"]}
 # Characters of a reply that are read; no shape has room for so many.
 _MOST_CHARACTERS = 100_000
-_OF_LABEL = {"enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error"}
 # Levels of an object; no reply shape has ten, and code that recurses must not run out.
 _DEEPEST = 50
 # What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
@@ -56,8 +53,6 @@ _THOUGHT_NAME = re.compile("|".join(REPLY_NAMES["thoughts"]), re.IGNORECASE)
 # reply by names that no judged text has: "the response" would announce a quotation.
 _WORDS = {"named": "|".join(REPLY_NAMES["announced"]), "markup": r"[\s*_`#\ufeff]*"}
 _PREAMBLE = re.compile("".join(REPLY_NAMES["preamble"]).format(**_WORDS), re.IGNORECASE)
-_LONGEST_OPENING = 200
-_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
 _ASCII = frozenset(map(chr, range(128)))
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 
@@ -128,7 +123,7 @@ def _unread_words(message: AIMessage) -> str:
 
 def _written_calls(message: AIMessage) -> int:
     """The number of calls that a provider has written; its client may have read fewer."""
-    in_blocks = sum(str(each.get("type")) in _CALLS for each in _blocks(message))
+    in_blocks = sum(str(each.get("type")) in REPLY_NAMES["calls"] for each in _blocks(message))
     raw = message.additional_kwargs.get("tool_calls")
     in_raw = len(raw) if isinstance(raw, list) else 0
     return max(in_blocks, in_raw, bool(message.additional_kwargs.get("function_call")))
@@ -202,11 +197,15 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
     if ending := {*ENDS["filtered"]}.intersection(endings):
         return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
     end = message.text[-80:]
-    if ending := _CUT.intersection(endings):
+    if ending := {*ENDS["limits"], *ENDS["broken"]}.intersection(endings):
         return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
     if unknown := next((each for each in endings if each not in ENDS["whole"]), None):
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
-    if not endings and meta.get("model_provider") in _SAY_ENDS and not _is_whole(message):
+    if (
+        not endings
+        and meta.get("model_provider") in REPLY_NAMES["say_ends"]
+        and not _is_whole(message)
+    ):
         return Problem("truncated", f"the reply broke off, nothing says how it ended: {end!r}")
     return None
 
@@ -283,7 +282,7 @@ def too_deep(data: object, levels: int = _DEEPEST) -> bool:
 
 def is_opening(text: str) -> bool:
     """Whether a text may precede an object, or is empty."""
-    return len(text) <= _LONGEST_OPENING and bool(_PREAMBLE.fullmatch(text))
+    return len(text) <= 200 and bool(_PREAMBLE.fullmatch(text))
 
 
 def object_of(text: str, at: int = 0) -> TextObject:

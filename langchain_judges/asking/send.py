@@ -242,10 +242,8 @@ def _raw_reply(result: Any, kept: _KeptReply, tool: str | None) -> AIMessage:
     if "{" in message.text or tool in dict(reading.calls_made(message)):
         return message
     parsed = parts.get("parsed", result)
-    if isinstance(parsed, BaseModel):
-        parsed = parsed.model_dump()
-    said = {"content": "" if parsed is None else json.dumps(parsed), "tool_calls": []}
-    return message.model_copy(update=said)
+    said = "" if parsed is None else json.dumps(parsed, default=BaseModel.model_dump)
+    return message.model_copy(update={"content": said, "tool_calls": []})
 
 
 def with_timeout(seconds: float | None, effect: effects.Effect) -> effects.Effect:

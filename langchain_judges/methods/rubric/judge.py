@@ -121,6 +121,8 @@ class LabelSteps(replies.RubricSteps):
                 subscores.append(found)
                 if found["label"] is None:
                     problem = Problem("cannot_assess", found["reason"])
+                elif reply.measured.get(unit, {}) is None:
+                    problem = Problem("no_logprobs", "labels begin alike: the label alone counts")
             if problem:
                 account.fail([problem.failure("evaluate", criterion.name)])
         emit_each("subscore", "evaluate", subscores)

@@ -128,23 +128,24 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
     return label and {"label": label.label, "explanation": text.strip()}
 
 
-_FIELDS = ("label", "verdict", "score", "grade")
-
-
 def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None:
     """The label in the fields of a reply, or that is all of it."""
     by_form = {str(label).casefold(): str(label) for label in labels}
-    return reply_text.spoken_label(text, reply_text.LabelForms(_FIELDS, (), by_form))
+    return reply_text.spoken_label(
+        text, reply_text.LabelForms(("label", "verdict", "score", "grade"), (), by_form)
+    )
 
 
 def parts_probabilities(
     message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, float] | None]:
     """The probabilities of the labels of each part, by the tokens that begin them.
 
     The probabilities of the alternatives that begin a label are summed and made to add up to
     one over all labels, as no other reply is allowed. Without alternatives
-    the label's own probability counts, and with two labels the other has what is left.
+    the label's own probability counts, and with two labels the other has what is left. What
+    begins several labels, as `1` does where each digit is a token, is known of the reply's own
+    label by the tokens behind it.
 
     Args:
         message: The reply.
@@ -155,9 +156,9 @@ def parts_probabilities(
         By part the probability of each label; empty where the reply has no token
         log-probabilities, they do not spell it, or they say nothing of the labels: a server
         that forces the format may report the probabilities of what the model would rather have
-        said.
+        said. None where labels begin alike, and which one is meant is not known.
     """
-    found: dict[str, dict[str, float]] = {unit: {} for unit in labels}
+    found: dict[str, dict[str, float] | None] = {unit: {} for unit in labels}
     if not (letters := reply_text.Spelling.of(message)):
         return found  # before its labels are searched for
     spans = reply_text.json_spans(letters.text)
@@ -168,27 +169,42 @@ def parts_probabilities(
         is_known = reported in map(str, names)
         at = _start_of(letters.text, spans, reported, unit) if is_known else -1
         if at >= 0 and (token := letters.token_at(at)):
-            found[unit] = _probabilities(token, reported, list(map(str, names)))
+            # With what stands behind the label, which shows that it ends.
+            whole = letters.confidence([(at, at + len(reported) + 1)])
+            own = whole.value**whole.tokens if whole else 0.0
+            found[unit] = _probabilities(token, reported, list(map(str, names)), own)
     return found
 
 
 def _probabilities(
-    token: reply_text.Token, reported: str, names: Sequence[str]
-) -> dict[str, float]:
-    """The probability of each label by the token that begins the one that was reported."""
-    mass, offered = dict.fromkeys(names, 0.0), token.offered
-    for written, logprob in offered if len(offered) > 1 else ():
-        if (name := _begins(written, token.before, names)) is not None:
-            mass[name] += math.exp(logprob)
+    token: reply_text.Token, reported: str, names: Sequence[str], own: float
+) -> dict[str, float] | None:
+    """The probability of each label by the token that begins the one that was reported.
+
+    Args:
+        token: The token.
+        reported: The label.
+        names: All labels.
+        own: The probability of all tokens of the label.
+    """
+    mass, alike, offered = dict.fromkeys(names, 0.0), 0.0, token.offered
+    begun = [(_begun(written, token.before), math.exp(logprob)) for written, logprob in offered]
+    for text, chance in begun if len(begun) > 1 else ():
+        fitting = _fitting(text, names, [other for other, _ in begun])
+        is_one = len(fitting) == 1
+        known = chance if is_one else min(own, chance) if reported in fitting else 0.0
+        mass[fitting[0] if is_one else reported] += known
+        alike += chance - known if fitting else 0.0
+    # As little as a hundredth changes nothing.
+    if alike > 0.01 * (total := math.fsum(mass.values())):
+        return None
     if mass[reported]:
-        total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
     probability = math.exp(token.logprob)
     if len(offered) > 1 or probability < 1 / len(names):
         return {}
-    if len(names) > 2:
-        return {reported: probability}
-    return {name: probability if name == reported else 1 - probability for name in names}
+    others = {name: 1 - probability for name in names if len(names) == 2}
+    return {**others, reported: probability}
 
 
 def _start_of(
@@ -201,15 +217,19 @@ def _start_of(
     return label.span[0] if label else -1
 
 
-def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
-    """The one label that a token begins, or that begins it; None if not just one."""
-    if not token.startswith(before):
-        return None
-    part = re.match(r"[\w.+-]*", token[len(before) :].lstrip(' "'))
-    begin = part[0].casefold() if part else ""
-    exact = [name for name in names if name.casefold() == begin]
-    fitting = exact or [name for name in names if begin and name.casefold().startswith(begin)]
-    return fitting[0] if len(fitting) == 1 else None
+def _begun(token: str, before: str) -> str:
+    """The part of a label that a token writes."""
+    written = token[len(before) :].lstrip(' "').casefold() if token.startswith(before) else ""
+    return re.split(r"[^\w.+-]", written, maxsplit=1)[0]
+
+
+def _fitting(text: str, names: Sequence[str], offered: Iterable[str]) -> list[str]:
+    """The labels that a text begins, or one that it is and others are told from by more."""
+    fitting = [name for name in names if text and name.casefold().startswith(text)]
+    if text not in map(str.casefold, names):
+        return fitting
+    more = tuple(each for each in offered if each.startswith(text) and each != text)
+    return [name for name in fitting if not name.casefold().startswith(more)]
 
 
 def subscore(
