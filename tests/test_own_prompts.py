@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    FewShotChatMessagePromptTemplate,
+    MessagesPlaceholder,
+    PromptTemplate,
+)
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
@@ -155,6 +160,36 @@ def test_what_an_own_prompt_of_a_pair_shows_first_is_what_a_reply_calls_1(form):
         assert is_ours or "Response 1 is the text shown first" in model.prompts[0]
         with pytest.raises(OptionError, match=f"shows {{{second}}} first.* show {{{first}}} first"):
             create_relative_judge(model, prompts=IN_A_PAIR[form](second, first))
+
+
+TEMPLATE_OF_EXAMPLES = FewShotChatMessagePromptTemplate(
+    examples=[{"q": "1 + 1", "a": "2"}],
+    example_prompt=ChatPromptTemplate([("human", "{q}"), ("ai", "{a}")]),
+)
+
+
+def with_image(url):
+    texts = {"type": "text", "text": "Is {outputs} right for {inputs}?"}
+    image = {"type": "image_url", "image_url": {"url": url}}
+    return ChatPromptTemplate([("human", [texts, image])])
+
+
+def test_examples_and_an_image_of_a_template_are_sent_as_they_are():
+    model = FakeChatModel(replies=fitting_reply)
+    shots = ChatPromptTemplate(
+        [TEMPLATE_OF_EXAMPLES, ("human", "Is {outputs} right for {inputs}?")]
+    )
+    versions = set()
+    for prompt in (shots, with_image("https://x.org/a.png"), with_image("https://x.org/b.png")):
+        judge: Any = create_rubric_judge(model, prompts=prompt)
+        assert judge.invoke(ITEM)["verdict"]["label"] in {0, 1}
+        versions.add(judge.config["metadata"]["prompt_version"])
+    assert len(versions) == 3
+    assert "1 + 1\n---\n2\n---\nIs <outputs-" in model.prompts[0]
+    blocks: Any = model.messages[1][1].content
+    assert blocks[1]["image_url"] == {"url": "https://x.org/a.png"}
+    with pytest.raises(OptionError, match=r"{picture}.* in no address of an image"):
+        create_rubric_judge(model, prompts=with_image("{picture}"))
 
 
 @for_each("name", ["outputs", "output_a", "response_1"])

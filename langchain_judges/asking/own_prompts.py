@@ -197,7 +197,7 @@ def template_of(
     """
     try:
         template = own or kind.from_messages(messages)
-        template.pretty_repr()  # formats it
+        _filled(template, dict.fromkeys(template.input_variables, _SHORT))
         if odd := [name for name in template.input_variables if _NO_NAME.search(name)]:
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
@@ -285,6 +285,14 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
             raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
 
 
+def printed_messages(prompt: ChatPromptTemplate) -> list[str]:
+    """The messages of a prompt; as data, where LangChain cannot print one, such as examples."""
+    try:
+        return [message.pretty_repr() for message in prompt.messages]
+    except NotImplementedError:
+        return [*map(repr, prompt.messages)]
+
+
 def _filled(prompt: ChatPromptTemplate, values: Mapping[str, str]) -> str:
     """The text of a prompt, with messages of these texts where it has whole messages."""
     whole = {name: [chat.HumanMessage(values[name])] for name in placeholders(prompt)}
@@ -299,8 +307,8 @@ def _check_whole(step: str, prompt: ChatPromptTemplate) -> None:
     """
     others = dict.fromkeys(prompt.input_variables, _SHORT)
     for name in others:
-        shown = _filled(prompt, {**others, name: _LONG}).replace(_LONG, _SHORT)
-        if shown != _filled(prompt, others):
+        shown = _filled(prompt, {**others, name: _LONG})
+        if _LONG not in shown or shown.replace(_LONG, _SHORT) != _filled(prompt, others):
             raise OptionError(_REFUSALS["changed"].format(step=step, name=name))
 
 
@@ -377,7 +385,7 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.insert(0, chat.SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
-    if {"response_1", "response_2"} <= known and _SLOTS not in prompt.pretty_repr():
+    if {"response_1", "response_2"} <= known and _SLOTS not in "".join(printed_messages(prompt)):
         messages.append(chat.HumanMessage(_SLOTS))
     fenced = FencedPrompt.from_messages(messages)
     filled = prompt.partial_variables
@@ -391,7 +399,4 @@ def _texts(prompt: ChatPromptTemplate) -> list[str]:
         name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
         for name, value in sorted(prompt.partial_variables.items())
     }
-    return [
-        *(message.pretty_repr() for message in prompt.messages),
-        *(f"{name}={value}" for name, value in filled.items()),
-    ]
+    return [*printed_messages(prompt), *(f"{name}={value}" for name, value in filled.items())]

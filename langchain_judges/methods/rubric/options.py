@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.own_prompts import ONLY, own_prompt
+from langchain_judges.asking.own_prompts import ONLY, own_prompt, printed_messages
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import Written, check_quorum
 from langchain_judges.methods.lookups import LookupOptions
@@ -347,7 +347,8 @@ class RubricOptions(LabelOptions):
             return self.labelled(rubrics.load_rubric(self.file))
         if isinstance(self.prompts, Mapping) and (own := {ONLY, "evaluate"} & {*self.prompts}):
             if not self.labels:
-                rubrics.tell_range(own_prompt("", self.prompts[own.pop()]).pretty_repr())
+                prompt = own_prompt("", self.prompts[own.pop()])
+                rubrics.tell_range("\n".join(printed_messages(prompt)))
             return self.named({"score": "What the prompt asks holds."})
         return None
 
