@@ -396,10 +396,8 @@ class _Contract(SentPrompts):
         expect(not ends and len(made) == len(statuses), again)
         told = [each["status"] for each in verdict.get("lookups") or []]
         failed = [each for each in verdict["failures"] if each["step"] == "consult"]
-        expect(
-            told == statuses and len(failed) == len(statuses) - statuses.count("ok"),
-            f"what a tool does is told as that: {list(statuses)!r}, got {verdict!r}",
-        )
+        as_it_is = told == statuses and len(failed) == len(statuses) - statuses.count("ok")
+        expect(as_it_is, f"what a tool does is told as that: {list(statuses)!r}, got {verdict!r}")
         stands = f"beside tools that are {list(statuses)!r} the verdict stands"
         expect(decision(verdict) is not None, stands)
 
@@ -435,10 +433,9 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
     preference, points = verdict["preference"], verdict["scores"]
     expect(score is not None and 0 <= score <= 1, f"`score` is from 0 to 1, not {score}")
     side = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
-    said = {"score": score, "points": points, "preference": preference}
-    expect(side == preference, PROMISES["score"].format(**said))
+    expect(side == preference, PROMISES["score"].format(**verdict))
     higher = not points or preference == "tie" or points[preference] == max(points.values())
-    expect(higher, PROMISES["scores"].format(**said))
+    expect(higher, PROMISES["scores"].format(**verdict))
 
 
 def _share_of_a(scores: Mapping[str, float] | None) -> float | None:
