@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -31,10 +32,65 @@ def camel_case(name):
     return first + "".join(map(str.capitalize, rest))
 
 
+SAY = {"role": "assistant", "content": "Done."}
+
+
 def shown_of(*messages):
     """What is shown of messages after a task, and what is noted of them."""
     row = plain_row({"input": "A task.", "output": [*messages]})
     return readable(row["output"]), row.get(NOTES, [])
+
+
+# What is about a message, or is a model's thought; the keys of its calls, blocks and results.
+ABOUT = re.findall(
+    r"\w+",
+    """
+    role name id type caller index state status date time timestamp created created_at
+    updated_at title description origin attributes container agent author avatar country
+    display_name header language provider sender tags username model models raw
+    status_history system_fingerprint children_ids parent_id request_id run_id trace_id from
+    additional_kwargs response_metadata usage_metadata usage metadata meta
+    additional_metadata message_metadata provider_metadata provider_options
+    provider_specific_fields extras model_config call_provider_metadata provider_executed
+    logprobs finish_reason stop_reason stop_details safety_ratings context_management
+    cache_control encrypted_content signature thought_signature reasoning reasoning_content
+    reasoning_details thinking thinking_blocks thought tool_call_id tool_use_id
+    tool_call_chunks tool tool_name tool_type call_id custom function artifact approval
+    approval_request_id dynamic preliminary
+    """,
+)
+# Where only data of its own form are read.
+FORMS: dict[str, Any] = {
+    **dict.fromkeys(["tool_calls", "tools_called", "invalid_tool_calls"], VALUES[3:4]),
+    "tool_invocations": [[{**VALUES[3][0], "state": "call", "tool_call_id": "1"}]],
+    "function_call": VALUES[2:3],
+    "images": [["https://example.org/WORD.png"]],
+    "audio": [{"transcript": "WORD of it"}],
+}
+SAID = [name for name in NAMES if camel_case(name) not in [*map(camel_case, ABOUT)]]
+
+
+@for_each("name", SAID)
+@for_each("content", ["It is so.", ""])
+def test_what_stands_under_a_key_of_a_message_is_shown_or_named(name, content):
+    for spelt, value in product({name, camel_case(name)}, FORMS.get(name, VALUES)):
+        if name != "audio" or not content:  # it is what is said where nothing is written
+            text, notes = shown_of({"role": "assistant", "content": content, spelt: value}, SAY)
+            assert re.search("WORD|image [0-9a-f]", text) or f"'{name}'" in str(notes), value
+
+
+@for_each("name", ["parts", "items", "blocks", "text", "value", "refusal"])
+def test_what_is_said_twice_in_a_message_is_noted_only_where_it_differs(name):
+    for value in ("It is so.", [{"type": "text", "text": "It is so."}]):
+        said = {"role": "assistant", "content": "It is so.", name: value}
+        assert shown_of(said) == ("It is so.", [])
+
+
+def test_a_call_that_is_the_value_of_a_message_is_not_noted():
+    call = {"from": "function_call", "value": '{"name": "pay", "arguments": {"sum": 9}}'}
+    said = [{"from": "human", "value": "Pay."}, call, {"from": "gpt", "value": "It is done."}]
+    text, notes = shown_of(*said)
+    assert ("[call of pay]" in text, notes) == (True, [])
 
 
 @for_each("name", [name for name in NAMES if "_" in name])

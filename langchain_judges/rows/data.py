@@ -135,11 +135,8 @@ def _dumped(value: object) -> object:
 def text_in(value: object) -> str:
     """A tool's result as text."""
     value = plain_data(value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(map(_is_said, value)) and plain(value).strip():
-        return plain(value)
-    return as_json(value)
+    are_said = isinstance(value, list) and all(map(_is_said, value)) and plain(value).strip()
+    return plain(value) if isinstance(value, str) or are_said else as_json(value)
 
 
 def as_content(content: object, *, of_provider: bool = False) -> str | list[Any]:
@@ -165,12 +162,13 @@ def as_block(block: Any) -> Any:
     return {"type": "text", "text": text_in(fields.get("refusal") or bare_data(block))}
 
 
+_MUTE = {*KNOWN_NAMES["mute"]}
+
+
 def bare_data(value: Any) -> Any:
     """Data of a provider without keys that say nothing, such as signatures and ciphers."""
     if isinstance(value, Mapping):
-        return {
-            n: bare_data(v) for n, v in value.items() if plain_name(n) not in KNOWN_NAMES["mute"]
-        }
+        return {n: bare_data(v) for n, v in value.items() if plain_name(n) not in _MUTE}
     return [*map(bare_data, value)] if isinstance(value, list) else value
 
 

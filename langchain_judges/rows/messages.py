@@ -145,7 +145,7 @@ def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
     """The content of a message: a text or blocks, with those that stand beside it."""
     if isinstance(parts := fields.get("parts"), list):
         return parts
-    said = data.first_value(fields, "content", "items", "blocks")
+    said = next(filter(None, map(fields.get, CONTENTS[1:])), fields.get("content"))
     if role == "tool":
         return tool_calls.result_in({**fields, "content": said})
     # A model refuses or speaks in place of a content.
@@ -157,7 +157,7 @@ def _content_of(role: str, fields: Mapping[str, Any]) -> Any:
 
 def _beside(role: str, fields: Mapping[str, Any]) -> list[Any]:
     """Parts beside a message's content, as blocks of it: calls with results, images."""
-    calls = data.mappings_in(tool_calls.calls_listed(fields)) if role == "assistant" else []
+    calls = tool_calls.calls_listed(fields) if role == "assistant" else []
     images = [{"type": "image", "image": each} for each in data.listed(fields.get("images"))]
     done = [{**call, "type": "tool_call"} for call in calls if tool_calls.is_done(call)]
     return [*done, *data.mappings_in(fields.get("tool_invocations")), *images]
@@ -263,7 +263,7 @@ def _fields_of(value: object) -> Mapping[str, Any]:
         return {"type": kind.lower(), **value["kwargs"]}
     said = value.get("from") if "value" in value else None
     if isinstance(said, str) and (said in _SHAREGPT or _speaks(said)):
-        own = {**value, "role": _SHAREGPT.get(said, said), "content": value["value"]}
+        own = {**value, "role": _SHAREGPT.get(said, said), "content": value["value"], "value": None}
         return {**own, **_called(value["value"])} if said.endswith("_call") else own
     if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
         return {**value["data"], "type": value.get("type")}

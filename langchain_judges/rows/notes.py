@@ -103,10 +103,19 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
     return notes
 
 
+# Where what a message says may be.
+_SAID: list[str] = checks.KNOWN_NAMES["said"]
+
+
 def _of_messages(unit: str, value: object, shown: str, lines: Set[str]) -> Notes:
     """Notes on the messages in a field: keys that are not shown, blocks of no known form."""
     notes, keys, blocks = Notes(), dict[str, None](), dict[str, None]()
     for fields in messages.messages_below(value):
+        held = {n: fields[n] for n in _SAID if isinstance(fields.get(n), str | list | Mapping)}
+        for name in held if len(held) > 1 or held.keys().isdisjoint(messages.CONTENTS) else ():
+            own = messages.messages_in({"role": "assistant", "content": held[name]})
+            is_left = _is_left(name, texts.texts_read({"output": own}), lines, shown)
+            keys |= {name: None} if is_left else {}
         for part in (fields, *_parts_of(fields)):
             if part is not fields and as_json(bare_data(part)) in lines:
                 blocks |= {str(part.get("type") or next(iter(part), "{}")): None}
@@ -127,15 +136,14 @@ def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
     if name in documents.CONTEXTS and not found.isdisjoint(lines):
         return False  # of documents their texts are shown
     left = map(as_json, found - lines)
-    is_read = name in OF_CALL
-    return any((line[1:-1] if is_read else line) not in shown for line in left)
+    return any((line[1:-1] if name in OF_CALL else line) not in shown for line in left)
 
 
 def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the calls and the blocks of a message that say something."""
     content = next((fields[name] for name in messages.CONTENTS if fields.get(name)), None)
     blocks = mappings_in([content] if isinstance(content, Mapping) else content)
-    yield from mappings_in(calls_listed(fields))
+    yield from calls_listed(fields)
     for block in blocks if messages.role_of(fields) != "tool" else ():
         if not (messages.is_silent(own := messages.typed(block)) or kind_of_block(own)):
             yield own
@@ -163,8 +171,7 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         # No source is read from a reference.
         told -= {*documents.CONTEXTS} if field == "reference" else set()
-        first = "tools_called" if value.get("tool_calls") is None else "tool_calls"
-        told |= {first} if calls else set()
+        told |= {*[n for n in checks.KNOWN_NAMES["calls"] if value.get(n)][:1]} if calls else set()
         others = sorted(names and value.keys() - {names[0], *told}, key=repr)
         shown = lines_in(case) if others else set()
         for name in others:

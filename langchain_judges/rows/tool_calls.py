@@ -155,19 +155,17 @@ def calls_of(role: str, fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Yield the calls that are listed in a message: valid ones, then invalid ones."""
     if role in CALL_NOTHING:
         return
-    calls = [c if isinstance(c, Mapping) else {"args": c} for c in calls_listed(fields) if c]
-    calls = [call for call in calls if role != "assistant" or not is_done(call)]
-    invalid = mappings_in(fields.get("invalid_tool_calls"))
-    known = {str(call.get("id")) for call in invalid} - {"None"}
-    yield from (call_in(call) for call in calls if str(call.get("id")) not in known)
-    for call in invalid:
+    calls = [call for call in calls_listed(fields) if role != "assistant" or not is_done(call)]
+    yield from map(call_in, calls)
+    for call in mappings_in(fields.get("invalid_tool_calls")):
         yield {**call_in(call), "error": str(call.get("error") or _NOT_JSON)}
 
 
-def calls_listed(fields: Mapping[str, Any]) -> list[Any]:
-    """The calls that a message lists, under one of two names, or its only one."""
-    calls = listed(spelt(first_value(fields, "tool_calls", "tools_called")))
-    return [*map(as_read, map(spelt, calls or filter(None, [fields.get("function_call")])))]
+def calls_listed(fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calls that a message lists, under the first of their names, or its only one."""
+    held = spelt(next((fields[name] for name in KNOWN_NAMES["calls"] if fields.get(name)), None))
+    calls = map(spelt, [held] if isinstance(held, Mapping) else filter(None, listed(held)))
+    return [as_read(call) if isinstance(call, Mapping) else {"args": call} for call in calls]
 
 
 _NOT_JSON = "the arguments are no valid JSON"
