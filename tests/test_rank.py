@@ -190,6 +190,13 @@ def test_a_row_without_an_answer_of_a_system_is_left_out_of_the_pairs_of_that_on
     assert (none.exit_code, "'w'" in none.stderr) == (2, True)
 
 
+@for_each("name", ["id", "ID", " Id "])
+def test_ids_tell_rows_of_one_input_apart_in_any_letters(name):
+    rows = [{"input": "q", "output": f"t{i}", name: f"i{i}"} for i in range(3)]
+    table, *_ = joined({each: Source(rows, True) for each in "ab"})
+    assert [row["id"] for row in table] == ["i0", "i1", "i2"]
+
+
 def test_fields_that_differ_between_the_files_of_systems_are_counted():
     texts = {"a": "Kyiv", "b": "Kyiv", "c": "Oslo"}
     sources = {

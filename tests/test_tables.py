@@ -28,15 +28,17 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.report.joined_rows import rows_in as all_rows
-from langchain_judges.rows.checks import KNOWN_NAMES, place_in
-from langchain_judges.rows.columns import mapped, understood
+from langchain_judges.rows.checks import FIELDS, KNOWN_NAMES, place_in
+from langchain_judges.rows.columns import facts_in, mapped, understood
 from langchain_judges.rows.data import is_nothing
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import named_classes, read_table
 from langchain_judges.rows.lookup import follow
 from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.spreadsheets import LARGEST_CELL
+from langchain_judges.rows.texts import READ
 from langchain_judges.runs.comparison import joined
+from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.testing import reply
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -271,6 +273,34 @@ def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(mi
 )  # fmt: skip
 def test_usual_names_of_columns_are_understood(names, takes, found):
     assert understood(names, None, takes) == found
+
+
+# What is known of a row, and a value that it may have.
+KNOWN = {"label": 1, "labels": {"tone": 1}, "group": "g", "category": "c", "turn": 2, "id": "i",
+         "systems": ["x"], "human_votes": [1, 0], "family": "f", "label.tone": 1,
+         "labels.tone": 1, "human_votes.tone": [1, 0]}  # fmt: skip
+LETTERS: list[Any] = [str.upper, str.title, " {} ".format, lambda n: n.replace("_", " ")]
+
+
+@for_each("field", KNOWN)
+@for_each("written", LETTERS)
+def test_what_is_known_of_a_row_is_read_in_any_letters(field, written):
+    head, dot, criterion = field.partition(".")
+    name, texts = f"{written(head)}{dot}{criterion}", {"Question": "q", " Reply": "x"}
+    own, other = ({**texts, n: KNOWN[field]} for n in (field, name))
+    reader = partial(Records(source_of([own]), None, "item").row, index=0)
+    found = [{k: v for k, v in reader(row).items() if k != NOTES} for row in (own, other)]
+    assert found[0] == found[1]
+    if name != field:  # a field's own name comes first, though it is empty
+        both = {**own, field: None, name: KNOWN[field]}
+        assert facts_in(tuple(both)) == {}
+        assert facts_in(tuple(other)) == {field: name}
+        assert facts_in(tuple(other), (name,)) == {}
+
+
+def test_facts_are_all_that_a_row_is_known_by():
+    texts = {"chosen", "rejected", "task_kind", *READ}
+    assert {field for field in KNOWN if "." not in field} == FIELDS - texts
 
 
 DOTTED = {"gen_ai.input.messages": "Where?", "gen_ai.output.messages": "Kyiv", "n": [{"a.b": 1}]}

@@ -335,6 +335,9 @@ SPELLINGS: Mapping[str, str] = KNOWN_NAMES["spellings"]
 OwnLabels = Sequence[object] | Mapping[str, Sequence[object]]
 # Fields of a row that no judge sees: what people know of it.
 ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
+# Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
+# pandas calls it where it flattens `labels`; or of one with several people's.
+BY_CRITERION = ("label.", "labels.", "human_votes.")
 # Fields of a row to which a column may be mapped.
 FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 

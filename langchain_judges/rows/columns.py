@@ -14,7 +14,7 @@ from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
 from langchain_judges.rows.lookup import find, follow, known_at
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.notes import lines_in
-from langchain_judges.rows.texts import NO_TASK, is_blank
+from langchain_judges.rows.texts import NO_TASK, READ, is_blank
 from langchain_judges.verdict import NOTES, Notes, first_names
 
 # Field of a row → its column, or several.
@@ -22,6 +22,7 @@ Columns = Mapping[str, str | Sequence[str]]
 _NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
 _OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 _TEXTS = ("input", "output", "output_a", "output_b")
+_FACTS = checks.FIELDS - {*READ}
 
 
 def understood(
@@ -46,7 +47,7 @@ def understood(
         found["input"] = ["instruction", "input"]
     used = columns_in(found)
     plain = {checks.plain_name(name): name for name in names if name not in used}
-    rivals = {"chosen", "rejected"} <= {*names, *found}
+    rivals = {"chosen", "rejected"} <= {*names, *plain, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = checks.FIELDS - {"reference"}
     # Outputs first: `messages` alone are what happened, and beside an answer what was asked.
@@ -109,6 +110,22 @@ def _columns(names: Sequence[str], takes: str) -> Columns:
     return understood(names, None, takes, needed=())
 
 
+@lru_cache(256)
+def facts_in(names: Sequence[Any], taken: Sequence[str] = ()) -> dict[str, Any]:
+    """Columns of what is known of a row, such as `Label`: case and blanks do not matter.
+
+    A field's own name is left to itself, and a column that another field is read from to that.
+    """
+    parts = [str(name).partition(".") for name in names]
+    fields = [f"{checks.plain_name(head)}{dot}{part.strip()}" for head, dot, part in parts]
+    return {
+        field: name
+        for field, name in zip(fields, names, strict=True)
+        if field in _FACTS or field.startswith(checks.BY_CRITERION)
+        if field not in names and name not in taken
+    }
+
+
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.
 _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
 
@@ -130,6 +147,7 @@ def mapped(
     given = record
     if takes == "item" and "messages" in columns_in(columns) and not {"input", "output"} & {*named}:
         record, columns = _state_of(record, columns, named)
+    columns = {**facts_in(tuple(record), tuple(columns_in(columns))), **columns}
     used = {*columns_in(columns)}
     below = tuple(f"{key}." for key in record)
     if paths := [name for name in used - record.keys() if name.startswith(below)]:

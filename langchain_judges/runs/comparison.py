@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
-from langchain_judges.rows.columns import Columns
+from langchain_judges.rows.columns import Columns, facts_in
 from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
@@ -80,7 +80,7 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
     for index, record in enumerate(source.records):
         row = records.row(record, index)
         # A table without ids numbers its rows: numbers of two tables must not meet.
-        if record.get((columns or {}).get("id", "id")) in (None, ""):
+        if record.get({**facts_in(tuple(record)), **(columns or {})}.get("id", "id")) in (None, ""):
             row.pop("id", None)
         task = " ".join(transcript(row["input"]).split())
         key = f"{task} (id {row['id']})" if "id" in row else task

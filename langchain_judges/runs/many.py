@@ -24,7 +24,7 @@ from langchain_judges.methods.describe import assumptions_of
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.run_row import ResultRow, RunRow, judged_row, outcome_of
+from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, RunRow, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.sheets import encodable, judged_cells, named_cells
 from langchain_judges.runs.sources import source_of
@@ -175,10 +175,7 @@ class Run(_Judging, abc.Iterator[ResultRow], AbstractContextManager["Run"]):
             JudgeError: Nothing was judged yet: no row was asked for.
         """
         if getgeneratorstate(self._rows) == GEN_CREATED:
-            raise JudgeError(
-                "the run has judged nothing yet: iterate over it, or call `to_pandas()` or "
-                "`to_csv(path)`, and then `decision()`"
-            )
+            raise JudgeError(RUN_ERRORS["nothing_yet"])
         return conclusion(self.summary)
 
     def to_pandas(self) -> DataFrame:
@@ -222,10 +219,7 @@ class Run(_Judging, abc.Iterator[ResultRow], AbstractContextManager["Run"]):
         if self._table is not None:
             return self._table
         if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
-            raise JudgeError(
-                "rows of this run were read already, and a table would lack them: call "
-                "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
-            )
+            raise JudgeError(RUN_ERRORS["read_already"])
         self._table = [(self._state.delivered, result) for result in self]
         return self._table
 

@@ -10,8 +10,11 @@ from typing import Any
 
 from langchain_judges import verdict
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
+from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import READ
 
+# What a run refuses, and why.
+RUN_ERRORS: dict[str, str] = packaged(__package__, "words.yaml")
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 

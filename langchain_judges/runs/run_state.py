@@ -206,12 +206,7 @@ class RunState:
         version = " ".join(each.snapshot.version for each in self._memories)
         fingerprint, self._calls_each = run_row.run_fingerprint(judge, version)
         if self._files.records and "method" not in fingerprint:
-            raise errors.OptionError(
-                "results are stored for a judge with metadata that identify it, so that a "
-                f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
-                'Name it and its version by `.with_config(metadata={"method": "my judge, '
-                'version 1"})`'
-            )
+            raise errors.OptionError(run_row.RUN_ERRORS["nameless"].format(judge.get_name()))
         fingerprint.setdefault("method", judge.get_name())
         servers = run_row.servers_of(judge)
         if self._options.same_server:

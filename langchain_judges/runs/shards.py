@@ -17,7 +17,7 @@ from typing import NamedTuple
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import whole_file, writing
 from langchain_judges.runs import results, tables
-from langchain_judges.runs.run_row import ResultRow, judged_row
+from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, judged_row
 
 _PART_NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
@@ -152,10 +152,7 @@ def _run_parts(folder: Path) -> tuple[dict[Path, Sequence[str]], Receipt]:
     found = [receipt for receipt in receipts.values() if receipt]
     runs = {(receipt.mark, receipt.rows, receipt.content) for receipt in found}
     if len(runs) > 1 or sum(each.own for each in found) != found[0].rows:
-        raise OutputError(
-            f"The shards in {folder} are of different rows, judges or settings of a judge: run "
-            "each of them on the same file."
-        )
+        raise OutputError(RUN_ERRORS["shards_differ"].format(folder))
     stale = {shard.part(folder): each.stale for shard, each in zip(shards, found, strict=True)}
     return stale, found[0]
 
@@ -180,11 +177,7 @@ def _row_places(
                 row = _parse(line, part, line_number)
                 if wanted in (None, row["judge"]["mark"]) and row["key"] not in stale:
                     if (place := (row["judge"]["mark"], row["index"])) in taken:
-                        raise OutputError(
-                            f"{part}: row {row['index'] + 1} occurs twice, as where rows were "
-                            "changed or moved between runs. Let the run write the table, by `out` "
-                            "beside `records`; where there are shards, judge into another folder."
-                        )
+                        raise OutputError(RUN_ERRORS["twice"].format(part, row["index"] + 1))
                     taken.add(place)
                     marks.add(row["judge"]["mark"])
                     places.append((int(row["index"]), number, offset, len(line)))
@@ -198,10 +191,7 @@ def _row_places(
 
 def _parse(line: bytes, part: Path, number: int) -> ResultRow:
     if (row := results.row_in(line)) is None or "key" not in row:
-        raise OutputError(
-            f"{part}, line {number}: not a result of a judge, or damaged; the run that wrote "
-            "it sets such lines aside when it is resumed, and judges them again."
-        )
+        raise OutputError(RUN_ERRORS["damaged"].format(part, number))
     return row
 
 

@@ -17,6 +17,7 @@ from langchain_judges.rows.data import spelt
 from langchain_judges.rows.documents import listed_in
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import READ, Text
+from langchain_judges.runs.run_row import RUN_ERRORS
 from langchain_judges.runs.sources import SourceRecord, source_of, with_names
 from langchain_judges.verdict import NOTES, Label, Notes
 
@@ -27,9 +28,6 @@ NO_TEXT = "(no text)"
 # What tables write where a value is missing or an error, and what may stand for none.
 _LOST, _DOUBTFUL = checks.KNOWN_NAMES["lost"], checks.KNOWN_NAMES["doubtful"]
 _UNASKED = ("source", "rubric")
-# Begins the name of a column with people's label by one criterion, as `label.accuracy`, or as
-# pandas calls it where it flattens `labels`; or of one with several people's.
-_CRITERION = ("label.", "labels.", "human_votes.")
 
 
 @dataclass(frozen=True)
@@ -53,14 +51,12 @@ class TableForm:
     named: Columns | None = None
 
     def __post_init__(self) -> None:
-        fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}
+        fields = {name for name in self.columns or {} if not name.startswith(checks.BY_CRITERION)}
         if unknown := fields - checks.FIELDS:
             name = sorted(unknown)[0]
             hint = did_you_mean(name, checks.FIELDS)
-            raise OptionError(
-                f"`columns` names no field {name!r}; {hint}it takes "
-                f"{', '.join(sorted(checks.FIELDS))}, label.CRITERION and human_votes.CRITERION"
-            )
+            there = ", ".join(sorted(checks.FIELDS))
+            raise OptionError(RUN_ERRORS["no_field"].format(name=name, hint=hint, there=there))
         check_columns(self.columns or {})
 
     def rows(self, source: Any) -> RowStream:
@@ -176,7 +172,7 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
         row[NOTES] = Notes.of(row)
         row[NOTES].add("labels", f"is not read, as it holds no label by criterion: {known!r}")
         known = {}
-    columns = [name for name in row if str(name).startswith(_CRITERION)]
+    columns = [name for name in row if str(name).startswith(checks.BY_CRITERION)]
     labels: dict[str, Any] = {}
     for column in sorted(columns, reverse=True):  # a label before votes
         name, cell = column.partition(".")[2], row.pop(column)

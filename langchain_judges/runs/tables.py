@@ -110,10 +110,7 @@ class TableOut:
             raise self._refusal("is there, and no run wrote it; name another file or delete it")
         # A kill may come between the receipt of a new table and the table itself.
         if _fingerprint(self._path) not in known["sha256"]:
-            raise self._refusal(
-                "was changed since a run wrote it; move it away, and the same call resumes "
-                "into a new one"
-            )
+            raise self._refusal(run_row.RUN_ERRORS["table_changed"])
         self._least = known["rows"]
         if known["mark"] != self._mark:
             what = "the table of another judge, or of other settings"
