@@ -112,6 +112,20 @@ def test_tokens_written_to_the_cache_have_their_own_price():
     assert price.of(token_usage(message)) == pytest.approx(0.002765)
 
 
+def test_a_model_with_fallbacks_has_the_price_of_its_own_name(tmp_path):
+    model = Model(replies=reply).with_fallbacks([Model(replies=reply)])
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(TABLE))
+    with pytest.warns(UserWarning, match="else fake"):
+        judge = of_method("relative", model, orders="none")
+    run = judge_many(judge, ROWS[:1], prices=path, max_dollars=1, progress=False)
+    with pytest.raises(OptionError, match="price of 'fake, else fake', by this name in `prices`"):
+        list(run)
+    path.write_text(json.dumps({**TABLE, "models": {"fake, else fake": TABLE["models"]["fake"]}}))
+    run = judge_many(judge, ROWS[:1], prices=path, max_dollars=1, progress=False)
+    assert [row["cost"] for row in run] == pytest.approx([0.003])
+
+
 @for_each(
     "usage, meta, paid",
     [

@@ -103,7 +103,7 @@ class CallLimiter:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
         if self.max_dollars is not None and self.dollars(model, TokenUsage(1)) is None:
             raise OptionError(
-                f"`max_dollars` needs the price of {model_name(model)!r}; name a file of `prices`"
+                f"`max_dollars` needs the price of {model_name(model)!r}, by this name in `prices`"
             )
         if isinstance(self.rate_limiter, MinuteLimiter):
             # A wait of minutes must not outlive a run that is stopped.
