@@ -214,7 +214,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Note]]] = {
         [
             (
                 "output",
-                "is shown whole, as JSON, as its usual keys are null: 'answer', 'error'",
+                "is shown whole, as JSON, as nothing is under 'answer': 'answer', 'error'",
             )
         ],
     ),

@@ -94,8 +94,8 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
         if text is None or not isinstance(value, Mapping | list | tuple):
             continue
         if isinstance(value, Mapping) and text == as_json(value):
-            is_null = not value.keys().isdisjoint(lookup.USUAL[field])
-            why = "its usual keys are null" if is_null else "none of its keys is a usual one"
+            null = first_names([name for name in value if name in lookup.USUAL[field]])
+            why = f"nothing is under {null}" if null else "none of its keys is a usual one"
             detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
             notes.add(unit, detail, "read_as_json")
         elif detail := _unread(value, field, shown, text):
