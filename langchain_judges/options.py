@@ -51,6 +51,8 @@ _BOUNDS: Mapping[type, tuple[str, str]] = {
 }
 # What other packages call a rubric.
 _RUBRICS = ("criteria", "criterion", "prompt", "metric")
+# What a judge by rubric takes of each criterion, and not of all.
+OF_CRITERION = ("anchors", "description", "least", "required", "scale", "unless", "weight")
 _MEANINGS = re.compile(r"^(?:Args|Attributes):\n((?: .*\n|\n)*)", re.MULTILINE)
 _MEANING = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 P = ParamSpec("P")
@@ -286,6 +288,8 @@ def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
     """The error for an option that does not exist, with the nearest that does."""
     meant = [own for own in ("rubric", "instructions") if own in there and name in _RUBRICS]
     hint = f"did you mean {meant[0]!r}? " if meant else did_you_mean(name, there)
+    if owner == "rubric" and name in OF_CRITERION:
+        hint = f"a criterion has it, as in `rubric=[Criterion(name=…, {name}=…)]`; "
     return OptionError(
         f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there)) or 'none'}"
     )

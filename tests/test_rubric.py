@@ -21,8 +21,10 @@ from langchain_judges.errors import InputError, OptionError, RepeatedFailureErro
 from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.rubric import Criterion, criteria
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubric
+from langchain_judges.methods.rubric.options import RubricOptions
 from langchain_judges.methods.rubric.prompts import label_words
 from langchain_judges.methods.rubric.replies import parse_label, subscore
+from langchain_judges.options import OF_CRITERION
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.verdict import is_abstention
@@ -469,6 +471,15 @@ def test_the_names_that_other_packages_use_lead_to_rubric(name):
     wrong: Any = {name: "Is it polite?"}
     with pytest.raises(OptionError, match="did you mean 'rubric'"):
         create_rubric_judge(says(1), **wrong)
+
+
+def test_an_option_of_a_criterion_alone_is_said_to_be_one():
+    alone = Criterion.model_fields.keys() - RubricOptions.model_fields.keys()
+    assert alone == {*OF_CRITERION}
+    for name in alone:
+        wrong: Any = {name: 1}
+        with pytest.raises(OptionError, match=rf"rubric=\[Criterion\(name=…, {name}=…\)\]"):
+            create_rubric_judge(says(1), rubric="Is it polite?", **wrong)
 
 
 def abstains(prompt):
