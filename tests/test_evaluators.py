@@ -418,7 +418,9 @@ SEVERAL: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, st
         [("output", "messages", "todos")]),
     "calls that are shown": ({"question": "q"}, {"answer": "a", "tool_calls": [CALL]}, []),
     "told twice": ({"question": "q"}, {"messages": SAID, "texts": ["So."], "log": SAID}, []),
-    "sources": ({"question": "q", "docs": ["x"]}, {"answer": "a", "contexts": ["y"]}, []),
+    "a source that is shown, and one that is not": (
+        {"question": "q", "docs": ["x"]}, {"answer": "a", "contexts": ["y"]},
+        [("output", "answer", "contexts")]),
     "numbers": ({"question": "q"}, {"answer": "a", "scores": [0.5, 1], "usage": {"in": 7}}, []),
     "empty lists": ({"question": "q"}, {"answer": "a", "steps": [], "trace": {}}, []),
     "names of nothing": ({"question": "q", "user_id": 7}, {"answer": "a", "ms": 12}, []),

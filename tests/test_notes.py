@@ -835,8 +835,10 @@ ON_MESSAGES: list[Any] = [
 
 @for_each("own", ON_MESSAGES)
 def test_documents_on_messages_stand_beside_the_row_for_who_needs_a_source(own):
-    row = plain_row({"output": [{"role": "user", "content": "When?"}, {**SAYS, **own}]})
+    said = [{"role": "user", "content": "When?"}, {**SAYS, **own}]
+    row = plain_row({"output": said})
     assert (row[OF_OUTPUT], row.get(NOTES, [])) == (OPEN, [])
+    assert len(plain_row({"output": said}, needs_source=False)[NOTES]) == 1
 
 
 def test_documents_on_messages_are_the_source_that_a_judge_needs():
@@ -845,6 +847,79 @@ def test_documents_on_messages_are_the_source_that_a_judge_needs():
     assert judge.invoke({"output": said})["verdict"]["failures"] == []
     as_evaluator(judge)(inputs={"question": "When?"}, outputs={"messages": said})
     assert [OPEN in each for each in judge.model.prompts] == [True] * len(judge.model.prompts)
+
+
+DOCS, OTHERS = ["RETRIEVED one two"], ["SOMETHING else here"]
+REPLY = {"answer": "Kyiv", "documents": DOCS}
+# Where documents stand in a row, and under which key.
+HELD: dict[str, tuple[str, dict[str, Any]]] = {
+    "a column": ("documents", {"documents": DOCS}),
+    "a task": ("documents", {"input": {"question": "Where?", "documents": DOCS}}),
+    "an answer": ("documents", {"output": REPLY}),
+    "titled": ("docs", {"output": {"answer": "Kyiv", "docs": [
+        {"text": DOCS[0], "metadata": {"title": "On towns", "source": "a.html"}},
+        {"text": "and more of it", "metadata": {"title": "On more of them"}},
+    ]}}),
+    "spelt": ("context", {"output": {"answer": "Kyiv", "context": json.dumps(DOCS)}}),
+    "an answer, beside another": ("sources", {
+        "output": {"answer": "Kyiv", "documents": OTHERS, "sources": DOCS}
+    }),
+    "an answer, beside a column": ("documents", {"source": OTHERS[0], "output": REPLY}),
+    "an answer, and a column": ("documents", {"source": DOCS[0], "output": REPLY}),
+    "a message": ("retrieval_context", {
+        "output": [TALK[0], {**TALK[1], "retrieval_context": DOCS}]
+    }),
+    "a message of LangChain": ("documents", {
+        "output": [HumanMessage("Where?"), AIMessage("Kyiv", additional_kwargs={"documents": DOCS})]
+    }),
+    "a reference": ("context", {
+        "source": OTHERS[0], "expected": {"answer": "Lviv", "context": DOCS}
+    }),
+}  # fmt: skip
+OF_SOURCES: dict[str, Any] = {
+    "its own words": lambda model: create_rubric_judge(model, rubric=RUBRIC),
+    "the last turn": lambda model: create_rubric_judge(model, rubric=RUBRIC, last_turn=True),
+    "a source": lambda model: create_rubric_judge(model, rubric="groundedness"),
+    "a jury": lambda model: create_jury(
+        [create_rubric_judge(model, rubric="groundedness", name=name) for name in "ab"]
+    ),
+    "pairs": create_relative_judge,
+}
+
+
+def verdict_by(path, judge, row, is_pair):
+    """The failures of a judgment, of a row or of its parts as an evaluator gets them."""
+    row = {**TASK, "output": "Kyiv", **row}
+    if path == "evaluator":
+        work, known, task = row.pop("output"), row.pop("expected", None), row.pop("input")
+        inputs = {**(task if isinstance(task, dict) else {"question": task}), **row}
+        outputs = {"messages": work} if isinstance(work, list) else work
+        outputs = outputs if isinstance(outputs, dict) else {"answer": outputs}
+        known = known or ({"answer": "Oslo"} if is_pair else None)
+        told = as_evaluator(judge)(inputs=inputs, outputs=outputs, reference_outputs=known)
+        return told["metadata"]["failures"]
+    if is_pair:
+        row |= {"output_a": row.pop("output"), "output_b": "Oslo"}
+        row |= {"reference": row.pop("expected")} if "expected" in row else {}
+    if path == "invoke":
+        return judge.invoke(row)["verdict"]["failures"]
+    [result] = judge_many(judge, [row], progress=False)
+    return result["verdict"]["failures"]
+
+
+@for_each("place, path, kind", product(HELD, ["invoke", "many", "evaluator"], OF_SOURCES))
+def test_documents_are_shown_or_named_once(place, path, kind):
+    name, row = HELD[place]
+    model = FakeChatModel(replies=fitting_reply)
+    found = verdict_by(path, OF_SOURCES[kind](model), row, kind == "pairs")
+    if not model.prompts:  # the task is no source of a row
+        assert (place, kind in ("a source", "a jury")) == ("a task", True)
+    is_shown = DOCS[0] in "".join(model.prompts)
+    parts = (re.split("not shown: ", each["detail"])[1:] for each in found)
+    named = [names for part in parts for names in part if repr(name) in names]
+    assert len(named) == (not is_shown)
+    is_source = kind in ("a source", "a jury") and place in ("an answer", "titled", "a message")
+    assert is_shown or not is_source
 
 
 def test_why_a_call_failed_is_shown_and_not_noted():

@@ -174,7 +174,7 @@ class CaseReader:
         self.judge, self.kind, self.places = judge, describe.kind_of(judge), places
         lookup.check_sources(**places._asdict())
         options = label_options(judge)
-        self._needs_source = options is not None and options.needs_source
+        self._needs_source = describe.needs_source(judge)
         self._judges_source = options is not None and options.judges_source
         self._names_reference = bool(places.reference) or options is None or options.compares
         leaves = describe.leaves_of(judge)

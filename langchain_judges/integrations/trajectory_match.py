@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Literal
 
 from langsmith.evaluation import EvaluationResult
@@ -78,7 +79,7 @@ def trajectory_evaluator(
             wanted = _turns(reference_outputs, reference, "reference", inputs)
             if isinstance(wanted, _Listed) or isinstance(made, _Listed):
                 # A bare list does not say which calls were made at once.
-                made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
+                made, wanted = ([[call] for call in chain(*turns)] for turns in (made, wanted))
         except InputError as exc:
             return Feedback(key=name, score=None, comment=f"Not compared: {exc}")
         agrees, comment = _compared(made, wanted, order, agree)
@@ -172,7 +173,7 @@ def _listed(value: object, field: lookup.Field) -> _Listed | None:
 def _compared(
     made: _Turns, wanted: _Turns, order: CallOrder, agree: ArgumentsMatch
 ) -> tuple[bool, str]:
-    all_made, all_wanted = _flat(made), _flat(wanted)
+    all_made, all_wanted = [*chain(*made)], [*chain(*wanted)]
     missing, surplus = unmatched(all_made, all_wanted, agree)
     turns = zip(made, wanted, strict=False)
     in_order = not any(any(unmatched(*turn, agree)) for turn in turns)
@@ -191,10 +192,6 @@ def _compared(
     if surplus and order != "superset":
         faults.append(f"not in the reference: {_written(surplus)}")
     return False, "; ".join(faults) or f"another order: {_written(all_made)}"
-
-
-def _flat(turns: _Turns) -> list[texts.ToolCall]:
-    return [call for calls in turns for call in calls]
 
 
 def _written(calls: Sequence[texts.ToolCall]) -> str:

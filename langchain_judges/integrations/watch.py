@@ -195,9 +195,11 @@ class _Look:
     def at(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
         """Judge what is sampled and has no feedback yet."""
         self.watch.sampled = len(sampled)
-        known = self._known([str(case[-1].id) for case in sampled])
+        ids = [str(case[-1].id) for case in sampled]
+        found = self.patiently(given_feedback.feedback_on, self.client, ids, self.key)
+        known = {str(each.run_id) for each in found if given_feedback.is_of_judge(each)}
         self.watch.known = len(known)
-        new = [case for case in sampled if str(case[-1].id) not in known]
+        new = [case for case, id in zip(sampled, ids, strict=True) if id not in known]
         if new and self.queue is not None:
             self._open_queue(self.queue)
         rows: list[dict[str, object]] = []
@@ -222,11 +224,6 @@ class _Look:
                     self.watch.stopped = "it was asked to stop"
                     break
             self.watch.calls = results.summary.calls
-
-    def _known(self, ids: Sequence[str]) -> set[str]:
-        """The runs that have the feedback of a judge already."""
-        found = self.patiently(given_feedback.feedback_on, self.client, ids, self.key)
-        return {str(each.run_id) for each in found if given_feedback.is_of_judge(each)}
 
     def _post(self, run: Run, outcome: evaluated.JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""

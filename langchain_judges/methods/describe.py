@@ -89,6 +89,11 @@ def leaves_of(judge: object) -> list[Any]:
     return [each for own in members for each in leaves_of(own.judge)] if members else [judge]
 
 
+def needs_source(judge: object) -> bool:
+    """Whether a judge, or one that it asks, is shown documents beside an answer as a source."""
+    return any(option_of(leaf, "needs_source") for leaf in leaves_of(judge))
+
+
 def memories_of(runnable: object) -> list[Memory]:
     """The memories of a judge, or of its members, each once."""
     memories = map(memory_of, leaves_of(runnable))

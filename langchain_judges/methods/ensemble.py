@@ -193,6 +193,11 @@ class CombinedGraph(JudgeGraph):
         """The fields that a prompt of any member names."""
         return set[str]().union(*(describe.fields_named(each.judge) for each in self.members))
 
+    @property
+    def needs_source(self) -> bool:
+        """Whether a member is shown the documents beside an answer."""
+        return describe.needs_source(self)
+
     def _plain_model(self) -> list[declaration.JudgeSpec]:
         """The spec of each member."""
         specs = []

@@ -39,7 +39,7 @@ from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
-from langchain_judges.rows.checks import kind_in, without_field
+from langchain_judges.rows.checks import OF_OUTPUT, kind_in, without_field
 from langchain_judges.rows.columns import named_row, with_variables
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.record import record_row
@@ -179,7 +179,9 @@ async def run_traced(
     return update
 
 
-def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) -> object:
+def read_input(
+    source: object, schema: Any, most: int | None, read: Callable[[Any], dict[str, Any]]
+) -> object:
     """The input of a judge as a row with every field.
 
     Args:
@@ -187,7 +189,7 @@ def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) 
             None or a `Command` resumes a run and stays what it is.
         schema: The `TypedDict` of the judge's input.
         most: Characters allowed, written as JSON; None: any number.
-        is_read: Whether `plain_row` has made it.
+        read: Makes texts of what stands in a row.
 
     Raises:
         InputError: A field is missing, or the row is too long.
@@ -208,7 +210,7 @@ def read_input(source: object, schema: Any, most: int | None, *, is_read: bool) 
         many = "; `judge_many` takes tables and lists" if "output" in names else ""
         got = type(source).__name__
         raise InputError(f"the input must be a dictionary with {names}, got {got}{many}")
-    row = source if is_read else plain_row(source)
+    row = read(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:
         raise without_field(absent[0], row)
@@ -393,6 +395,11 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return names - {"label", "labels", "human_votes"}
 
     @property
+    def needs_source(self) -> bool:
+        """Whether it is shown the documents beside an answer as a source."""
+        return bool(getattr(self.options, "needs_source", False))
+
+    @property
     def memory(self) -> Memory | None:
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
@@ -540,7 +547,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             source = with_variables(source, self.fields_named)
             source = source if is_read else named_row(source, kind_in(schema.__annotations__))
             source = self.options.given(source)
-        row = read_input(source, schema, self.bounds.characters, is_read=is_read)
+        read = dict if is_read else partial(plain_row, needs_source=self.needs_source)
+        row = read_input(source, schema, self.bounds.characters, read)
+        if self.needs_source and isinstance(row, dict) and not row.get("source"):
+            row["source"] = row.get(OF_OUTPUT)
         if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}
             check_fields(self.prompts, self.options.prompt_texts, {**row, **written})

@@ -214,7 +214,8 @@ def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
     task = _turns_of(item.get("input"), "user")
     work = _turns_of(item.get("output"), "assistant")
     said = [each["role"] for each in (*task, *work)]
-    there = {name for name in ("expected", "source") if item.get(name)}
+    also = {"expected": "expected", "source": OF_OUTPUT}
+    there = {name for name, other in also.items() if item.get(name) or item.get(other)}
     media = media_in([item.get(name) for name in (*READ, "media")])
     there |= {*map(str, map(kind_of_block, media))}
     # A list of tools says that an agent could have called them.

@@ -20,6 +20,8 @@ from langchain_judges.rows.texts import plain
 
 # The names under which people have what a text is checked against.
 CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
+# The line above a document that is one of several.
+_HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
 # Where a line of a document would read as the beginning of another one.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
 
@@ -64,6 +66,12 @@ def listed_in(text: str) -> list[Any] | None:
             ):
                 return found
     return None
+
+
+def texts_in(context: object) -> object:
+    """The texts of documents, without their heads; a text alone as it is."""
+    listed = listed_in(context) if isinstance(context, str) else context
+    return context if listed is None else [_HEAD.sub("", context_in(listed) or "")]
 
 
 def is_data(context: object) -> bool:

@@ -27,7 +27,9 @@ _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
 _SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
 
 
-def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
+def row_notes(
+    row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes, *, needs_source: bool
+) -> Notes:
     """Add notes on how a row was read to those of a reading before."""
     # Who named columns, and is in no doubt, has looked at them all.
     has_looked = (notes.named and not notes) or "corrected" in row
@@ -35,6 +37,8 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
     shown = {name: row[name] for name in _SHOWN if name in row}
     if "output_a" in row:  # of a pair it may name a data set as well
         shown.pop("source", None)
+    if row.get("source") or not needs_source:
+        shown.pop(checks.OF_OUTPUT, None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     found = notes_on(read, shown)
     for unit, text in shown.items():
@@ -132,11 +136,13 @@ def _of_messages(unit: str, value: object, shown: str, lines: Set[str]) -> Notes
 
 def _is_left(name: str, held: object, lines: Set[str], shown: str) -> bool:
     """Whether a line of what stands under a key is neither shown nor in JSON that is."""
-    found = lines_of(spelt(held), "")
-    if name in documents.CONTEXTS and not found.isdisjoint(lines):
-        return False  # of documents their texts are shown
-    left = map(as_json, found - lines)
+    left = map(as_json, lines_of(_texts_under(name, spelt(held)), "") - lines)
     return any((line[1:-1] if name in OF_CALL else line) not in shown for line in left)
+
+
+def _texts_under(name: str, held: Any) -> object:
+    """The data under a key; of documents their texts, which may be shown as a source."""
+    return documents.texts_in(held) if name in documents.CONTEXTS else held
 
 
 def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -151,7 +157,7 @@ def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 # What a record has of a state, what another field is read from, and what has nothing to show.
 _OF_RUN = {*checks.KNOWN_NAMES["state"], *checks.KNOWN_NAMES["origin"]}
-_SHOWN_ELSEWHERE = {"agent_outcome", *documents.CONTEXTS, *_OF_RUN} - {"messages"}
+_SHOWN_ELSEWHERE = {"agent_outcome", *_OF_RUN} - {"messages"}
 
 
 def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
@@ -169,13 +175,11 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
         names = [name for name in usual if value.get(name) is not None]
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
-        # No source is read from a reference.
-        told -= {*documents.CONTEXTS} if field == "reference" else set()
         told |= {*[n for n in checks.KNOWN_NAMES["calls"] if value.get(n)][:1]} if calls else set()
         others = sorted(names and value.keys() - {names[0], *told}, key=repr)
         shown = lines_in(case) if others else set()
         for name in others:
-            part = messages.messages_in(value[name]) or value[name]
+            part = messages.messages_in(value[name]) or _texts_under(name, value[name])
             is_other = name in names and as_json(part) != as_json(value[names[0]])
             # A word or a number beside a task may ask something; beside an answer it is about it.
             said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")

@@ -11,6 +11,7 @@ import itertools
 import logging
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,7 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
                 raise InputError(f"{path} unpacks to {size}, more than is read; save it as CSV")
         is_merged = any(_holds(packed, part, b"<mergeCell ") for part in packed.namelist())
     # What is merged is known of a book alone that is read as a whole.
-    book = openpyxl.load_workbook(path, read_only=not is_merged, data_only=True)
-    try:
+    with closing(openpyxl.load_workbook(path, read_only=not is_merged, data_only=True)) as book:
         names = book.sheetnames
         if name is not None and name not in names:
             hint = did_you_mean(name, names)
@@ -224,8 +224,6 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
             _fill_down(book[own])
         rows = map(list, book[own].iter_rows(values_only=True))
         yield from _data_records(path, _records(path, rows))
-    finally:
-        book.close()
 
 
 def _holds(packed: zipfile.ZipFile, part: str, word: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import warnings
 from collections import abc, deque
@@ -334,20 +335,15 @@ class _Tasks:
         state.open()
         loop = self._loop = asyncio.get_running_loop()
         state.when_stopped = lambda: loop.call_soon_threadsafe(self._changed.set)
-        try:
+        # Each wait may itself be cancelled; the file is closed in any case.
+        async with contextlib.AsyncExitStack() as last:
+            last.callback(self._finish)
+            last.push_async_callback(self._cancel)
+            last.push_async_callback(self._drain)
+            last.callback(state.stop)
             with state.display():
                 while await self._next_is_there():
                     yield state.deliver(window.rows.popleft().result())
-        finally:
-            # Each wait may itself be cancelled; the file is closed in any case.
-            try:
-                state.stop()
-                await self._drain()
-            finally:
-                try:
-                    await self._cancel()
-                finally:
-                    self._finish()
         if state.fatal:
             raise state.fatal
 

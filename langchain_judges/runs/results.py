@@ -14,8 +14,8 @@ import re
 import stat
 import threading
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
@@ -155,21 +155,22 @@ def claim(descriptor: int, path: Path) -> None:
         raise ResultsInUse(f"Another run is writing to {path}.") from exc
 
 
-def locked_folder(folder: Path, path: Path) -> int | None:
-    """Lock a folder for the run that writes `path`; return what to close in the end.
+@contextmanager
+def locked_folder(folder: Path, path: Path) -> Iterator[None]:
+    """Lock a folder for the run that writes `path`, while it is entered.
 
     Raises:
         ResultsInUse: Another run has it.
     """
-    if fcntl is None:
-        return None
+    if fcntl is None:  # Windows opens no folder
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         claim(descriptor, path)
-    except BaseException:
+        yield
+    finally:
         os.close(descriptor)
-        raise
-    return descriptor
 
 
 class Results:

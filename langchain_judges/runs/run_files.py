@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,8 @@ def requests_of(results: Path, key: str) -> list[Any]:
     path = replies_beside(records_of(results).resolve())
     if not path.is_file():
         return []
-    store = ReplyStore(path, shared=True, wait=0.2)
-    try:
-        found = {key: value for key, value in store.entries(f"{REQUESTS}{key}")}
-    finally:
-        store.close()
+    with closing(ReplyStore(path, shared=True, wait=0.2)) as store:
+        found = dict(store.entries(f"{REQUESTS}{key}"))
     return [found[key] for key in sorted(found)]
 
 

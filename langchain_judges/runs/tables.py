@@ -75,7 +75,7 @@ class TableOut:
         self._receipt = self._folder / "table.json"
         self.records = self._folder / "records.jsonl"
         self._file: sheets.TableFile | None = None
-        self._lock: int | None = None
+        self._held = ExitStack()
         self._mark = ""
         self._rows = self._least = 0
         self._broken = False
@@ -93,15 +93,14 @@ class TableOut:
         """
         with ExitStack() as undo, files.writing(self._path):
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
-            self._lock = locked_folder(self._folder, self._path)
-            undo.callback(self._free)
+            undo.enter_context(locked_folder(self._folder, self._path))
             self._mark = mark
             if self._path.exists():
                 self._check()
             if size is not None:
                 self._check_rows(size)
             self._file = FORMS[self._path.suffix](self._draft, raw=self._raw)
-            undo.pop_all()
+            self._held = undo.pop_all()
 
     def _check(self) -> None:
         remedy = f"move {self._path} away, and the same call resumes into a new one"
@@ -149,18 +148,13 @@ class TableOut:
                     self._put_in_place()
         finally:
             self._draft.unlink(missing_ok=True)
-            self._free()
+            self._held.close()
 
     def _put_in_place(self) -> None:
         prints = [_fingerprint(each) for each in (self._draft, self._path) if each.exists()]
         receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
         write_receipt(self._receipt, _RECEIPT, receipt)
         self._draft.replace(self._path)
-
-    def _free(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
 
 def records_of(path: Path) -> Path:

@@ -136,17 +136,15 @@ class LabelOptions(LookupOptions):
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """A row as this judge takes it: what is judged as its output."""
-        if self.needs_source and not row.get("rubric"):
+        if self.judges_source and not row.get("rubric"):
             read = fields.plain_row(row)
-            source = read.get("source") or read.get(OF_OUTPUT)
-            row = {**row, **{name: read[name] for name in ("media", NOTES) if read.get(name)}}
-            if self.judges_source:
-                own = {name: value for name, value in row.items() if name not in documents.CONTEXTS}
-                return {"input": read.get("input"), **own, "output": source or NOTHING_FOUND}
-            row = {**row, "source": source}
+            own = {name: value for name, value in row.items() if name not in documents.CONTEXTS}
+            own |= {name: read[name] for name in ("media", NOTES) if read.get(name)}
+            source = read.get("source") or read.get(OF_OUTPUT) or NOTHING_FOUND
+            return {"input": read.get("input"), **own, "output": source}
         if not self.last_turn:
             return row
-        row = fields.plain_row(row)
+        row = fields.plain_row(row, needs_source=self.needs_source)
         output, task = row.get("output"), row.get("input")
         if isinstance(output, str) or not output:
             return row
