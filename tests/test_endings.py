@@ -11,6 +11,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableLambda
 from pydantic import SecretStr
 
+from langchain_judges import create_rubric_judge
 from langchain_judges.asking.reading import read
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.rows.responses import ENDS
@@ -34,6 +35,7 @@ CLIENTS: dict[str, tuple[dict[str, Any], str, tuple[str, str, str]]] = {
         *("stopReason", ("end_turn", "max_tokens", "guardrail_intervened")),
     ),
     "google_genai": ({"safety_ratings": []}, "finish_reason", ("STOP", "MAX_TOKENS", "SAFETY")),
+    "bedrock": ({"stop_reason": None}, "stop_reason", ("stop", "length", "content_filtered")),
     "mistralai": ({"logprobs": None}, "finish_reason", ("tool_calls", "length", "content_filter")),
     "openrouter": (
         {"object": "chat.completion", "native_finish_reason": "STOP"},
@@ -45,7 +47,7 @@ CLIENTS: dict[str, tuple[dict[str, Any], str, tuple[str, str, str]]] = {
     "ollama": ({"done": True}, "done_reason", ("stop", "length", "load")),
     "": ({"token_count": {}}, "finish_reason", ("COMPLETE", "MAX_TOKENS", "ERROR_TOXIC")),  # Cohere
 }
-SAY_SO = ("anthropic", "bedrock_converse", "google_genai", "mistralai", "openrouter", "xai")
+SAY_SO = ("anthropic", "bedrock_converse", "google_genai")
 
 
 def message(client, end, text="", **call):
@@ -88,6 +90,19 @@ def test_a_reply_without_an_end_counts_where_it_shows_by_itself_that_it_is_whole
         "truncated" if client in SAY_SO else VALUE
     )
     assert reading(message(client, None)) == "empty"
+
+
+@for_each("client", CLIENTS)
+def test_a_reply_without_an_end_is_a_verdict_as_a_line_and_asked_again_in_prose(client):
+    rated = json.dumps({"explanation": "It thanks.", "label": "1"})
+    for texts in (["Label: 1"], [f"It thanks, so: {rated}", rated], [f"{rated}\nDone.", rated]):
+        model = FakeChatModel(replies=[message(client, None, text=text) for text in texts])
+        judge = create_rubric_judge(model, rubric="Polite?")
+        verdict = judge.invoke({"input": "Hello.", "output": "Hi."})["verdict"]
+        if client in SAY_SO:
+            assert [each["reason"] for each in verdict["failures"]] == ["truncated"]
+        else:
+            assert (verdict["label"], verdict["usage"]["calls"]) == (1, len(texts))
 
 
 SPELLINGS = [
