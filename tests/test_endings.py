@@ -132,6 +132,29 @@ def test_a_word_that_nobody_knows_is_not_taken_for_a_whole_reply():
     )
 
 
+PLACES = {*(key for _, key, _ in CLIENTS.values()), "end_reason", "incomplete_details"} - {"status"}
+
+
+@for_each("key", sorted(PLACES))
+def test_each_place_that_tells_how_a_reply_ended_is_read_whatever_a_status_says(key):
+    for status in (None, "completed", "incomplete"):
+        for word, reason in (("max_tokens", "truncated"), ("content_filter", "refusal")):
+            reply = AIMessage(GOOD, response_metadata={"status": status, key: word})
+            _, problem = read(reply, SCORES, None, "T")
+            assert (problem.reason, word in problem.detail) == (reason, True)
+
+
+@for_each("why", ["SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "OTHER", "BlockedReason.JAILBREAK"])
+def test_the_reason_that_a_filter_gives_is_told(why):
+    feedback = {"block_reason": why, "safety_ratings": []}
+    for end in (None, "STOP"):
+        meta = {"prompt_feedback": feedback, **({"finish_reason": end} if end else {})}
+        _, problem = read(AIMessage("", response_metadata=meta), SCORES, None, "T")
+        assert problem.reason == "refusal"
+        assert "prompt_blocked" in problem.detail
+        assert why.rpartition(".")[2].lower() in problem.detail
+
+
 USED = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
 

@@ -23,7 +23,7 @@ from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.rows import files, texts
-from langchain_judges.rows.responses import ENDS, reasons_in
+from langchain_judges.rows.responses import ENDS, STATUS, reasons_in
 from langchain_judges.verdict import Failure, FailureReason
 
 # What was read of a reply: what `Question.reply_schema` dumps, or might after a check.
@@ -193,19 +193,16 @@ def _unfinished_reason(message: AIMessage) -> Problem | None:
         if part.get("refusal") or part.get("type") == "refusal":
             return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
-    endings = [*reasons_in({**meta, "end_reason": meta.get("status")})]
-    if ending := {*ENDS["filtered"]}.intersection(endings):
-        return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
-    end = message.text[-80:]
-    if ending := {*ENDS["limits"], *ENDS["broken"]}.intersection(endings):
-        return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
+    endings = [*reasons_in({**meta, STATUS: meta.get("status")})]
+    said, end = ", ".join(dict.fromkeys(endings)), message.text[-80:]
+    if not {*ENDS["filtered"]}.isdisjoint(endings):
+        return Problem("refusal", f"stopped by the provider: {said}")
+    if not {*ENDS["limits"], *ENDS["broken"]}.isdisjoint(endings):
+        return Problem("truncated", f"the reply was cut ({said}): {end!r}")
     if unknown := next((each for each in endings if each not in ENDS["whole"]), None):
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
-    if (
-        not endings
-        and meta.get("model_provider") in REPLY_NAMES["say_ends"]
-        and not _is_whole(message)
-    ):
+    says_ends = meta.get("model_provider") in REPLY_NAMES["say_ends"]
+    if says_ends and not endings and not _is_whole(message):
         return Problem("truncated", f"the reply broke off, nothing says how it ended: {end!r}")
     return None
 

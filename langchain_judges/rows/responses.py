@@ -16,6 +16,8 @@ from langchain_judges.rows.texts import Message, plain
 ENDS: dict[str, list[str]] = KNOWN_NAMES["ends"]
 # Where a message or a response says it, and parts that do.
 _ENDING = re.compile(KNOWN_NAMES["ending"])
+# As what the status of a reply is read, beside all that says how it ended.
+STATUS = "status.end_reason"
 _DETAILS: list[str] = KNOWN_NAMES["details"]
 # Where words of such a reason meet, and the one that it is: an enumeration may say first what
 # it says, and the parts of a stream that each say it are joined.
@@ -47,7 +49,7 @@ def _found(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Mapping[str, A
         held = fields.get(place) if {*beside} & fields.keys() else None
         said = held.get("message") if place == "output" and isinstance(held, Mapping) else held
         if isinstance(said, Mapping | list | str) and [type(said), place] != [str, "output"]:
-            yield place, said, {"end_reason": fields.get("status"), **fields}
+            yield place, said, {**fields, STATUS: fields.get("status")}
     if any(fields.get(name) for name in ("promptFeedback", "prompt_feedback")):
         yield "candidates", None, fields  # of Gemini, where it is a filter that replies
 
@@ -93,4 +95,6 @@ def reasons_in(fields: Mapping[str, Any], within: str = "") -> Iterator[str]:
         elif held and _ENDING.fullmatch(f"{within}{name}"):
             said = _PARTS.sub("_", str(held).rpartition(".")[-1]).lower()
             if (word := _WORD.sub(r"\1", said)) != "unspecified":
-                yield "blocked" if "block" in name else word  # a filter names itself
+                if "block" in name:  # whatever its filter says
+                    yield "prompt_blocked"
+                yield word
