@@ -350,10 +350,14 @@ class LangSmithServer:
             return
         run = self.runs.setdefault(name[1], {"id": name[1]})
         if len(name) == 2:
-            run.update({k: v for k, v in json.loads(data).items() if v is not None})
-            self._project_of(run)
+            said = {k: v for k, v in json.loads(data).items() if v is not None}
         elif name[0] in {"post", "patch"}:
-            run[name[2]] = json.loads(data)
+            said = {name[2]: json.loads(data)}
+        else:
+            return
+        # The client sends from several threads: how a run began may come behind how it ended.
+        run.update({k: v for k, v in said.items() if name[0] == "patch" or k not in run})
+        self._project_of(run)
 
     def _project_of(self, run: dict[str, Any]) -> None:
         """Make the project that a run is traced to, if there is none."""
