@@ -1,7 +1,10 @@
 """Prompts of a caller's own: sent as they are, with fences around what they show."""
 
 import contextlib
+import functools
+import itertools
 import re
+from time import time_ns
 from typing import Any
 
 import pytest
@@ -9,6 +12,8 @@ import yaml
 from langchain_core.prompts import (
     ChatPromptTemplate,
     FewShotChatMessagePromptTemplate,
+    FewShotPromptTemplate,
+    HumanMessagePromptTemplate,
     MessagesPlaceholder,
     PromptTemplate,
 )
@@ -403,15 +408,93 @@ def test_a_plain_list_of_examples_is_shown_whole_by_a_rubric_and_by_an_own_promp
         assert unfenced(shown[place]).startswith("Learn: People")
 
 
-def test_examples_in_turns_stand_where_a_template_has_messages():
+@for_each("optional", [False, True])
+def test_examples_in_turns_stand_where_a_template_has_messages(optional):
     model = FakeChatModel(replies=fitting_reply)
-    own: Any = ChatPromptTemplate(
-        [("system", "Be fair."), MessagesPlaceholder("examples"), ("human", "{outputs}?")]
-    )
+    own: Any = with_messages("examples", optional=optional)
     judge = create_rubric_judge(model, memory=SHOTS, prompts=own, explain="none")
     judge.invoke(ITEM)
     replies = [part for part in model.prompts[0].split("\n---\n") if '"label": "' in part]
     assert replies == ['{"label": "0"}', '{"label": "1"}']
+
+
+TIMED = "{outputs} {inputs} at {when}"
+FORMS_OF_TIME: dict[str, Any] = {
+    "text": lambda clock: PromptTemplate.from_template(TIMED).partial(when=clock),
+    "messages": lambda clock: ChatPromptTemplate.from_template(TIMED).partial(when=clock),
+    "a message": lambda clock: ChatPromptTemplate(
+        [HumanMessagePromptTemplate(prompt=FORMS_OF_TIME["text"](clock))]
+    ),
+    "a part": lambda clock: ChatPromptTemplate([FORMS_OF_TIME["messages"](clock)]),
+    "mustache": lambda clock: ChatPromptTemplate.from_template(
+        TIMED.replace("{", "{{").replace("}", "}}"), template_format="mustache"
+    ).partial(when=clock),
+    "examples": lambda clock: FewShotPromptTemplate(
+        examples=[{"q": "Right: 1."}],
+        example_prompt=PromptTemplate.from_template("{q} {when}").partial(when=clock),
+        suffix=TIMED,
+        input_variables=["outputs", "inputs"],
+        partial_variables={"when": clock},
+    ),
+}
+
+
+@for_each("form", FORMS_OF_TIME)
+def test_a_function_of_a_template_fills_each_prompt_and_makes_no_other_judge(form):
+    ticks = itertools.count()
+    clock: Any = functools.partial(next, ticks)
+    model = FakeChatModel(replies=fitting_reply)
+    judges = [create_rubric_judge(model, prompts=FORMS_OF_TIME[form](clock)) for _ in "ab"]
+    for judge in judges:
+        judge.invoke(ITEM)
+    first, second = (int(re.findall(r" at (\d+)", text)[-1]) for text in model.prompts)
+    assert first < second
+    assert len({judge.config["metadata"]["prompt_version"] for judge in judges}) == 1
+
+
+def test_a_template_that_tells_the_time_may_not_cut_a_text_either():
+    cut: Any = PromptTemplate.from_template("{outputs:.9} {inputs} {when}").partial(
+        when=lambda: str(time_ns())
+    )
+    with pytest.raises(OptionError, match=r"another form of \{outputs\}"):
+        create_rubric_judge(FakeChatModel(replies=[]), prompts=cut)
+
+
+def with_messages(name, **options):
+    place = MessagesPlaceholder(name, **options)
+    return ChatPromptTemplate([("system", "Be fair."), place, ("human", "{outputs}?")])
+
+
+PAST: Any = with_messages("history").partial(history=[("human", "Before.")])
+
+
+@for_each(
+    ("prompt", "past"),
+    [
+        (with_messages("history", optional=True), []),
+        (ChatPromptTemplate([with_messages("history", optional=True)]), []),
+        (with_messages("history", optional=True, n_messages=1).partial(history=["x", "y"]), ["y"]),
+        (PAST, ["Before."]),
+    ],
+)
+def test_messages_that_may_lack_or_are_given_stand_in_their_place(prompt: Any, past):
+    model = FakeChatModel(replies=fitting_reply)
+    create_rubric_judge(model, prompts=prompt).invoke(ITEM)
+    shown = model.prompts[0].partition("Be fair.\n---\n")[2].split("\n---\n")
+    assert shown[: len(past)] == past
+    assert "Hello!" in shown[len(past)]
+
+
+@for_each("name", ["outputs", "response", "input", "context", "tone"])
+@for_each("optional", [False, True])
+def test_a_place_for_messages_that_a_row_fills_with_a_text_is_refused(name, optional):
+    prompt: Any = with_messages(name, optional=optional)
+    model = FakeChatModel(replies=fitting_reply)
+    if optional and name == "tone":  # which nothing fills
+        assert create_rubric_judge(model, prompts=prompt).invoke(ITEM)
+    else:
+        with pytest.raises(OptionError, match=f"a place for messages under {{{name}}}"):
+            create_rubric_judge(model, prompts=prompt)
 
 
 @for_each(

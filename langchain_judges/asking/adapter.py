@@ -46,7 +46,7 @@ Rung = Literal["response_format", "structured_output", "json_schema", "tools", "
 # The rungs of `with_structured_output`: the last names its method, which thinking does not mind.
 STRUCTURED: tuple[Rung, ...] = ("structured_output", "json_schema")
 # What a model's profile says of each kind of content.
-_MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
+_MEDIA = dict(image="image_inputs", audio="audio_inputs", video="video_inputs", file="pdf_inputs")
 # Seconds beyond a model's time-out, so that a silent server meets that one first.
 SLACK = 5.0
 # Sampling parameters and what else a call wants of tokens, as models take them.
@@ -198,9 +198,7 @@ class ModelAdapter:
         # Tokens of a prompt that the model takes; None where its profile does not say.
         self.context: int | None = profile.get("max_input_tokens")
         # Kinds of content that its profile says it does not take.
-        self.refused_media = [
-            kind for kind, name in _MEDIA.items() if profile.get(f"{name}_inputs") is False
-        ]
+        self.refused_media = [kind for kind, name in _MEDIA.items() if profile.get(name) is False]
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
         # Whether it calls tools of a caller's, as far as is known.

@@ -148,9 +148,8 @@ def unreadable(error: Exception) -> str | None:
 def _of_client(error: Exception) -> bool:
     """Whether an error was raised in the code of a provider's client."""
     room = _places(error)[-1][0].partition(".")[0]
-    return room in _NAMES["clients"] or (
-        room.startswith("langchain_") and room != "langchain_judges"
-    )
+    is_of_langchain = room.startswith("langchain_") and room != "langchain_judges"
+    return is_of_langchain or room in _NAMES["clients"]
 
 
 def _refuses_keyword(error: Exception) -> bool:
@@ -186,11 +185,8 @@ def can_pass(error: Exception) -> bool:
         return True
     # A client that the caller gave was used in an event loop that has ended since.
     has_ended = isinstance(error, RuntimeError) and "Event loop is closed" in said_by(error)
-    return (
-        has_ended
-        or isinstance(error, OSError)
-        or bool(_SAID["passing"].search(type(error).__name__))
-    )
+    is_of_network = _SAID["passing"].search(type(error).__name__) or isinstance(error, OSError)
+    return has_ended or bool(is_of_network)
 
 
 def refuses_text(error: Exception) -> bool:

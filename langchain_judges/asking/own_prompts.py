@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from langchain_core.prompts import (
     MessagesPlaceholder,
     StringPromptTemplate,
 )
+from langchain_core.prompts.message import BaseMessagePromptTemplate
 
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, LackingError, OptionError
@@ -52,6 +53,8 @@ _SHORT, _LONG = "\ue000", '<Ab> & "c"\n  d\'s ' * 1000 + "."
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
 _ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
+# Of them, what only steps that judge are shown: a plan is made from the request alone.
+_JUDGED = {"output", "output_a", "output_b", "outputs"}
 _PROMPT_KEYS = {"system", "prompt"}
 
 
@@ -99,12 +102,11 @@ class FencedPrompt(ChatPromptTemplate):
                 values[name] = value if is_number else in_fence(name, as_text(value))
                 continue
             tags = {each: each if each[-1:].isdigit() else name for each in parts}
-            shown = [
-                in_fence(tags[each], str(text)) if each in _BARE else str(text)
-                for each, text in parts.items()
-            ]
             if parts:
-                values[name] = "\n".join(shown)
+                values[name] = "\n".join(
+                    in_fence(tags[each], str(text)) if each in _BARE else str(text)
+                    for each, text in parts.items()
+                )
             if "shared" in parts:  # shown here, and not behind the system's message
                 values |= {name: values[name].strip(), "shared": ""}
         return values
@@ -112,7 +114,9 @@ class FencedPrompt(ChatPromptTemplate):
 
 def placeholders(prompt: ChatPromptTemplate) -> set[str]:
     """Names of the variables of a prompt that are whole messages."""
-    return {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
+    own = {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
+    parts = (part for part in prompt.messages if isinstance(part, ChatPromptTemplate))
+    return own.union(*map(placeholders, parts))
 
 
 def read_prompts(value: Any) -> Any:
@@ -142,15 +146,33 @@ def read_prompts(value: Any) -> Any:
 
 def unescaped(template: Any) -> Any:
     """A prompt whose mustache variables are put in as they are: its reader is no browser."""
+
+    def change(part: Any) -> dict[str, Any]:
+        text: Any = getattr(part, "template", None)
+        is_html = isinstance(text, str) and part.template_format == "mustache"
+        return {"template": _AS_HTML.sub(r"{{{\1}}}", text)} if is_html else {}
+
+    return _changed(template, change)
+
+
+def _fixed(template: Any, say: Callable[[Any], object]) -> Any:
+    """A prompt that is filled by what is said of each function that would fill it."""
+
+    def change(part: Any) -> dict[str, Any]:
+        filled = getattr(part, "partial_variables", {}).items()
+        return {"partial_variables": {n: say(v) if callable(v) else v for n, v in filled}}
+
+    return _changed(template, change)
+
+
+def _changed(template: Any, change: Callable[[Any], dict[str, Any]]) -> Any:
+    """A prompt with other fields in each template that it is made of."""
     if isinstance(template, list):
-        return [unescaped(part) for part in template]
-    text = getattr(template, "template", None)
-    if isinstance(text, str) and getattr(template, "template_format", None) == "mustache":
-        return template.model_copy(update={"template": _AS_HTML.sub(r"{{{\1}}}", text)})
-    for name in ("messages", "prompt"):
-        if inner := getattr(template, name, None):
-            return template.model_copy(update={name: unescaped(inner)})
-    return template
+        return [_changed(part, change) for part in template]
+    if not isinstance(template, BasePromptTemplate | BaseMessagePromptTemplate):
+        return template
+    fields = {name: _changed(held, change) for name, held in vars(template).items()}
+    return template.model_copy(update={**fields, **change(template)})
 
 
 def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
@@ -248,20 +270,25 @@ def prompt_set(
         # What the method's own shows as messages, and this one as a text.
         written = placeholders(originals[step]) - placeholders(prompt)
         known = set(originals[step].input_variables) - written
-        extra = {v for v in prompt.input_variables if v not in known}
-        # What only steps that judge are shown: a plan is made from the request alone.
-        texts = extra & {"output", "output_a", "output_b", "outputs"}
-        if astray := {name for name in texts if not known & {*OUR_NAMES[name]}}:
-            raise _unknown(step, known, astray)
+        extra = {*prompt.input_variables} - known
         _check_spelling(step, extra - _ROW_FIELDS, known | _ROW_FIELDS)
-        has_fences = bool({"fence", "fence_1"} & {*prompt.input_variables})
-        if isinstance(prompt, FencedPrompt) or (extra and not has_fences):
+        is_fenced = isinstance(prompt, FencedPrompt)
+        is_copy = not is_fenced and bool({"fence", "fence_1"} & {*prompt.input_variables})
+        astray = {n for n in extra if is_copy or (n in _JUDGED and not known & {*OUR_NAMES[n]})}
+        if astray:
+            names = {"allowed": sorted(known), "got": sorted(astray)}
+            raise OptionError(_REFUSALS["unknown_name"].format(step=step, **names))
+        # Messages that nothing here makes: a row fills its names with texts.
+        for name in sorted(placeholders(prompt) - placeholders(originals[step])):
+            is_filled = prompt.partial_variables.get(name)
+            if not is_filled and name in {*prompt.input_variables, *known, *_ROW_FIELDS}:
+                raise OptionError(_REFUSALS["as_messages"].format(step=step, name=name))
+        if is_fenced or extra:
             prompt = _as_fenced(prompt, known)
-        elif extra:
-            raise _unknown(step, known, extra)
         _check_whole(step, prompt)
         _check_places(step, prompt, known)
-        _check_shown(step, {*prompt.input_variables}, known | written, filled)
+        own_names = {*prompt.input_variables, *placeholders(prompt)}
+        _check_shown(step, own_names, known | written, filled)
         prompts[step] = prompt
     return prompts, key_of({step: _texts(prompt) for step, prompt in prompts.items()})[:12]
 
@@ -295,7 +322,8 @@ def printed_messages(prompt: ChatPromptTemplate) -> list[str]:
 
 def _filled(prompt: ChatPromptTemplate, values: Mapping[str, str]) -> str:
     """The text of a prompt, with messages of these texts where it has whole messages."""
-    whole = {name: [chat.HumanMessage(values[name])] for name in placeholders(prompt)}
+    names = placeholders(prompt) & values.keys()  # the others are optional, or filled already
+    whole = {name: [chat.HumanMessage(values[name])] for name in names}
     return "\n".join(each.text for each in prompt.format_messages(**{**values, **whole}))
 
 
@@ -305,7 +333,8 @@ def _check_whole(step: str, prompt: ChatPromptTemplate) -> None:
     Raises:
         OptionError: It shows a part of a text, or another form of it.
     """
-    others = dict.fromkeys(prompt.input_variables, _SHORT)
+    others = dict.fromkeys(sorted(prompt.input_variables), _SHORT)
+    prompt = _fixed(prompt, lambda function: function())  # such as the time: one for all fills
     for name in others:
         shown = _filled(prompt, {**others, name: _LONG})
         if _LONG not in shown or shown.replace(_LONG, _SHORT) != _filled(prompt, others):
@@ -373,11 +402,6 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
             raise OptionError(_REFUSALS["misspelt"].format(step=step, name=name, near=meant))
 
 
-def _unknown(step: str, known: set[str], extra: set[str]) -> OptionError:
-    allowed = sorted(known)
-    return OptionError(f"the prompt {step!r} may use {allowed!r}, got {sorted(extra)!r} too")
-
-
 def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
     """A caller's prompt, to which the labels and the rule that texts are data are added."""
     messages: list[Any] = list(prompt.messages)
@@ -387,16 +411,11 @@ def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplat
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))
     if {"response_1", "response_2"} <= known and _SLOTS not in "".join(printed_messages(prompt)):
         messages.append(chat.HumanMessage(_SLOTS))
-    fenced = FencedPrompt.from_messages(messages)
-    filled = prompt.partial_variables
-    left = [name for name in fenced.input_variables if name not in filled]
-    return fenced.model_copy(update={"partial_variables": filled, "input_variables": left})
+    return FencedPrompt.from_messages(messages).partial(**prompt.partial_variables)
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
     """Messages of a prompt, what they already contain, and how replies are read."""
-    filled = {
-        name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
-        for name, value in sorted(prompt.partial_variables.items())
-    }
-    return [*printed_messages(prompt), *(f"{name}={value}" for name, value in filled.items())]
+    named = _fixed(prompt, lambda it: (it.__module__, getattr(it, "__qualname__", type(it))))
+    filled = sorted(named.partial_variables.items())
+    return [*printed_messages(named), *(f"{name}={value}" for name, value in filled)]

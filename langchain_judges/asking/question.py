@@ -295,9 +295,8 @@ class Asking:
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """The reply with what it cost."""
-        if problem is None:
-            return Reply(data, [], self.usage())
-        return Reply(data, [problem.failure(self.question.step, self.unit)], self.usage())
+        failures = [problem.failure(self.question.step, self.unit)] if problem else []
+        return Reply(data, failures, self.usage())
 
     def usage(self) -> verdicts.Usage:
         """Cost so far."""
@@ -354,11 +353,11 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
         if isinstance(prompt, own_prompts.FencedPrompt):  # of the caller, who names columns
             raise InputError(f"{what}, which this row does not have")
         raise LookupError(f"{what}, which the variables of its step do not hold")
-    if filled := prompt.partial_variables:
-        own = {name: value for name, value in variables.items() if name not in filled}
-        messages = prompt.format_messages(**own)
-    else:
-        messages = [each for part in prompt.messages for each in _filled_part(part, variables)]
+    # As LangChain fills it; an empty list is its own, for messages that may lack.
+    filled = prompt.partial_variables.items()
+    own = {n: v() if callable(v) else v for n, v in filled if v != [] or n not in variables}
+    given = {**variables, **own}
+    messages = [each for part in prompt.messages for each in _filled_part(part, given)]
     if not (shared := variables.get("shared")):
         return messages
     if not isinstance(first := messages[0], SystemMessage):
