@@ -105,11 +105,8 @@ def plain(content: object) -> str:
 
 
 def _block(block: object) -> str:
-    if not isinstance(block, dict):
-        return ""
-    if kind_of_block(block):
-        return mark_of(block)
-    text = block.get("text", "")
+    fields = block if isinstance(block, dict) else {}
+    text = mark_of(fields) if kind_of_block(fields) else fields.get("text")
     return text if isinstance(text, str) else ""
 
 

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
+from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.columns import Columns, facts_in
 from langchain_judges.rows.texts import READ, transcript
 from langchain_judges.runs.many import judge_many
@@ -86,10 +87,7 @@ def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dic
         task = " ".join(transcript(row["input"]).split())
         key = f"{task} (id {row['id']})" if "id" in row else task
         if key in rows:
-            raise InputError(
-                f"{name}, row {index + 1}: its input occurs twice; an `id` in each file tells "
-                "such rows apart"
-            )
+            raise InputError(KNOWN_NAMES["twice"].format(name=name, number=index + 1))
         rows[key] = row
     return rows
 
@@ -205,10 +203,7 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         outputs = row.get("outputs") if isinstance(row, Mapping) else None
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
-            raise InputError(
-                f"row {number} needs `input` and `outputs` by system, "
-                f"`{{'input': …, 'outputs': {{system: text}}}}`; it has {held}"
-            )
+            raise InputError(KNOWN_NAMES["ranked"].format(number=number, held=held))
         task_id = str(row.get("id") or len(tasks))
         new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}
         if row.get("reference"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import files, spreadsheets
+from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.data import plain_data
 from langchain_judges.rows.record import record_row
 
@@ -127,17 +128,12 @@ def source_of(rows: object, client: Client | None = None) -> Source:
     size = len(rows) if isinstance(rows, Sized) else None
     if read := TABLES.get(library):
         if told := spreadsheets.describing([*islice(read(rows), 3)]):
-            raise InputError(
-                f"the first {told} rows of the table tell what its columns are, as Qualtrics "
-                f"writes them; give `TABLE[{told}:]`"
-            )
+            raise InputError(KNOWN_NAMES["qualtrics"].format(told=told))
         frame: Any = rows if library == "pandas" else None
         return Source(_Again(partial(read, rows)), True, size, frame)
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
-        raise OptionError(
-            "`rows` must be a list or another iterable of rows, a table or a path, got "
-            f"{'one row' if isinstance(rows, Mapping) else repr(rows)}"
-        )
+        got = "one row" if isinstance(rows, Mapping) else repr(rows)
+        raise OptionError(KNOWN_NAMES["rows"].format(got=got))
     is_hub = library == "datasets"
     if is_hub and (features := getattr(rows, "features", None)):
         rows = _Again(partial(files.named_classes, rows, features.to_dict()))
