@@ -205,7 +205,7 @@ def test_a_call_of_an_evaluator_is_told_what_it_lacks_in_its_own_words(options, 
 
 def test_why_a_row_is_not_judged_is_told_once():
     told = as_evaluator(bsm())(inputs="Where?", outputs="Kyiv")
-    reason = "`reference`: got no `reference_outputs` to compare with"
+    reason = "`reference_outputs` has nothing to compare with"
     assert told["comment"] == f"Not judged. invalid_input (judge): {reason}"
 
 
@@ -317,7 +317,7 @@ def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
 UNREADABLE: dict[str, tuple[Any, Any, str]] = {
     "no key": ({"outputs": {"x": "1", "y": [AIMessage("2")]}}, BAD, "got the keys 'x', 'y'"),
     "no outputs": ({"outputs": None}, BAD, "expected a text or messages, got null"),
-    "no reference": ({"outputs": GOOD}, None, "`reference`: got no `reference_outputs`"),
+    "no reference": ({"outputs": GOOD}, None, "`reference_outputs` has nothing to compare with"),
     "failed": ({"outputs": None, "error": "Boom"}, BAD, "the run failed and has no output: Boom"),
 }
 

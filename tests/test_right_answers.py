@@ -94,6 +94,31 @@ def test_a_named_field_is_the_answer_and_what_is_right_or_empty_is_not_told(path
     assert not any("leaves out" in on_path(path, *each)[0] for each in pairs)
 
 
+# What no two runs share, and its neighbours, which a person may have asked for.
+VARYING = (
+    *("id", "runId", "model", "model_name", "created_at", "timestamp", "latency", "latency_ms"),
+    *("response_time", "total_tokens", "confidence", "probability", "score", "cost_usd"),
+)
+ASKED = ("order_id", "car_model", "cooking_time", "token_holder", "date", "version")
+
+
+@for_each("path, name", product(PATHS, (*VARYING, *ASKED)))
+def test_what_differs_by_its_nature_from_run_to_run_is_not_told(path, name):
+    for ours, right in (("1", "2"), (1, 2), (0.5, 1.0), ("run-7", "run-8")):
+        told, _ = on_path(path, {"answer": "Bo", name: ours}, {"answer": "Al", name: right})
+        assert (f"leaves out {name!r}" in told) == (name in ASKED)
+        assert name in ASKED or name not in told
+
+
+@for_each("path", PATHS)
+def test_nothing_to_compare_with_is_told_in_a_sentence(path):
+    told, _ = on_path(path, MINE, {"label": "neg"})
+    if path in ("pair one", "pair called"):
+        rest = "a reference leaves out 'label': name it by `reference=`"
+        assert f"`reference_outputs` has nothing to compare with; {rest}" in told
+    assert "neg" in on_path(path, MINE, {"label": "neg"}, reference="label")[1]
+
+
 FORMS: dict[str, Any] = {
     "as it is": lambda fields: fields,
     "below a name": lambda fields: {"output": fields},

@@ -27,7 +27,7 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
 from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import content_in, standard
-from langchain_judges.rows.notes import lines_in, notes_on
+from langchain_judges.rows.notes import is_of_run, lines_in, notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain
 from langchain_judges.rows.work import outputs_of, record_of_run, why_failed, work_in
 from langchain_judges.runs.run_state import Judge
@@ -156,10 +156,10 @@ def right_answer(
     inner: Mapping[str, Any] = [{}, *_levels(kept)][-1]  # none of a run
     read = next((n for n in lookup.USUAL["reference"] if inner.get(n) is not None), None)
     # A reader notes other texts beside it.
-    words = [n for n in inner if not (n == read or lines_in(inner[n], alone=False))]
+    words = [n for n in inner if not (is_of_run(n) or lines_in(inner[n], alone=False))]
     wanted = [n for n in words if any(own.get(n, inner[n]) != inner[n] for own in returned)]
     left = {n: reference[n] for n in reference if n not in kept}
-    left |= {n: inner[n] for n in wanted if read}
+    left |= {n: inner[n] for n in wanted if read and n != read}
     notes = Notes()
     if names := verdicts.first_names([n for n in left if not is_nothing(left[n])]):
         notes.add("reference", f"leaves out {names}")
@@ -248,9 +248,8 @@ class CaseReader:
             return self._noted(item, **read, reference=(reference, expected))
         answer = self._answer(row.reference, notes, returned)
         if answer is None or answer == {}:
-            rest = "".join(f", which {each['detail']}: name it by `reference=`" for each in notes)
-            problem = f"`reference`: got no `reference_outputs` to compare with{rest}"
-            raise errors.InputError(problem)
+            rest = "".join(f"; a reference {n['detail']}: name it by `reference=`" for n in notes)
+            raise errors.InputError(f"`reference_outputs` has nothing to compare with{rest}")
         other = work_in(answer, own.reference, "reference", task=task)
         pair = pair_for(task, text, other, source=source) | named | {NOTES: notes}
         return self._noted(pair, **read, reference=(answer, other))

@@ -155,9 +155,8 @@ def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield own
 
 
-# What a record has of a state, what another field is read from, and what has nothing to show.
-_OF_RUN = {*checks.KNOWN_NAMES["state"], *checks.KNOWN_NAMES["origin"]}
-_SHOWN_ELSEWHERE = {"agent_outcome", *_OF_RUN} - {"messages"}
+# What a record has of a state, and what another field is read from.
+_SHOWN_ELSEWHERE = {"agent_outcome", *checks.KNOWN_NAMES["state"]} - {"messages"}
 
 
 def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
@@ -176,6 +175,7 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
         rivals, words = [], []
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         told |= {*[n for n in checks.KNOWN_NAMES["calls"] if value.get(n)][:1]} if calls else set()
+        told |= {name for name in value if is_of_run(name)}
         others = sorted(names and value.keys() - {names[0], *told}, key=repr)
         shown = lines_in(case) if others else set()
         for name in others:
@@ -221,6 +221,11 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
 _WORD = re.compile(checks.KNOWN_NAMES["word"])
 # Names of what asks something of an answer, as `max_words` does.
 _ASKING = re.compile(checks.KNOWN_NAMES["asking"])
+
+
+def is_of_run(name: object) -> bool:
+    """Whether a name is of what differs by its nature from run to run, such as an id."""
+    return bool(re.fullmatch(checks.KNOWN_NAMES["of_run"], checks.plain_name(str(name))))
 
 
 def lines_of(value: object, name: object) -> set[str]:
