@@ -19,6 +19,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.report import compare, trust
 from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.report.labelling import is_labelled
+from langchain_judges.report.rating_scale import RatingScale
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.rows.checks import check_annotations, number_in, read_label
@@ -214,6 +215,19 @@ def test_no_rating_inside_the_judges_labels_is_a_stray_and_one_far_outside_is(la
         sample = Sample([JudgedRow(row, facts, i) for i, (row, facts) in enumerate(both)], 0.95)
         assert sample.scale.strays == {value} - {*labels}, value
         assert sample.scale.ends == (min(labels), max(labels))  # whichever of them occur
+
+
+@for_each("scale", [[*range(4)], [*range(1, 6)], [0, 0.5, 1], [*range(11)], [0.3, 1.7, 2.2]])
+@for_each("number", range(1, 12))
+def test_ratings_below_0_that_several_rows_have_are_of_the_scale(scale, number):
+    rng = random.Random(number)
+    for low in {-1, -0.5, -max(scale), *(-step for step in scale if step)}:
+        people = [*rng.choices(scale, k=108), *scale, *[low] * number]
+        found = RatingScale(people, [[vote] for vote in people], [], "people")
+        assert found.strays == ({low} if number == 1 else set())
+        assert found.ends == (min(scale if number == 1 else (low, *scale)), max(scale))
+    codes = [*rng.choices(scale, k=108), *scale, *[-99] * number]
+    assert RatingScale(codes, [[vote] for vote in codes], [], "people").strays == {-99}
 
 
 SCALES = [[0, 1], [1, 2], [-1, 1], [0, 2], range(1, 6), range(5), range(11)]

@@ -68,10 +68,8 @@ class RatingScale:
     def notable(self) -> list[tuple[str, int, float]]:
         """Ratings outside the scale, or that alone make it wide, by note and place."""
         # So far outside an answer is wrong by any rating of people.
-        low, high = (
-            end + self.width / 4 * sign for end, sign in zip(self.ends, (-1, 1), strict=True)
-        )
-        outside = {each for each in self.ours if not (low <= each <= high or self.apart)}
+        (low, high), edge = self.ends, self.width / 4
+        outside = {v for v in self.ours if not (low - edge <= v <= high + edge or self.apart)}
         found = [("strays", self.strays, self.targets), ("lone", self._lone, self.targets)]
         found.append(("outside", outside, [[each] for each in self.answers]))
         return [
@@ -127,11 +125,12 @@ def is_few(values: Collection[Any], group: Collection[Any]) -> bool:
 
 
 def _strays(values: Sequence[float], known: Collection[float]) -> set[float]:
-    """Those few values that are outside any scale of the others and of known labels."""
+    """Few values that are larger than any scale of all others, or the only one that is below 0."""
     # Three steps at least tell a scale that nobody names.
     sizes = sorted({*map(abs, values), *map(abs, known)})[0 if known else 2 :]
     tops = [low for low, high in pairwise(sizes) if _is_beyond(high, low)]
-    groups = [{v for v in values if abs(v) > top} for top in tops] + [{v for v in values if v < 0}]
+    groups = [{v for v in values if abs(v) > top} for top in tops]
+    groups += [{v for v in values if v < 0}] if sum(v < 0 for v in values) == 1 else []
     alone = (own for own in groups if is_few(values, own) and own.isdisjoint(known))
     return set[float]().union(*alone)
 
