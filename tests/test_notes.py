@@ -838,7 +838,6 @@ def test_documents_on_messages_stand_beside_the_row_for_who_needs_a_source(own):
     said = [{"role": "user", "content": "When?"}, {**SAYS, **own}]
     row = plain_row({"output": said})
     assert (row[OF_OUTPUT], row.get(NOTES, [])) == (OPEN, [])
-    assert len(plain_row({"output": said}, needs_source=False)[NOTES]) == 1
 
 
 def test_documents_on_messages_are_the_source_that_a_judge_needs():
@@ -876,10 +875,13 @@ HELD: dict[str, tuple[str, dict[str, Any]]] = {
         "source": OTHERS[0], "expected": {"answer": "Lviv", "context": DOCS}
     }),
 }  # fmt: skip
+# Where they would be the source of a judge that needs one.
+AS_SOURCE = ("an answer", "titled", "spelt", "a message", "a message of LangChain")
 OF_SOURCES: dict[str, Any] = {
     "its own words": lambda model: create_rubric_judge(model, rubric=RUBRIC),
     "the last turn": lambda model: create_rubric_judge(model, rubric=RUBRIC, last_turn=True),
     "a source": lambda model: create_rubric_judge(model, rubric="groundedness"),
+    "no source": lambda model: create_rubric_judge(model, rubric="helpfulness"),
     "a jury": lambda model: create_jury(
         [create_rubric_judge(model, rubric="groundedness", name=name) for name in "ab"]
     ),
@@ -915,9 +917,12 @@ def test_documents_are_shown_or_named_once(place, path, kind):
     if not model.prompts:  # the task is no source of a row
         assert (place, kind in ("a source", "a jury")) == ("a task", True)
     is_shown = DOCS[0] in "".join(model.prompts)
-    parts = (re.split("not shown: ", each["detail"])[1:] for each in found)
-    named = [names for part in parts for names in part if repr(name) in names]
-    assert len(named) == (not is_shown)
+    told = [each["detail"] for each in found]
+    named = [each for each in told if "documents beside it" in each and place in AS_SOURCE]
+    named += [each for each in told if repr(name) in each.partition("not shown: ")[2]]
+    # A ready rubric says what it needs: it is about no documents beside an answer.
+    is_beside = place in AS_SOURCE and kind == "no source"
+    assert len(named) == (not is_shown and not is_beside)
     is_source = kind in ("a source", "a jury") and place in ("an answer", "titled", "a message")
     assert is_shown or not is_source
 

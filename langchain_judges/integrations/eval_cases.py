@@ -23,7 +23,7 @@ from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
-from langchain_judges.rows.checks import ANNOTATIONS, kind_of_verdict
+from langchain_judges.rows.checks import ANNOTATIONS, OF_OUTPUT, kind_of_verdict
 from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
 from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import content_in, standard
@@ -174,7 +174,7 @@ class CaseReader:
         self.judge, self.kind, self.places = judge, describe.kind_of(judge), places
         lookup.check_sources(**places._asdict())
         options = label_options(judge)
-        self._needs_source = describe.needs_source(judge)
+        self._needs_source = describe.document_use(judge) == "source"
         self._judges_source = options is not None and options.judges_source
         self._names_reference = bool(places.reference) or options is None or options.compares
         leaves = describe.leaves_of(judge)
@@ -243,6 +243,9 @@ class CaseReader:
             reference = self._answer(reference, notes, returned)
             expected = self._expected(row, reference, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
+            done = plain_data(row.outputs)
+            beside = documents.context_of(done) or documents.documents_on(done)
+            more[OF_OUTPUT] = documents.context_in(beside) if source is None else None
             notes.columns = {n: p[n] for p in row[:3] if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))

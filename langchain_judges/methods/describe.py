@@ -89,9 +89,14 @@ def leaves_of(judge: object) -> list[Any]:
     return [each for own in members for each in leaves_of(own.judge)] if members else [judge]
 
 
-def needs_source(judge: object) -> bool:
-    """Whether a judge, or one that it asks, is shown documents beside an answer as a source."""
-    return any(option_of(leaf, "needs_source") for leaf in leaves_of(judge))
+def document_use(judge: object) -> str | None:
+    """The use of documents beside an answer by a judge, or by those that it asks.
+
+    They are a `"source"`, or `"hidden"` from a rubric in a caller's own words, which may be
+    about them; None: no rubric is.
+    """
+    uses = [option_of(leaf, "document_use") for leaf in leaves_of(judge)]
+    return next((use for use in ("source", "hidden") if use in uses), None)
 
 
 def memories_of(runnable: object) -> list[Memory]:

@@ -194,9 +194,9 @@ class CombinedGraph(JudgeGraph):
         return set[str]().union(*(describe.fields_named(each.judge) for each in self.members))
 
     @property
-    def needs_source(self) -> bool:
-        """Whether a member is shown the documents beside an answer."""
-        return describe.needs_source(self)
+    def document_use(self) -> str | None:
+        """The members' use of documents beside an answer."""
+        return describe.document_use(self)
 
     def _plain_model(self) -> list[declaration.JudgeSpec]:
         """The spec of each member."""

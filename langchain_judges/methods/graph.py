@@ -43,7 +43,7 @@ from langchain_judges.rows.checks import OF_OUTPUT, kind_in, without_field
 from langchain_judges.rows.columns import named_row, with_variables
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.record import record_row
-from langchain_judges.verdict import NOTES, decision, noted
+from langchain_judges.verdict import NOTES, Notes, decision, noted
 
 # The graph of any method.
 MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
@@ -395,9 +395,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return names - {"label", "labels", "human_votes"}
 
     @property
-    def needs_source(self) -> bool:
-        """Whether it is shown the documents beside an answer as a source."""
-        return bool(getattr(self.options, "needs_source", False))
+    def document_use(self) -> str | None:
+        """The use of documents beside an answer; see `describe.document_use`."""
+        return getattr(self.options, "document_use", None)
 
     @property
     def memory(self) -> Memory | None:
@@ -547,10 +547,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             source = with_variables(source, self.fields_named)
             source = source if is_read else named_row(source, kind_in(schema.__annotations__))
             source = self.options.given(source)
-        read = dict if is_read else partial(plain_row, needs_source=self.needs_source)
-        row = read_input(source, schema, self.bounds.characters, read)
-        if self.needs_source and isinstance(row, dict) and not row.get("source"):
-            row["source"] = row.get(OF_OUTPUT)
+        row = read_input(source, schema, self.bounds.characters, dict if is_read else plain_row)
+        if isinstance(row, dict) and row.get(OF_OUTPUT) and not row.get("source"):
+            if self.document_use == "source":
+                row["source"] = row[OF_OUTPUT]
+            elif self.document_use == "hidden":
+                row[NOTES] = Notes.of(row)
+                row[NOTES].add("output", "has documents beside it that are not shown (see `needs`)")
         if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}
             check_fields(self.prompts, self.options.prompt_texts, {**row, **written})

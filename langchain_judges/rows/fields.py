@@ -30,11 +30,10 @@ from langchain_judges.rows.work import outputs_of, part_of, shown_messages, show
 from langchain_judges.verdict import NOTES, Notes
 
 
-def plain_row(row: Mapping[str, object], *, needs_source: bool = True) -> dict[str, Any]:
+def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     """A row whose texts are texts or records of plain data, whatever shape they had.
 
-    Values that cannot be read are left as they are: a later check reports them by name. Of
-    documents beside an answer a note says that a judge which needs no source is not shown them.
+    Values that cannot be read are left as they are: a later check reports them by name.
 
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
@@ -69,7 +68,7 @@ def plain_row(row: Mapping[str, object], *, needs_source: bool = True) -> dict[s
         copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    notes = row_notes(copy, given, Notes.of(row), needs_source=needs_source)
+    notes = row_notes(copy, given, Notes.of(row))
     return {**copy, NOTES: notes} if notes or notes.columns else copy
 
 

@@ -27,9 +27,7 @@ _READ_BY_KEY = ("input", "output", "output_a", "output_b", "reference", *_ALIKE)
 _SHOWN = (*READ, checks.OF_OUTPUT, "media", "variables", "assertions")
 
 
-def row_notes(
-    row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes, *, needs_source: bool
-) -> Notes:
+def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) -> Notes:
     """Add notes on how a row was read to those of a reading before."""
     # Who named columns, and is in no doubt, has looked at them all.
     has_looked = (notes.named and not notes) or "corrected" in row
@@ -37,7 +35,7 @@ def row_notes(
     shown = {name: row[name] for name in _SHOWN if name in row}
     if "output_a" in row:  # of a pair it may name a data set as well
         shown.pop("source", None)
-    if row.get("source") or not needs_source:
+    if row.get("source"):
         shown.pop(checks.OF_OUTPUT, None)
     read = {name: (given[name], row.get(name)) for name in _READ_BY_KEY if name in given}
     found = notes_on(read, shown)

@@ -78,7 +78,6 @@ def joined(
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
     records, rows = Records(source, columns, "item"), dict[str, dict[str, Any]]()
-    records.needs_source = False  # no judge of pairs does
     for index, record in enumerate(source.records):
         row = records.row(record, index)
         # A table without ids numbers its rows: numbers of two tables must not meet.

@@ -8,7 +8,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from langchain_judges.errors import InputError
@@ -43,7 +42,6 @@ class Records:
 
     Attributes:
         systems: The names of the columns of A and B, where a person named them.
-        needs_source: Whether their judge is shown documents beside an answer.
 
     Raises:
         OptionError: `columns` names no field of a row.
@@ -51,7 +49,7 @@ class Records:
 
     def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
         """Check the names; nothing is read yet."""
-        self.source, self.takes, self.needs_source = source, takes, True
+        self.source, self.takes = source, takes
         self._columns = TableForm(columns).columns or {}
         sides = [self._columns.get(field) for field in ("output_a", "output_b")]
         self.systems = [str(side) for side in sides] if all(sides) else None
@@ -81,11 +79,10 @@ class Records:
         Raises:
             UnreadableTable: The columns of the table are not understood.
         """
-        form = partial(TableForm, needs_source=self.needs_source)
         names, columns = {str(name): cell for name, cell in first.items()}, self._columns
         takes, is_table = self.takes or checks.kind_in(names), self.source.is_table
         if not (is_table or columns):
-            return form(columns_of(first, self.takes), takes=self.takes)
+            return TableForm(columns_of(first, self.takes), takes=self.takes)
         try:
             if is_table:
                 mapped(first, columns, None, {})
@@ -94,7 +91,7 @@ class Records:
                 columns = understood(names, columns, takes, needed=needed)
         except InputError as exc:
             raise UnreadableTable(str(exc)) from exc
-        return form(columns, takes=takes, named=self._columns)
+        return TableForm(columns, takes=takes, named=self._columns)
 
 
 def _needed(first: Mapping[str, object]) -> Sequence[str]:

@@ -173,7 +173,6 @@ class RunState:
         with suppress(errors.OptionError):  # it does not say it
             takes = describe.kind_of(judge)
         self.records = row_reader.Records(source, options.columns, takes)
-        self.records.needs_source = describe.needs_source(judge)
         self.summary.systems = self.records.systems
         self._reader = row_reader.RowReader(
             *(self.records, fingerprint, self._shard),

@@ -39,7 +39,6 @@ class TableForm:
         seed: For shuffled slots.
         takes: What the judge takes, if known: for items, `chosen` and `rejected` are no pair.
         named: Those of the columns that a person named.
-        needs_source: Whether documents beside an answer are shown, or noted not to be.
 
     Raises:
         OptionError: `columns` names no field of a row.
@@ -50,7 +49,6 @@ class TableForm:
     seed: int = 0
     takes: str | None = None
     named: Columns | None = None
-    needs_source: bool = True
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(checks.BY_CRITERION)}
@@ -110,7 +108,7 @@ class TableForm:
         """
         takes = self.takes or checks.kind_in({*record, *(self.columns or {})})
         given = mapped(record, self.columns or {}, takes, self.named or {})
-        row = _labels_as_one(plain_row(given, needs_source=self.needs_source))
+        row = _labels_as_one(plain_row(given))
         if row.get("id") in (None, ""):
             row.pop("id", None)
         else:

@@ -130,6 +130,12 @@ class LabelOptions(LookupOptions):
         return "source" in self.needed or self.judges_source
 
     @property
+    def document_use(self) -> str | None:
+        """The use of documents beside an answer; a ready rubric is about none but a source."""
+        is_ready = getattr(self, "rubric", None) in rubrics.ready_names()
+        return "source" if self.needs_source else None if is_ready else "hidden"
+
+    @property
     def judges_source(self) -> bool:
         """Whether the source of a row is what is judged, and no output is needed."""
         return self.own_rubric is not None and self.own_rubric.judges == "source"
@@ -144,7 +150,7 @@ class LabelOptions(LookupOptions):
             return {"input": read.get("input"), **own, "output": source}
         if not self.last_turn:
             return row
-        row = fields.plain_row(row, needs_source=self.needs_source)
+        row = fields.plain_row(row)
         output, task = row.get("output"), row.get("input")
         if isinstance(output, str) or not output:
             return row
