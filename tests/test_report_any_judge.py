@@ -429,6 +429,29 @@ def test_answers_on_two_texts_are_sides_wherever_a_run_finds_two_texts(names, ow
     assert not cast("Any", trust_columns(rated, "gpt", ["ann0", "ann1"])).sample.pairs
 
 
+# What people say of two texts that is no preference, and what may be one.
+ON_BOTH = [[*range(6)], [*range(1, 6)], [0.2, 2.4, 4.8], ["1", "4", "5"], [0, 25, 100], [-3, 0, 3]]
+ON_BOTH += [["yes", "no"], ["same", "different"], ["entailment", "neutral", "contradiction"]]
+MAYBE = [["first", "second"], ["1", "2", "3"], [-1, 0, 1], [0, 0.5, 1], ["Model 1", "Model 2"]]
+MAYBE += [["1.0", "2.0"], ["the first", "equal"], ["A is better", "equal"], ["win", "loss", "draw"]]
+TEXTS = [("text_a", "text_b"), ("a", "b"), ("output_a", "output_b"), ("output_0", "output_1")]
+
+
+@for_each("names", [*TEXTS, ("conversation_a", "conversation_b"), ("chosen", "rejected")])
+@for_each(("own", "is_open"), [*((own, False) for own in ON_BOTH), *((own, True) for own in MAYBE)])
+def test_answers_on_both_texts_are_refused_only_where_they_may_be_sides(names, own, is_open):
+    said = [own[i % len(own)] for i in range(60)]
+    rows = table(said, said, **dict.fromkeys(names, "text"))
+    if is_open:
+        with pytest.raises(InputError, match=r"sentence_1|which text is A"):
+            trust_columns(rows, "gpt", "ann0")
+        rows = [{f"sentence_{i}": row[name] for i, name in enumerate(names)} | row for row in rows]
+        rows = [{name: row[name] for name in row if name not in names} for row in rows]
+    found: Any = trust_columns(rows, "gpt", "ann0")
+    assert not found.sample.pairs
+    assert found["agreement.label.wrong"] == 1
+
+
 def test_a_preferred_text_and_another_do_not_say_which_is_a():
     rows = table(["A", "B"] * 9, ["A", "B"] * 9, chosen="x", rejected="y")
     with pytest.raises(InputError, match="do not say which text is A; call them `output_a`"):

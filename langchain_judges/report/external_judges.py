@@ -55,7 +55,8 @@ def trust_columns(
 
     Raises:
         InputError: There is no such column, no row has an answer, or two orders are of answers
-            that are not sides of pairs; or the table has two texts, and an answer is no side.
+            that are not sides of pairs; or the table has two texts, and answers may be codes of
+            their sides.
     """
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
@@ -78,14 +79,16 @@ def trust_columns(
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     kind = "pair" if in_orders else kind_of_columns([texts])
-    read = _reading_sides(columns, texts) if kind == "pair" else _reading(columns, kind)
+    is_sided = kind == "pair" and (in_orders or _may_be_sides(columns))
+    read = _reading_sides(columns, texts) if is_sided else _reading(columns, kind)
     for name in columns if read is read_label else ():
         _check_names(name, columns[name], table)
     answers = {name: [*map(read, own)] for name, own in columns.items()}
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
-    names = _names(table)
-    data = [_facts(*each) for each in zip(table, names, votes, strict=True)]
-    pairs = read is read_label
+    names, pairs = _names(table), read is read_label
+    texts_of_pairs = () if pairs else ("output_a", "output_b")  # whose labels are sides
+    rest = [{n: row[n] for n in row if n not in texts_of_pairs} for row in table]
+    data = [_facts(*each) for each in zip(rest, names, votes, strict=True)]
     if not any(value is not None for name in sources for value in answers[name]):
         raise InputError(f"the column {sources[0]!r} is empty")
     runs = {
@@ -200,10 +203,21 @@ def _cell(column: str, value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
+# What may say a side of a pair, and numbers that may stand for one where there is nothing else.
+_SIDED, _SIDE_CODE = (re.compile(KNOWN_NAMES[name]) for name in ("sided", "side_codes"))
+
+
+def _may_be_sides(columns: Mapping[str, Sequence[object]]) -> bool:
+    """Whether answers on two texts may be sides, and no ratings or words on both of them."""
+    found = [str(value) for own in columns.values() for value in own if value is not None]
+    is_one = any(read_label(value) in SIDES or _SIDED.search(value) for value in found)
+    return is_one or all(_SIDE_CODE.fullmatch(value.casefold()) for value in found)
+
+
 def _reading_sides(
     columns: Mapping[str, Sequence[object]], texts: Mapping[str, object]
 ) -> Callable[[object], Label | None]:
-    """Reader of answers on two texts, all sides: nothing here says how numbers are coded.
+    """Reader of answers that are all sides of pairs: nothing here says how numbers are coded.
 
     Raises:
         InputError: One is none, or the names of the texts do not say which is A.
