@@ -155,7 +155,5 @@ def _check_shown(row: object) -> None:
     row_files.check_known_of(row)
     fields = cast("dict[str, object]", row).keys()
     if "output" not in fields and not {"output_a", "output_b"} <= fields:
-        raise InputError(
-            "there is no `output`, or `output_a` and `output_b`, to label; the fields are "
-            f"{', '.join(map(repr, fields))}; name the column, as in --column output=COLUMN"
-        )
+        held = ", ".join(map(repr, fields))
+        raise InputError(messages.WORDS["nothing_to_label"].format(fields=held))

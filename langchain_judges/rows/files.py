@@ -202,10 +202,8 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
     if isinstance(records, dict) and any(isinstance(v, dict | list) for v in records.values()):
         lists = [name for name, value in records.items() if isinstance(value, list)]
         what = f"{first_names(lists)} alone" if lists else "its objects in a list"
-        raise InputError(
-            f"{path} must hold a list of objects (pandas: orient='records'), got an object "
-            f"with {first_names([*records])}: put {what}, or the row in [ ]"
-        )
+        told: str = packaged(__package__, "names.yaml")["no_list"]
+        raise InputError(told.format(path=path, names=first_names([*records]), what=what))
     yield from records if isinstance(records, list) else [records]
 
 
