@@ -284,6 +284,41 @@ def test_a_result_says_that_its_call_failed_and_all_that_is_told_of_it(form, sig
     assert "rue" not in failed.text
 
 
+@for_each("sign", [sign for sign in SIGNS if not isinstance(sign.get("error"), str)])
+@for_each("is_block", [False, True])
+def test_a_call_that_says_that_it_failed_keeps_the_message_of_its_tool(sign, is_block):
+    call = {"type": "tool_use", **CALLED, **sign} if is_block else {**CALLED, **sign}
+    said = by("assistant", {"type": "text", "text": "I pay."}, *[call] * is_block)
+    asked = said if is_block else {**said, "tool_calls": [call]}
+    returned = {"role": "tool", "tool_call_id": "1", "content": "no money"}
+    for results, marks in ([returned], ["result of pay"]), ([], []):
+        steps = steps_of(record([asked, *results, ENDED]))
+        told = ["assistant", "call of pay", *marks, "final answer"]
+        assert [step.mark for step in steps] == told
+        assert ("out of time" if "out of time" in str(sign) else "(failed)") in steps[1].text
+
+
+NOTHING: list[Any] = [0, False, "", None, {}, []]
+NO_SIGNS: list[dict[str, Any]] = [
+    *({"status": status} for status in (2, "2", 3, 200, "OUTCOME_FAILED", "ok")),
+    *({"outcome": outcome} for outcome in (1, 2, "3", "OUTCOME_OK")),
+    *({name: value} for name, value in itertools.product(("error", "is_error"), NOTHING)),
+]
+
+
+@for_each("form, sign", itertools.product(FAILED_FORMS, NO_SIGNS))
+def test_what_is_no_sign_of_a_failure_is_neither_one_nor_shown(form, sign):
+    step = steps_of(record(failed_in("paid", sign)[form]))[-1]
+    assert (step.mark, step.text) == ("result of pay", "paid")
+
+
+@for_each("sign", [{"error": 1}, {"error": True}, {"is_error": 1}])
+def test_a_flag_of_a_failure_is_no_reason_of_it(sign):
+    for form in FAILED_FORMS:
+        step = steps_of(record(failed_in("no money", sign)[form]))[-1]
+        assert (step.mark, step.text) == ("error of pay", "no money")
+
+
 def test_images_that_a_message_lists_are_seen():
     row = plain_row({"input": [{"role": "user", "content": "A cat?", "images": ["iVBORw0KGgo="]}]})
     assert [block["type"] for block in media_in(row)] == ["image"]

@@ -27,12 +27,14 @@ class ToolCall(TypedDict):
     Attributes:
         args: Its arguments; a text where a model wrote no valid JSON.
         error: Why it is no valid call.
+        failed: Why it failed, as it says itself.
     """
 
     name: str
     args: object
     id: str
     error: NotRequired[str]
+    failed: NotRequired[str]
 
 
 class Message(TypedDict):
@@ -238,7 +240,8 @@ def _word(name: object) -> str:
 def _arguments(call: ToolCall) -> str:
     args = call["args"]
     text = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
-    return f"{text}\n({call['error']})" if call.get("error") else text
+    told = call.get("error") or call.get("failed")
+    return f"{text}\n({told})" if told else text
 
 
 class Fitted(NamedTuple):

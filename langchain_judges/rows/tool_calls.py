@@ -47,17 +47,16 @@ def steps_in_block(block: object, role: str) -> Iterator[Message]:
 
 
 def is_done(call: Mapping[str, Any]) -> bool:
-    """Whether a call holds its result, or a sign that it failed; a text says why it is none."""
-    is_told = has_failed(call) and not isinstance(call.get("error"), str)
-    return is_told or first_value(call, *KNOWN_NAMES["results"]) is not None
+    """Whether a call holds its result."""
+    return first_value(call, *KNOWN_NAMES["results"]) is not None
 
 
 def as_item(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """A call that holds its result, or a part of a page of the AI SDK, as an item."""
     output = first_value(call, *KNOWN_NAMES["results"])
     denied = call.get("approval", "denied") if call.get("state") == "output-denied" else None
-    signs = {"error": denied, **{name: call[name] for name in _SIGNS if call.get(name)}}
-    return {**call_in(call), "error": None, **signs, "type": "page_call", "output": output}
+    own = {**call_in(call), "error": denied, **_signs_in(call), "output": output}
+    return {**own, "type": "page_call"}
 
 
 def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
@@ -81,11 +80,11 @@ def steps_of_item(fields: Mapping[str, Any]) -> Iterator[Message]:
         call = call_in({"name": name, form: args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if is_result or output is not None or has_failed(fields):
-        own = {"output": output, **{name: fields.get(name) for name in _SIGNS}}
+        own = {"output": output, **_signs_in(fields)}
         if kind == "image_generation_call" and output:
             form = fields.get("output_format") or "png"  # which is what OpenAI makes unasked
             own["output"] = [{"type": "image", "base64": output, "mime_type": f"image/{form}"}]
-        elif not (output or own["error"] or own["error_text"]):
+        elif not result_in(own):
             own["output"] = "failed" if has_failed(fields) else unnamed_in(fields) or output
         yield _result_block({**own, "tool_use_id": asked})
 
@@ -131,8 +130,8 @@ def result_in(fields: Mapping[str, Any]) -> Any:
     said = next((each for each in [*filter(None, held), *held] if each is not None), "")
     if more := listed(fields.get("parts")):  # of Gemini, images that a function returned
         said = [*(said if isinstance(said, list) else [said]), *more]
-    error = first_value(fields, "error", "error_text")
-    why = "" if isinstance(error, bool | None) else text_in(error)
+    error = first_value(_signs_in(fields), "error", "error_text", default="")
+    why = "" if isinstance(error, int) else text_in(error)
     if not (said and why) or why in text_in(said):
         return why if why and not said else said  # which may be 0 or an empty list
     return [*said, why] if isinstance(said, list) else f"{text_in(said)}\n{why}"
@@ -140,8 +139,13 @@ def result_in(fields: Mapping[str, Any]) -> Any:
 
 def has_failed(fields: Mapping[str, Any]) -> bool:
     """Whether a result says that its call failed."""
-    told = {str(fields.get("status")), str(fields.get("outcome"))} & {*KNOWN_NAMES["failed"]}
-    return bool(told) or any(map(fields.get, _SIGNS[:3]))
+    outcome, kind = fields.get("outcome"), _type_of(fields)
+    told = {f"status {fields.get('status')}", f"outcome {outcome}", f"{kind} {outcome}"}
+    return not told.isdisjoint(KNOWN_NAMES["failed"]) or any(map(fields.get, _SIGNS[:3]))
+
+
+def _signs_in(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in _SIGNS if fields.get(name)}
 
 
 # Where a call's name is, and its id.
@@ -188,6 +192,8 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
 
 
 def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    elif has_failed(call):
+        read["failed"] = text_in(result_in(_signs_in(call)) or "failed")
     """Values in a call in place of arguments, under names that are not known."""
     known = call if first_value(call, *ARGUMENTS) is None else {}
     others = (name for name in known if name not in _OF_ALL)
