@@ -205,6 +205,8 @@ BLOCKS: list[dict[str, Any]] = [
 @for_each("key", KNOWN_NAMES["kinds"])
 def test_the_type_of_a_block_is_read_under_any_of_its_names(key):
     blocks = [{key if n == "type" else n: block[n] for n in block} for block in BLOCKS]
+    if key in ("content_type", "kind"):  # words of any data, of which those are not left out
+        blocks = blocks[1:-1]
     text, notes = shown_of({"role": "assistant", "blocks": blocks})
     assert re.sub("[0-9a-f]{10}", "…", text).split("\n\n") == [
         "[assistant]\nI pay.",
@@ -216,10 +218,20 @@ def test_the_type_of_a_block_is_read_under_any_of_its_names(key):
     assert notes == []
 
 
-@for_each("kind", ["application/pdf", "widget"])
-def test_what_names_no_type_of_a_block_is_left_as_it_is(kind):
-    block = {"kind": kind, "of": "it"}
-    assert shown_of({"role": "assistant", "content": [block]})[0] == json.dumps(block)
+OF_DATA = ["application/pdf", "widget", *KNOWN_NAMES["keyed"], *KNOWN_NAMES["media"]]
+
+
+@for_each("key", ["kind", "content_type"])
+@for_each("kind", [*OF_DATA, "text", *KNOWN_NAMES["silent"]])
+@for_each("own", [{"of": "it"}, {"name": "it"}, {"prompt": "it"}, {"value": 3}])
+def test_what_names_no_type_of_a_block_is_left_as_it_is(key, kind, own):
+    block = {key: kind, **own}
+    text, notes = shown_of({"role": "assistant", "content": [block]})
+    told = f"has messages with data shown as JSON: {key!r}"
+    assert (text, [each["detail"] for each in notes]) == (json.dumps(block), [told])
+    returned = {"role": "tool", "tool_call_id": "1", "content": [block]}
+    text, _ = shown_of({"role": "assistant", "content": "", "tool_calls": [CALL]}, returned, SAY)
+    assert f"[result of pay]\n{json.dumps(block)}\n" in text
 
 
 def test_a_result_of_llamaindex_is_of_its_call():

@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from pydantic import BaseModel, ValidationError
 
-from langchain_judges.rows import data, tool_calls
+from langchain_judges.rows import data, media, tool_calls
 from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
 from langchain_judges.rows.tool_calls import as_read
@@ -197,6 +197,8 @@ def _are_same(one: ToolCall, other: ToolCall) -> bool:
 
 # What the content, or the text's value, of a block is by its type.
 _HELD: dict[str, str] = KNOWN_NAMES["held"]
+# Words that may be of the data of a block, and keys that one has of a type that they name.
+_WORDS, _FORMS = KNOWN_NAMES["kinds"][-2:], KNOWN_NAMES["forms"]
 # Calls and results as Bedrock and Gemini have them, under a key of their own.
 _KEYED: dict[str, str] = KNOWN_NAMES["keyed"]
 _TYPES = {name: name for name in ("text", *KNOWN_NAMES["silent"], *KNOWN_NAMES["media"])} | _KEYED
@@ -207,15 +209,18 @@ def typed(block: Any) -> Any:
     if not isinstance(block, Mapping):
         return block
     block = as_read(block)
-    kind = str(data.first_value(block, *KNOWN_NAMES["kinds"]))
-    block = {**block, "type": _TYPES[kind]} if kind in _TYPES else block
+    name = next((name for name in KNOWN_NAMES["kinds"] if block.get(name)), "type")
+    own = {**block, "type": _TYPES.get(kind := str(block.get(name)), kind)}
+    form = block if name not in _WORDS else _FORMS.get(own["type"], ())
+    if kind in _TYPES and (media.standard(own) or not block.keys().isdisjoint(form)):
+        block = own
     said = told.get("value") if isinstance(told := block.get("text"), Mapping) else told
     if kind in _HELD and not isinstance(told, str) and (said or plain(block.get("content"))):
         return {**block, _HELD[kind]: said or plain(block["content"])}
     if {"tool_call_id", "state"} <= block.keys():
         return tool_calls.as_item({"tool_name": kind.removeprefix("tool-"), **block})
-    own = (n for n in _KEYED.keys() & block if isinstance(block[n], Mapping) and _KEYED[n] != kind)
-    return next((typed({**block[name], "type": _KEYED[name]}) for name in own), block)
+    keys = (n for n in _KEYED.keys() & block if isinstance(block[n], Mapping) and _KEYED[n] != kind)
+    return next((typed({**block[n], "type": _KEYED[n]}) for n in keys), block)
 
 
 def _record_message(
