@@ -731,6 +731,7 @@ def test_a_call_of_the_provider_s_that_failed_and_the_form_of_its_image_are_show
         assert kind in str(record_in([{**image, **form}]))
 
 
+CIPHER = "Ep8Eabcd" * 8
 # What a run of an API has beside messages, and how each item is shown.
 ITEMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     "a search for tools": (
@@ -745,7 +746,7 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     ),
     "a program": (
         [
-            {"type": "program", "id": "p", "call_id": "c", "code": "f()", "fingerprint": "gAAA"},
+            {"type": "program", "id": "p", "call_id": "c", "code": "f()", "fingerprint": CIPHER},
             {"type": "program_output", "call_id": "c", "result": "42", "status": "completed"},
         ],
         [("call of program", "f()"), ("result of program", "42")],
@@ -779,8 +780,8 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     ),
     "a file search of Gemini 3": (
         [by("model",
-            {"thoughtSignature": "Ep8E", "toolCall": {"id": "1", "toolType": "FILE_SEARCH"}},
-            {"thoughtSignature": "Ep8E", "toolResponse": {"id": "1", "response": {"at": "SEEN"}}},
+            {"thoughtSignature": CIPHER, "toolCall": {"id": "1", "toolType": "FILE_SEARCH"}},
+            {"thoughtSignature": CIPHER, "toolResponse": {"id": "1", "response": {"at": "SEEN"}}},
             name="parts")],
         [("call of FILE_SEARCH", "{}"), ("result of FILE_SEARCH", '{"at": "SEEN"}')],
     ),
@@ -796,7 +797,7 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
         [("call of f", "{}"), ("result of f", '{"r": 1}\n[image 0a]')],
     ),
     "one of no known type": (
-        [{"type": "handoff_note", "to": "Ann", "note": "She knows.", "signature": "Ep8E"}],
+        [{"type": "handoff_note", "to": "Ann", "note": "She knows.", "signature": CIPHER}],
         [("item handoff_note", '{"type": "handoff_note", "to": "Ann", "note": "She knows."}')],
     ),
 }  # fmt: skip
@@ -825,11 +826,12 @@ def test_what_cannot_be_read_is_told_of_the_field_that_has_it(part):
         judge_and_model()[0].invoke({"output": run})
 
 
-CIPHER = "Ep8Eabcd"
 OF_PROVIDER = [
     {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
         {"type": "web_search_result", "title": "SEEN", "encrypted_content": CIPHER}]},
-    {"type": "widget", "name": "SEEN", "thoughtSignature": CIPHER, "cache_control": {"a": CIPHER}},
+    {"type": "widget", "name": "SEEN", "thoughtSignature": CIPHER,
+     "cache_control": {"type": "ephemeral", "ttl": CIPHER}},
+    {"type": "widget", "name": "SEEN", "providerOptions": {"openai": {"id": CIPHER}}},
     {"type": "advisor_tool_result", "content": {"text": "SEEN", "encrypted_content": CIPHER}},
 ]  # fmt: skip
 
@@ -840,6 +842,27 @@ def test_what_a_provider_writes_for_itself_is_not_shown_in_its_data(block):
         {"input": TASK, "output": [AIMessage([block, {"type": "text", "text": "So."}])]}
     )
     assert ("SEEN" in str(said["output"]), CIPHER in str(said)) == (True, False)
+
+
+OF_PEOPLE: list[dict[str, Any]] = [
+    {"parties": ["A", "B"], "signature": "signed by Bo"},
+    {"function": "add", "signature": "add(x: int)", "fingerprint": "AB:CD", "Thought Signature": 1},
+    {"cache_control": "none", "provider_options": ["a"], "provider_metadata": {"a": 1}},
+    {"rows": [{"encrypted_content": "no", "signature": {"by": "Bo"}}]},
+]
+
+
+@for_each("data", OF_PEOPLE)
+def test_data_keep_keys_that_providers_have_for_other_values(data):
+    served = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [data]}
+    for block in ({"type": "contract", **data}, served):
+        assert json.dumps(data)[1:-1] in str(record([AIMessage([block]), ENDED]))
+
+
+def test_data_of_a_tool_of_mcp_are_the_users():
+    data = {"signature": CIPHER, "cache_control": {"type": "ephemeral"}}
+    returned = {"type": "mcp_tool_result", "tool_use_id": "1", "content": [data]}
+    assert json.dumps(data) in str(record([AIMessage([returned])]))
 
 
 def test_data_of_a_tool_or_arguments_keep_keys_that_say_nothing_elsewhere():

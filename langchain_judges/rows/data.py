@@ -162,13 +162,13 @@ def as_block(block: Any) -> Any:
     return {"type": "text", "text": text_in(fields.get("refusal") or bare_data(block))}
 
 
-_MUTE = {*KNOWN_NAMES["mute"]}
+_MUTE = re.compile(KNOWN_NAMES["mute"]).match
 
 
 def bare_data(value: Any) -> Any:
-    """Data of a provider without keys that say nothing, such as signatures and ciphers."""
+    """Data of a provider without what says nothing, such as ciphers."""
     if isinstance(value, Mapping):
-        return {n: bare_data(v) for n, v in value.items() if plain_name(n) not in _MUTE}
+        return {n: bare_data(v) for n, v in value.items() if not _MUTE(f"{plain_name(n)} {v}")}
     return [*map(bare_data, value)] if isinstance(value, list) else value
 
 

@@ -106,6 +106,10 @@ def is_call(block: object) -> bool:
     return kind.endswith(("tool_use", "tool_call", "function_call")) or is_listed
 
 
+# The data of a tool of MCP are the user's.
+_OF_PROVIDER = re.compile("(?!mcp_).+_tool_result$")
+
+
 def _result_block(block: Mapping[str, Any]) -> Message:
     # Of Haystack the call stands within its result.
     block = {**(own if isinstance(own := block.get("origin"), Mapping) else {}), **block}
@@ -115,7 +119,7 @@ def _result_block(block: Mapping[str, Any]) -> Message:
     if isinstance(said, Mapping) and said.keys() == {"type", "value"}:  # of the AI SDK
         said, is_error = said["value"], kind.startswith("error")
     asked = str(first_value(block, *CALL_IDS, default=""))
-    content = as_content(said, of_provider=_type_of(block).endswith("_tool_result"))
+    content = as_content(said, of_provider=bool(_OF_PROVIDER.match(_type_of(block))))
     message: Message = {"role": "tool", "content": content, "tool_call_id": asked}
     if name := first_value(block, *_CALLED):
         message["name"] = str(name)
@@ -188,12 +192,12 @@ def call_in(call: Mapping[str, Any]) -> ToolCall:
     is_bad = isinstance(args, str) and args.strip() != "" and args == inner.get("arguments")
     if isinstance(error := call.get("error") or (is_bad and _NOT_JSON), str):
         read["error"] = error
+    elif has_failed(call):
+        read["failed"] = text_in(result_in(_signs_in(call)) or "failed")
     return read
 
 
 def unnamed_in(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    elif has_failed(call):
-        read["failed"] = text_in(result_in(_signs_in(call)) or "failed")
     """Values in a call in place of arguments, under names that are not known."""
     known = call if first_value(call, *ARGUMENTS) is None else {}
     others = (name for name in known if name not in _OF_ALL)
