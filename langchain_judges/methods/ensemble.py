@@ -86,11 +86,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
     if isinstance(value, Mapping):
         return registry.load_judge(value)
     if not isinstance(value, Runnable) or "method" not in describe.metadata_of(value):
-        raise OptionError(
-            f"a member must be a judge, a model or a spec, got {type(value).__name__}; "
-            "of a runnable of your own say what decides its verdicts: "
-            '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
-        )
+        raise OptionError(context.WORDS["no_member"].format(type(value).__name__))
     describe.check_no_budget(value, "the whole judge")
     return value
 

@@ -14,7 +14,7 @@ from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs import many, row_reader, run_state, sources
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.run_row import ResultRow, content_key, digest_of
+from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, content_key, digest_of
 from langchain_judges.verdict import decision
 
 
@@ -149,8 +149,5 @@ def _unreachable(
         if any(gates.shares):
             reach = f"the best that can be promised is {percent}%"
             break
-    return OptionError(
-        f"no judge of the cascade reaches an `agreement` of {wish:.0%} on "
-        f"{len(labels):,} rows (chance of error {delta:.0%}): {reach}; lower it, label "
-        "more rows, take a stronger judge, or one that says how sure it is"
-    )
+    told = {"wish": wish, "number": len(labels), "delta": delta, "reach": reach}
+    return OptionError(RUN_ERRORS["unreachable"].format(**told))

@@ -23,7 +23,7 @@ from typing import Any
 from langchain_judges import escaping, verdict
 from langchain_judges.errors import OutputError
 from langchain_judges.rows.files import set_aside, whole_file, writing
-from langchain_judges.runs.run_row import ResultRow, judged_row
+from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, judged_row
 
 try:
     import fcntl
@@ -328,10 +328,7 @@ class Results:
         if not damaged:
             return
         if not self._places and not any(map(_OWN_LINE.match, damaged.values())):
-            raise OutputError(
-                f"{self.path}, line {min(damaged)}: not a result of a judge; name another "
-                "file for the results."
-            )
+            raise OutputError(RUN_ERRORS["no_results"].format(self.path, min(damaged)))
         aside = os.open(self.aside, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o600)
         try:
             for line in damaged.values():

@@ -58,9 +58,7 @@ class Shard:
         """
         place = Path(folder)
         if place.exists() and not place.is_dir():
-            raise OutputError(
-                f"With shards, results are written to a folder, but {place} is a file."
-            )
+            raise OutputError(RUN_ERRORS["no_folder"].format(place))
         return place / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
 
