@@ -49,6 +49,8 @@ LONGEST_WAIT = 120.0
 # that is no text, a number for a text, nothing for a list. All of it may pass.
 _UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
+# Headers that say when to ask again, and their unit in seconds.
+_WAITS = (("retry-after-ms", 0.001), ("retry-after", 1.0))
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
 _NAMES = packaged(__package__, "names.yaml")
@@ -243,11 +245,10 @@ def _address(error: Exception) -> str:
 def wait_after(error: Exception, wait: float) -> float:
     """The seconds to wait: what the provider says, else the back-off with jitter."""
     holders = (held for e in chain_of(error) for held in (e, getattr(e, "response", None)))
-    found = (getattr(each, "headers", None) for each in holders)
-    headers = next((each for each in found if isinstance(each, Mapping)), {})
-    told = re.search(r"retryDelay\W{1,5}([0-9.]{1,9})s", said_by(error))  # as Gemini does
-    values: list[Any] = [*map(headers.get, ("retry-after-ms", "retry-after")), told and told[1]]
-    for value, unit in zip(values, (0.001, 1.0, 1.0), strict=True):
+    found = [h for each in holders if isinstance(h := getattr(each, "headers", None), Mapping)]
+    values = [(each.get(name, ""), unit) for each in found for name, unit in _WAITS]
+    told = _SAID["delay"].search(said_by(error))
+    for value, unit in [*values, (told[1] if told else "", 1.0)]:
         try:
             seconds = float(value) * unit
         except (TypeError, ValueError):
