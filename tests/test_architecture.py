@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
+import yaml
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from langgraph.pregel import Pregel
@@ -417,3 +418,9 @@ def test_who_follows_a_row_through_a_method_opens_few_files(method, asking, meth
     single = {"input": "Why?", "output": "So."}
     ran = files_run(judge, single if method == "rubric" else PAIR)
     assert (ran["asking"] <= asking, ran["methods"] <= methods) == (True, True), ran
+
+
+def test_packaged_data_are_read_alike_without_libyaml():
+    for path in sorted(PACKAGE.rglob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        assert yaml.load(text, yaml.SafeLoader) == yaml.load(text, yaml.CSafeLoader), path

@@ -165,8 +165,27 @@ def test_tokens_are_counted_wherever_a_client_has_them(usage, meta, paid):
 )
 def test_what_may_have_another_price_has_none(details, meta, is_known):
     message = AIMessage("yes", usage_metadata={**USAGE, **details}, response_metadata=meta)
-    price = Price(input=1.0, output=10.0)
-    assert (price.of(token_usage(message)) is not None) is is_known
+    price, paid = Price(input=1.0, output=10.0), token_usage(message)
+    assert (price.of(paid) is not None) is is_known
+    assert Price(input=0, output=0).of(paid) == 0
+
+
+@for_each(
+    "beside, is_known",
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 40}}, True),
+        ({"timings": {"prompt_n": 1_000, "predicted_per_token_ms": 5.1}}, True),
+        ({"cost_details": {"upstream_inference_cost": 1.2}}, True),
+        ({"prompt_tokens_details": {"audio_tokens": 40}}, False),
+        ({"completion_token_details": {"holograms": 40}}, False),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": 40}}, False),
+        ({"server_tool_use": {"web_search_requests": 1}}, False),
+    ],
+)
+def test_only_what_counts_tokens_beside_a_usage_may_have_another_price(beside, is_known):
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 200, **beside}
+    paid = token_usage(AIMessage("yes", response_metadata={"token_usage": usage}))
+    assert (Price(input=1.0, output=10.0).of(paid) is not None) is is_known
 
 
 def test_a_run_ends_when_its_dollars_are_spent(table):

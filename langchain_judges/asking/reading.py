@@ -34,8 +34,8 @@ Parse = Callable[[str], ReplyData | None]
 
 # What replies are called, and which variables of prompts a reply may quote.
 REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
-# Kinds of tokens whose price is known.
-_PRICED = re.compile("|".join(REPLY_NAMES["priced"]))
+# Where kinds of tokens are counted, and those whose price is known.
+_KINDS, _PRICED = (re.compile("|".join(REPLY_NAMES[name])) for name in ("kinds", "priced"))
 # Blocks whose text is no part of an answer.
 _THOUGHTS = re.compile("thinking|reasoning")
 _POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
@@ -111,8 +111,7 @@ def read(
 
 
 def _blocks(message: AIMessage) -> list[dict[str, Any]]:
-    content = message.content if isinstance(message.content, list) else []
-    return [each for each in content if isinstance(each, dict)]
+    return [each for each in message.content if isinstance(each, dict)]
 
 
 def _unread_words(message: AIMessage) -> str:
@@ -371,7 +370,8 @@ def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:
     """Tokens of a reply, as LangChain or its provider counts them."""
     sides = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
     read, given = (max(_count(usage.get(name)) for name in names) for names in sides)
-    parts = (each.items() for each in usage.values() if isinstance(each, Mapping))
+    named = (held for name, held in usage.items() if _KINDS.fullmatch(str(name)))
+    parts = (each.items() for each in named if isinstance(each, Mapping))
     details = {name: _count(count) for name, count in chain(*parts) if _count(count)}
     # LangChain writes the tier before what it counts of a reply in another tier than the
     # default one: `flex_cache_read`.

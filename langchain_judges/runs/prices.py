@@ -90,9 +90,10 @@ class Price(BaseModel):
         """The cost of a reply in dollars.
 
         None if its tier or a kind of its tokens has a different price, or nobody counted those
-        of its prompt.
+        of its prompt, unless the model costs nothing.
         """
-        if paid.tier not in _TIERS or not paid.input_tokens:
+        is_usual = paid.tier in _TIERS and paid.input_tokens
+        if not is_usual and any((self.input, self.output, self.cached_input, self.cache_write)):
             return None
         each = self.input if self.cached_input is None else self.cached_input
         written = self.input if self.cache_write is None else self.cache_write
