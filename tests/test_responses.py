@@ -184,3 +184,12 @@ def test_a_response_says_why_there_is_no_reply(response, told):
 )
 def test_data_that_have_words_of_a_response_are_none(value):
     assert plain_row({"input": "Why?", "output": value})[NOTES]
+
+
+@for_each("place", ["response_metadata", "generation_info", "incomplete_details"])
+def test_where_a_message_says_how_it_ended_is_no_key_that_is_not_shown(place):
+    name = "reason" if place == "incomplete_details" else "finish_reason"
+    said = {"role": "assistant", "content": "It is", place: {name: "max_tokens"}}
+    row = plain_row({"input": "Why?", "output": [{"role": "user", "content": "Why?"}, said]})
+    assert row["output"][-1]["content"] == CUT
+    assert not row.get(NOTES)
