@@ -91,6 +91,8 @@ def context_of(fields: object) -> object:
 
 
 def _holds_text(context: object) -> bool:
+    if isinstance(context, list) and all(type(each) is int for each in context):
+        return False  # a model's tokens, as Ollama gives them
     return bool(context_in(context) if isinstance(context, str) else next(_documents(context), ""))
 
 
