@@ -133,7 +133,17 @@ SAID = {
     "Better is text B (mild).": ("is text 2 (mild)", "is text 1 (mild)", False),
     "A is wrong.": ("A is wrong.", "A is wrong.", True),
     "Passages A and B agree": ("Passages 1 and 2", "Passages 2 and 1", False),
-    "Response A is as good as B": ("Response 1 is as good as B", "Response 2 is as", True),
+    "Response A is as good as B": ("Response A is as", "Response A is as", True),
+    "The first names it, text 2 does not": (
+        "first names it, text 2",
+        "first names it, text 2",
+        True,
+    ),
+    "Response 1 names it, 2 does not.": ("Response 1 names it, 2", "Response 1 names it, 2", True),
+    "In text 1 of the source it is so.": ("text 1 of the", "text 1 of the", True),
+    "A better answer is short.": ("A better answer", "A better answer", False),
+    "Too long. A better answer is short": ("A better answer", "A better answer", False),
+    "Both say it. A names the sea": ("A names the sea", "A names the sea", True),
     "output_b is right": ("output_b is right", "output_b is right", True),
     "Antwort B lügt": ("Antwort B lügt", "Antwort B lügt", True),
     "B错了": ("B错了", "B错了", True),
@@ -153,7 +163,7 @@ def test_what_people_say_of_a_pair_is_of_the_same_text_in_both_orders(method, sa
     if field == "instructions":
         options, told = {field: said}, {}
         in_first = in_second = said
-        is_named = bool(re.search(r"\b[AB]\b|output_[ab]|B错", said))
+        is_named = bool(re.search(r"\b[AB]\b(?! better)|output_[ab]|B错", said))
     memory.remember([lesson(**told)])
     judge = of_method(method, FakeChatModel(replies=answer), memory=memory, **options)
     judge.invoke(PAIR, {"callbacks": [calls]})
@@ -164,6 +174,7 @@ def test_what_people_say_of_a_pair_is_of_the_same_text_in_both_orders(method, sa
     assert {slot for _, slot in shown} == ({"1", "2"} if len(orders) == 2 else {shown[0][1]})
     for prompt, slot in shown:
         which = re.findall(r"A is (\w+) (\d) and B is \1 (\d)\.", prompt)
+        assert not re.search(r"\w Where people", prompt)
         assert [own[1:] for own in which] == [(slot, "21"[slot == "2"])] * is_named, prompt
         assert (in_first in prompt) == (slot == "1" or in_first == in_second)
 

@@ -21,6 +21,10 @@ _SHOWN_YAML = files.packaged(__package__, "shown.yaml")
 _OTHER_NAMES: dict[str, str] = _SHOWN_YAML["names"]
 # In which a judge is shown examples.
 WORDS: dict[str, str] = _SHOWN_YAML["words"]
+# Patterns of what people's words may call a text, by the sentence that says which it is.
+CALLED: dict[str, str] = _SHOWN_YAML["called"]
+# Of examples that are none, and of choices of them.
+ERRORS: dict[str, str] = _SHOWN_YAML["errors"]
 # One sentence for each of the paper's five failure modes, by name.
 MEANINGS: dict[str, str] = _SHOWN_YAML["meanings"]
 
@@ -193,10 +197,7 @@ def _check_output(output: object) -> None:
     if isinstance(output, Mapping):
         sides = [output.get("output_a"), output.get("output_b")]
     if any(not isinstance(side, str | list) or not side for side in sides):
-        raise InputError(
-            "an example needs `output`, a text or messages, or `output_a` and `output_b`; "
-            f"got {str(output)[:60]!r}"
-        )
+        raise InputError(ERRORS["no_output"].format(got=str(output)[:60]))
 
 
 def read_examples(path: Path) -> list[NewExample]:

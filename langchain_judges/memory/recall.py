@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example
+from langchain_judges.memory.example import ERRORS, Example
 
 RecallKind = Literal["none", "all", "uniform", "near", "knn"]
 _NAME = re.compile(r"(none|all)|(near|knn)(?::(\d+))?|(uniform):(\d+)", re.ASCII)
@@ -56,10 +56,7 @@ def read_recall(how: Recall | str) -> Recall:
         return how
     name = _NAME.fullmatch(how) if isinstance(how, str) else None
     if name is None:
-        raise OptionError(
-            "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or a "
-            f"`langchain_judges.memory.Recall`, got {how!r}"
-        )
+        raise OptionError(ERRORS["recall"].format(got=how))
     kind = cast("RecallKind", name[1] or name[2] or name[4])
     return Recall(kind, None if name[1] else int(name[3] or name[5] or 8))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypeGuard
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.memory.example import MEANINGS, WORDS, Example, query_of, texts_of
+from langchain_judges.memory.example import CALLED, MEANINGS, WORDS, Example, query_of, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import NOUNS, Order, in_slots, naming
 from langchain_judges.rows.fences import fence
@@ -35,8 +35,7 @@ _CHARACTERS = 3
 # Tokens of a model's context reserved for instructions and the reply.
 _RESERVED = 1500
 
-# A or B, alone or as in `output_a`.
-_SIDE = re.compile(r"\b[AB]\b(?!\.\d)|output_[ab]", re.ASCII)
+_SIDE, _PLACE = (re.compile(CALLED[name]) for name in ("sides", "places"))
 
 # Hash of the wording, which a judge's verdicts depend on.
 WORDING = hashlib.sha256(json.dumps([WORDS, MEANINGS]).encode()).hexdigest()
@@ -115,19 +114,30 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
 
 
 def _by_slots(words: str, order: Order | None, noun: str) -> str:
-    """Words of people on a pair, whose first text is A, by the slots of an order."""
+    """Words of people on a pair, whose first text is A, by the slots of an order.
+
+    They are turned where nothing but a noun with a letter or a number stands for a text. Else all
+    of them stay, and a sentence says which is which.
+    """
     if order is None:
         return words
+    rest = naming(words, dict.fromkeys("A1B2", "_"), NOUNS)
+    if _SIDE.search(rest) or _PLACE.search(rest):
+        return words + _sentence("places", words, order, noun)
     a, b = in_slots(order, "1", "2")
-    words = naming(words, {"A": a, "1": a, "B": b, "2": b}, NOUNS)
-    return words + which_is_which(words, order, noun)
+    return naming(words, {"A": a, "1": a, "B": b, "2": b}, NOUNS)
 
 
 def which_is_which(words: str, order: Order | None, noun: str) -> str:
     """A sentence on the slots of A and B, for words that may call the texts so; else empty."""
-    a, b = in_slots(order or "AB", "1", "2")
-    is_said = order and _SIDE.search(words)
-    return WORDS["sides"].format(noun=noun, a=a, b=b) if is_said else ""
+    return _sentence("sides", words, order, noun) if order and _SIDE.search(words) else ""
+
+
+def _sentence(name: str, words: str, order: Order, noun: str) -> str:
+    """A sentence on the slots of A and B, behind the end of the one before it."""
+    a, b = in_slots(order, "1", "2")
+    stop = "" if re.search(r"[.!?…。][\"')\]]*\s*$", words) else "."
+    return stop + WORDS[name].format(noun=noun, a=a, b=b)
 
 
 def _meaning(example: Example) -> str:
