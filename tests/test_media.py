@@ -84,6 +84,7 @@ FORMS: list[tuple[dict[str, Any], dict[str, str]]] = [
         IN_PNG | {"base64": "iVBORw=="},
     ),
     ({"inlineData": {"mimeType": "image/png", "data": "AAAA"}}, IN_PNG),
+    ({"inlineData": {"mimeType": "image/png", "data": "AAAA"}, "thoughtSignature": "Ep8E"}, IN_PNG),
     ({"image": {"format": "png", "source": {"bytes": "AAAA"}}}, IN_PNG),
     ({"image": {"base64_image": "AAAA", "mime_type": "image/png"}}, IN_PNG),
     ({"type": "input_image", "image_url": AT["url"]}, AT),
@@ -209,8 +210,8 @@ def test_a_document_that_is_a_text_is_shown_with_its_title(field):
     block = {"type": "document", "source": source, "title": "Hours", "context": "of 2026"}
     model = FakeChatModel(replies=answer, profile={"image_inputs": False, "pdf_inputs": False})
     row = {"input": "When?", "output": "At 10.", field: [{"role": "user", "content": [block]}]}
-    create_rubric_judge(model, rubric="Is it good?").invoke(row)
-    assert json.dumps(block) in model.prompts[0]
+    verdict = create_rubric_judge(model, rubric="Is it good?").invoke(row)["verdict"]
+    assert ("\nHours\nof 2026\nDaily\n" in model.prompts[0], verdict["failures"]) == (True, [])
 
 
 @for_each("method", METHODS)

@@ -19,6 +19,7 @@ from langchain_judges.rows.files import packaged
 _KIND_OF_TYPE: dict[str, str] = packaged(__package__, "names.yaml")["media"]
 _KIND_OF_KEY: dict[str, str] = packaged(__package__, "names.yaml")["keyed_media"]
 _PARTS: dict[str, list[str]] = packaged(__package__, "names.yaml")["media_parts"]
+_OF_PART: list[str] = packaged(__package__, "names.yaml")["of_part"]
 # MIME types by how base64 of them begins.
 _TYPE_BY_HEAD: dict[str, str] = packaged(__package__, "names.yaml")["media_heads"]
 _MEDIA_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
@@ -39,8 +40,9 @@ def kind_of_block(block: object) -> str | None:
     if is_text or not isinstance(block, Mapping) or isinstance(block.get("text"), str):
         return None
     kind = _KIND_OF_TYPE.get(str(block.get("type")))
-    if kind is None and (len(block) == 1 or [*block] == ["bytes", "path"]):
-        kind = _KIND_OF_KEY.get(next(iter(block)))
+    keys = [name for name in block if name not in _OF_PART]
+    if kind is None and (len(keys) == 1 or keys == ["bytes", "path"]):
+        kind = _KIND_OF_KEY.get(keys[0])
     elif kind != "file":
         return kind
     held = held_in(block, kind) if kind else {}

@@ -214,6 +214,10 @@ def typed(block: Any) -> Any:
     form = block if name not in _WORDS else _FORMS.get(own["type"], ())
     if kind in _TYPES and (media.standard(own) or not block.keys().isdisjoint(form)):
         block = own
+    source = block.get("source") if block.get("type") == "document" else None
+    if isinstance(source, Mapping) and source.get("type") == "text":
+        text = plain([block.get("title"), block.get("context"), source.get("data")])
+        return {**block, "source": None, "type": "text", "text": text}  # of Anthropic
     said = told.get("value") if isinstance(told := block.get("text"), Mapping) else told
     if kind in _HELD and not isinstance(told, str) and (said or plain(block.get("content"))):
         return {**block, _HELD[kind]: said or plain(block["content"])}
