@@ -56,7 +56,7 @@ ABOUT = re.findall(
     cache_control encrypted_content signature thought_signature reasoning reasoning_content
     reasoning_details thinking thinking_blocks thought tool_call_id tool_use_id
     tool_call_chunks tool tool_name tool_type call_id custom function artifact approval
-    approval_request_id dynamic preliminary
+    approval_request_id dynamic preliminary incomplete_details generation_info
     """,
 )
 # Where only data of its own form are read.
