@@ -43,9 +43,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     kind = describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
     if kind == "item" and len({scale_of(each) for each in members}) > 1:
         told = "; ".join(f"{m.name}: {[*scale_of(m)] or 'a total'}" for m in members)
-        raise OptionError(
-            f"all members must have the same `labels`, the worst first, or a total; got {told}"
-        )
+        raise OptionError(context.WORDS["other_labels"].format(told))
     return kind
 
 
@@ -200,9 +198,7 @@ class CombinedGraph(JudgeGraph):
         for member in self.members:
             judge = describe.unwrapped(member.judge)
             if not isinstance(judge, JudgeGraph):
-                raise OptionError(
-                    f"the member {member.name!r} is a runnable of your own, which no JSON holds"
-                )
+                raise OptionError(context.WORDS["no_spec"].format(member.name))
             specs.append(judge.spec)
         return specs
 
