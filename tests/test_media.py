@@ -191,6 +191,27 @@ def test_an_address_of_an_image_among_arguments_or_other_data_is_not_sent(data):
         assert AT_ADDRESS["url"] in model.prompts[-1]
 
 
+# What describes an image, beside its address, as libraries and people write it.
+DESCRIBED: list[dict[str, Any]] = [
+    {"alt": "A cat"},
+    {"altText": "A cat", "caption": "Tom"},
+    {"width": 12, "height": 13},
+    {"providerOptions": {"openai": {"imageDetail": "low"}}},
+    {"created_at": 1, "revised_prompt": "A cat.", "model": "gpt-image-1"},
+    {"mimeType": "image/png"},
+]
+
+
+@for_each("more", DESCRIBED)
+@for_each("at", [AT_ADDRESS, {"type": "image", "source": {"type": "url", "url": AT["url"]}}])
+def test_an_image_by_address_that_a_tool_returned_is_sent_whatever_describes_it(more, at):
+    model = FakeChatModel(replies=answer)
+    output = PLACES["a result"]({**at, **more})
+    create_rubric_judge(model, rubric="Is it good?").invoke({"input": "Draw.", "output": output})
+    [sent] = [p for p in cast("Any", model.messages[0][-1].content) if p["type"] != "text"]
+    assert (sent["type"], sent["url"]) == ("image", AT["url"])
+
+
 SHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
 
 

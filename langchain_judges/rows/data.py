@@ -176,7 +176,7 @@ def _is_said(block: object) -> bool:
     fields = block if isinstance(block, Mapping) else {"text": block}
     is_text = fields.get("type") in KNOWN_NAMES["texts"] or fields.keys() == {"text"}
     held = standard(fields) if kind_of_block(block) else {}
-    is_medium = bool(held) and ("url" not in held or {*fields} <= _OF_MEDIA)
+    is_medium = bool(held) and ("url" not in held or {*map(plain_name, fields)} <= _OF_MEDIA)
     return is_medium or (is_text and isinstance(fields.get("text"), str))
 
 
