@@ -452,6 +452,12 @@ def test_answers_on_both_texts_are_refused_only_where_they_may_be_sides(names, o
     assert found["agreement.label.wrong"] == 1
 
 
+def test_names_of_the_two_systems_are_no_answers_on_both_texts():
+    both, texts = ["v1", "v2"], {"output_a": "x", "output_b": "y"}
+    with pytest.raises(InputError, match="has 'v1', 'v2'; write the side"):
+        trust_columns(table(both * 9, both * 9, systems=both, **texts), "gpt", "ann0")
+
+
 def test_a_preferred_text_and_another_do_not_say_which_is_a():
     rows = table(["A", "B"] * 9, ["A", "B"] * 9, chosen="x", rejected="y")
     with pytest.raises(InputError, match="do not say which text is A; call them `output_a`"):

@@ -79,7 +79,7 @@ def trust_columns(
     columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
     kind = "pair" if in_orders else kind_of_columns([texts])
-    is_sided = kind == "pair" and (in_orders or _may_be_sides(columns))
+    is_sided = kind == "pair" and (in_orders or _may_be_sides(columns, table))
     read = _reading_sides(columns, texts) if is_sided else _reading(columns, kind)
     for name in columns if read is read_label else ():
         _check_names(name, columns[name], table)
@@ -207,10 +207,12 @@ def _cell(column: str, value: object) -> object:
 _SIDED, _SIDE_CODE = (re.compile(KNOWN_NAMES[name]) for name in ("sided", "side_codes"))
 
 
-def _may_be_sides(columns: Mapping[str, Sequence[object]]) -> bool:
+def _may_be_sides(columns: Mapping[str, Sequence[object]], rows: Table) -> bool:
     """Whether answers on two texts may be sides, and no ratings or words on both of them."""
+    both = [own for row in rows if isinstance(own := row.get("systems"), list | tuple)]
+    systems = {str(name) for own in both for name in own}
     found = [str(value) for own in columns.values() for value in own if value is not None]
-    is_one = any(read_label(value) in SIDES or _SIDED.search(value) for value in found)
+    is_one = any(v in systems or read_label(v) in SIDES or _SIDED.search(v) for v in found)
     return is_one or all(_SIDE_CODE.fullmatch(value.casefold()) for value in found)
 
 
