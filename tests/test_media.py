@@ -191,6 +191,16 @@ def test_an_address_of_an_image_among_arguments_or_other_data_is_not_sent(data):
         assert AT_ADDRESS["url"] in model.prompts[-1]
 
 
+def test_data_of_a_tool_beside_a_document_are_shown_whatever_they_are_called():
+    source = {"type": "text", "media_type": "text/plain", "data": "Daily"}
+    data = {"type": "remove", "item": "bread"}
+    output = PLACES["a result"](data)
+    output[1]["content"] += [{"type": "document", "source": source}]
+    model = FakeChatModel(replies=answer)
+    create_rubric_judge(model, rubric="Is it good?").invoke({"input": "Clean.", "output": output})
+    assert f"{json.dumps(data)}\nDaily\n" in model.prompts[0]
+
+
 # What describes an image, beside its address, as libraries and people write it.
 DESCRIBED: list[dict[str, Any]] = [
     {"alt": "A cat"},

@@ -182,7 +182,7 @@ def _of_blocks(
             for each in same:
                 left.remove(each)
             calls += same or ([call] if call["id"] not in known else [])
-        elif not (block is None or is_silent(block)):
+        elif not (block is None or (is_silent(block) and role != "tool")):
             said.append(data.as_block(block))
     if left or calls or plain(said).strip() or not made:
         made.append(_record_message(role, said, fields, [*calls, *left]))
