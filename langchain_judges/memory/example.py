@@ -23,7 +23,7 @@ _OTHER_NAMES: dict[str, str] = _SHOWN_YAML["names"]
 WORDS: dict[str, str] = _SHOWN_YAML["words"]
 # Patterns of what people's words may call a text, by the sentence that says which it is.
 CALLED: dict[str, str] = _SHOWN_YAML["called"]
-# Of examples that are none, and of choices of them.
+# Of examples, of choices of them, and of stores.
 ERRORS: dict[str, str] = _SHOWN_YAML["errors"]
 # One sentence for each of the paper's five failure modes, by name.
 MEANINGS: dict[str, str] = _SHOWN_YAML["meanings"]

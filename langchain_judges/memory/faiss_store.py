@@ -19,6 +19,7 @@ from langchain_judges.asking.effects import without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings, Vectors, identity_of
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, file_of
+from langchain_judges.memory.example import ERRORS
 from langchain_judges.progress import busy
 
 # Metadata that a document must have, such as `{"family": "maps"}`.
@@ -123,10 +124,7 @@ class _Index:
             InputError: They do not.
         """
         if width != self.width:
-            raise InputError(
-                f"vectors here have {self.width} numbers, got {width}: "
-                "the store was filled by another embedding model"
-            )
+            raise InputError(ERRORS["width"].format(own=self.width, got=width))
 
     def search(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
         """The keys of the `k` nearest rows and their cosines, best first.
@@ -359,10 +357,8 @@ class FaissStore(VectorStore):
 
     def _check_embedder(self, index: _Index) -> None:
         if len(index.keys) and index.embedder != self._embedder:
-            raise InputError(
-                f"the vectors in {self.path} come from {index.embedder}, and this is "
-                f"{self._embedder}: open it with that embedder, or fill a new file"
-            )
+            names = {"own": index.embedder, "got": self._embedder}
+            raise InputError(ERRORS["embedder"].format(path=self.path, **names))
 
     def _nearest(
         self, embedding: Sequence[float], k: int, *, filter: Filter | None = None, **_: object

@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory import example as example_files
-from langchain_judges.memory.example import Example, ExampleFields, NewExample
+from langchain_judges.memory.example import ERRORS, Example, ExampleFields, NewExample
 from langchain_judges.rows import checks, texts
 
 _CONTENT = ("family", "input", "output", "expected")
@@ -77,9 +77,7 @@ class Record:
             # Some stores make fractions of whole numbers.
             return cls(key, int(seq), at, id, content, family, int(outputs), task, example)
         except (KeyError, TypeError, ValueError) as exc:
-            raise OutputError(
-                f"document {name!r} of the store holds no example of a memory: {exc}"
-            ) from exc
+            raise OutputError(ERRORS["document"].format(name=name, why=exc)) from exc
 
     def document(self, memory: str) -> Document:
         """The document of the store that holds the record."""
