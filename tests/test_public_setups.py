@@ -463,7 +463,7 @@ ASKED_FOR = {"rubric": "It names residues 48-124 in a chart.", "expects_artifact
 @for_each(
     "places, unread",
     [
-        ({}, "not shown: 'artifact_names', 'tool_calls', 'duration_seconds', 'root_turns'."),
+        ({}, "not shown: 'artifact_names', 'tool_calls', 'root_turns'."),
         ({"output": lambda outputs: outputs}, ""),
     ],
 )
