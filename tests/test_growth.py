@@ -260,6 +260,28 @@ def test_reading_a_reply_is_linear_in_its_length(part):
     assert growth(of, 5_000) <= MOST
 
 
+def test_a_reply_of_one_text_takes_as_many_calls_however_long_it_is():
+    kind = next(iter(KINDS.values()))
+
+    def calls(words):
+        said = json.dumps({kind.said: "so " * words, **kind.answer})
+        message, count = AIMessage(said), 0
+
+        def called(_, event, __):
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(called)
+        try:
+            read(message, kind.shape, kind.parse, None)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(10)  # loads and caches
+    assert calls(1_000) == calls(10)
+
+
 @for_each("part", ["\n", " ", "\t ", "\u00a0", "`", "*", "_`", "```", "the ", "my "])
 def test_no_pattern_looks_at_every_pair_of_places_around_an_answer(part):
     # Each would take a minute, and the limit of the suite would end it.

@@ -111,7 +111,8 @@ def read(
 
 
 def _blocks(message: AIMessage) -> list[dict[str, Any]]:
-    return [each for each in message.content if isinstance(each, dict)]
+    content = [] if isinstance(message.content, str) else message.content
+    return [each for each in content if isinstance(each, dict)]
 
 
 def _unread_words(message: AIMessage) -> str:
