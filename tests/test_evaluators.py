@@ -722,7 +722,10 @@ def test_a_call_in_a_test_of_langsmith_logs_each_feedback_in_a_trace_of_its_own(
         yield
 
     monkeypatch.setattr("langsmith.testing.trace_feedback", traced)
-    said = lambda **own: logged.append((own["key"], own["score"], own["comment"]))  # noqa: E731
+
+    def said(*, key, score, comment, **_):
+        logged.append((key, score, comment))
+
     monkeypatch.setattr("langsmith.testing.log_feedback", said)
     model = FakeChatModel(replies=highest)
     as_evaluator(rubric_judge(model=model, rubric=["Tone", "Fit"]))(outputs="x y")
