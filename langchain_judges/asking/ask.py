@@ -200,7 +200,7 @@ def _material(variables: Mapping[str, object]) -> Iterator[str]:
 
 def _repair(question: Question, problem: reading.Problem) -> str:
     schema = json.dumps(reading.json_schema(question.reply_schema))
-    return reading.REPLY_NAMES["repair"][0].format(detail=problem.detail, schema=schema)
+    return str(reading.REPLY_NAMES["repair"][0]).format(detail=problem.detail, schema=schema)
 
 
 def traced(config: RunnableConfig, value: object, result: Mapping[str, object]) -> Effect:

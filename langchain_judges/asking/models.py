@@ -26,15 +26,14 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from langchain_judges.asking import bodies, failures, masking, reply_log
+from langchain_judges.asking.reading import ASK_ERRORS, REPLY_NAMES
 from langchain_judges.errors import ModelSetupError, OptionError
-from langchain_judges.rows.files import packaged
 
-_REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
-_NO_IDENTITY = re.compile("|".join(packaged(__package__, "names.yaml")["no_identity"]))
+_NO_IDENTITY = re.compile("|".join(REPLY_NAMES["no_identity"]))
 # Settings that decide what a model replies, as providers call them: shown as they are.
-_SAMPLING = frozenset(packaged(__package__, "names.yaml")["settings"])
+_SAMPLING = frozenset(REPLY_NAMES["settings"])
 # Settings that hold further ones.
 _WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
 # Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
@@ -102,7 +101,7 @@ def resolve_model(
             if isinstance(model, str | int | float | None)
             else f"a {type(model).__name__}"
         )
-        raise OptionError(_REFUSALS["no_model"].format(got=got))
+        raise OptionError(ASK_ERRORS["no_model"].format(got=got))
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
 
@@ -132,11 +131,7 @@ def plain_model(model: Any) -> Any:
         return _checked(members[0].model_copy(update=settings)) if settings else members[0]
     names = [model_name(each) for each in members]
     name = ", else ".join(names) + (f" with {', '.join(sorted(settings))}" if settings else "")
-    warnings.warn(
-        f"of the model {name} neither the form of structured output nor log-probabilities are "
-        "known: replies are asked for as JSON in text",
-        stacklevel=4,
-    )
+    warnings.warn(ASK_ERRORS["unknown_form"].format(name), stacklevel=4)
     chosen = [t for each in members if (t := own_setting(each, "temperature")) is not None]
     # What decides replies; it may hold secrets.
     own = {"temperature": chosen or None, "members": [*map(model_identity, members)], **settings}
@@ -160,7 +155,7 @@ def _checked(model: BaseChatModel) -> BaseChatModel:
     """
     addresses = (getattr(model, name, None) for name in _SERVERS)
     if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
-        raise OptionError(_REFUSALS["password"])
+        raise OptionError(ASK_ERRORS["password"])
     if (n := own_setting(model, "n") or 1) != 1:
         raise OptionError(f"the model's n={n!r} asks for several replies, and one is read: drop n")
     return model
@@ -214,10 +209,8 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
     """
     fields = set(spec)
     if "name" not in fields or fields - ModelSpec.__annotations__.keys():
-        raise OptionError(
-            "the `model` of a spec is a name, or an object of "
-            f"{', '.join(ModelSpec.__annotations__)}; got {sorted(map(str, fields))}"
-        )
+        names = ", ".join(ModelSpec.__annotations__)
+        raise OptionError(ASK_ERRORS["model_spec"].format(names, sorted(map(str, fields))))
     options: dict[str, Any] = {**spec}
     name, variable = options.pop("name"), options.pop("api_key_env", None)
     if variable and variable not in os.environ:
@@ -242,7 +235,7 @@ def _by_name(model: str, base_url: str | None, settings: Mapping[str, Any]) -> B
         chat: BaseChatModel = init_chat_model(model, **options)
     except ValueError as exc:
         reason = str(exc).split("\n")[0]
-        told = _REFUSALS["unknown_model"].format(model=model, reason=reason)
+        told = ASK_ERRORS["unknown_model"].format(model=model, reason=reason)
         raise ModelSetupError(told) from exc
     except Exception as exc:  # a package is missing; or it raises its own
         raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc

@@ -20,18 +20,16 @@ from langchain_core.prompts import (
 )
 from langchain_core.prompts.message import BaseMessagePromptTemplate
 
+from langchain_judges.asking.reading import ASK_ERRORS, REPLY_NAMES
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.rows.data import as_json, is_nothing
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
-from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Item, Row
 
 # Under a name that prompts of other packages, or of the other methods, have: our variables.
-_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
-_FIELDS: Mapping[str, str] = _NAMES["fields"]
-_REFUSALS: Mapping[str, str] = packaged(__package__, "refusals.yaml")
-OUR_NAMES: Mapping[str, Sequence[str]] = _NAMES["variables"]
+_FIELDS: Mapping[str, str] = REPLY_NAMES["fields"]
+OUR_NAMES: Mapping[str, Sequence[str]] = REPLY_NAMES["variables"]
 Prompts = Mapping[str, ChatPromptTemplate]
 # Says which text a reply calls 1: both orders are asked, so that letters of a caller's are no help.
 _SLOTS = "Response 1 is the text shown first, response 2 the text shown second."
@@ -194,7 +192,7 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
         messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     else:
-        raise OptionError(_REFUSALS["no_prompt"].format(prompt=prompt, step=step))
+        raise OptionError(ASK_ERRORS["no_prompt"].format(prompt=prompt, step=step))
     which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
     own = prompt if isinstance(prompt, ChatPromptTemplate) else None
     return template_of(which, messages, kind, own)
@@ -224,7 +222,7 @@ def template_of(
             raise ValueError(f"{odd[0]!r} is no name")
     except (ValueError, LookupError) as exc:
         why = _lone_brace(messages) or exc
-        raise OptionError(_REFUSALS["lone_brace"].format(which=which, why=why)) from exc
+        raise OptionError(ASK_ERRORS["lone_brace"].format(which=which, why=why)) from exc
     return template
 
 
@@ -277,12 +275,12 @@ def prompt_set(
         astray = {n for n in extra if is_copy or (n in _JUDGED and not known & {*OUR_NAMES[n]})}
         if astray:
             names = {"allowed": sorted(known), "got": sorted(astray)}
-            raise OptionError(_REFUSALS["unknown_name"].format(step=step, **names))
+            raise OptionError(ASK_ERRORS["unknown_name"].format(step=step, **names))
         # Messages that nothing here makes: a row fills its names with texts.
         for name in sorted(placeholders(prompt) - placeholders(originals[step])):
             is_filled = prompt.partial_variables.get(name)
             if not is_filled and name in {*prompt.input_variables, *known, *_ROW_FIELDS}:
-                raise OptionError(_REFUSALS["as_messages"].format(step=step, name=name))
+                raise OptionError(ASK_ERRORS["as_messages"].format(step=step, name=name))
         if is_fenced or extra:
             prompt = _as_fenced(prompt, known)
         _check_whole(step, prompt)
@@ -302,7 +300,7 @@ def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[st
     """
     lost = ours.difference(own, *(OUR_NAMES.get(name, ()) for name in own))
     is_blank = own <= ours - {*_FIELDS, "response"}
-    for option, said in _NAMES["needed"].items():
+    for option, said in REPLY_NAMES["needed"].items():
         names = [next((n for n in each.split(" or ") if n in ours), "") for each in said]
         dropped = [name for name in names if name in lost]
         if dropped and option in {"always", "blank" if is_blank else "", *filled}:
@@ -338,7 +336,7 @@ def _check_whole(step: str, prompt: ChatPromptTemplate) -> None:
     for name in others:
         shown = _filled(prompt, {**others, name: _LONG})
         if _LONG not in shown or shown.replace(_LONG, _SHORT) != _filled(prompt, others):
-            raise OptionError(_REFUSALS["changed"].format(step=step, name=name))
+            raise OptionError(ASK_ERRORS["changed"].format(step=step, name=name))
 
 
 def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> None:
@@ -354,11 +352,11 @@ def _check_places(step: str, prompt: ChatPromptTemplate, known: set[str]) -> Non
     judged = known & {"response", "response_1", "response_2"} or known & {"task", "request"}
     for name in re.findall(r"(?<!\w){\s*(\w+)\s*}", text):
         if judged.difference(shown).intersection(OUR_NAMES.get(name, (name,))):
-            raise OptionError(_REFUSALS["as_it_stands"].format(step=step, name=name))
+            raise OptionError(ASK_ERRORS["as_it_stands"].format(step=step, name=name))
     for one in sorted(name for name in known if name.endswith("_1") and "fence" not in name):
         first, second = (shown.get(one[:-1] + n) for n in "12")
         if first and second and places.index(second) < places.index(first):
-            refusal = _REFUSALS["second_first"]
+            refusal = ASK_ERRORS["second_first"]
             raise OptionError(refusal.format(step=step, first=first, second=second))
 
 
@@ -399,7 +397,7 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
         if near and stem not in stems.values():
             alike = [each for each, its in stems.items() if its == near[0]]
             meant = get_close_matches(name, alike, 1, 0)[0]
-            raise OptionError(_REFUSALS["misspelt"].format(step=step, name=name, near=meant))
+            raise OptionError(ASK_ERRORS["misspelt"].format(step=step, name=name, near=meant))
 
 
 def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:

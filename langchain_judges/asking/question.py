@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking import limiter, own_prompts, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.reading import Parse, Problem, ReplyData, json_schema
+from langchain_judges.asking.reading import ASK_ERRORS, Parse, Problem, ReplyData, json_schema
 from langchain_judges.errors import InputError
 from langchain_judges.orders import Order
 from langchain_judges.rows import fences, media
@@ -82,10 +82,7 @@ class Account:
         for each in failures:
             fields = each if isinstance(each, Mapping) else {}
             if set(fields) != names or fields["reason"] not in reasons:
-                raise TypeError(
-                    "`account.fail` takes a list of `langchain_judges.Failure(step=, unit=, "
-                    f"reason=, detail=)`, the reason one of {reasons!r}; got {each!r}"
-                )
+                raise TypeError(ASK_ERRORS["no_failure"].format(reasons, each))
         self.open().failures.extend(failures)
 
     @property

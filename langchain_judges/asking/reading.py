@@ -32,8 +32,10 @@ ReplyData = dict[str, Any]
 # Reads a reply in plain words; None if it does not say what was asked.
 Parse = Callable[[str], ReplyData | None]
 
-# What replies are called, and which variables of prompts a reply may quote.
-REPLY_NAMES: dict[str, list[str]] = files.packaged(__package__, "names.yaml")
+# What providers, clients, replies and variables of prompts are called.
+REPLY_NAMES: dict[str, Any] = files.packaged(__package__, "names.yaml")
+# Longer messages on prompts, models and what a step books.
+ASK_ERRORS: dict[str, str] = files.packaged(__package__, "refusals.yaml")
 # Where kinds of tokens are counted, and those whose price is known.
 _KINDS, _PRICED = (re.compile("|".join(REPLY_NAMES[name])) for name in ("kinds", "priced"))
 # Blocks whose text is no part of an answer.

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.reading import ReplyData, answer_start, object_of
-from langchain_judges.rows.files import packaged
+from langchain_judges.asking.reading import REPLY_NAMES, ReplyData, answer_start, object_of
 
 # Less is no probability that a number can hold; some servers write -9999 for "not offered".
 _LEAST = -700.0
@@ -45,7 +44,7 @@ class LabelForms(NamedTuple):
 
 
 # Of the two slots of a pair, and a tie.
-SLOT_FORMS = LabelForms(**packaged(__package__, "names.yaml")["slot_forms"])
+SLOT_FORMS = LabelForms(**REPLY_NAMES["slot_forms"])
 
 
 class SpokenLabel(NamedTuple):
