@@ -7,13 +7,12 @@ from typing import Any
 
 from langchain_judges.compat import calls, openevals, prompted
 from langchain_judges.errors import InputError
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import shown
 
 TRAJECTORY_ACCURACY_PROMPT = openevals.TRAJECTORY_ACCURACY_PROMPT
 TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = openevals.TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE
-DEFAULT_REF_COMPARE_PROMPT: str = packaged(__package__, "prompts.yaml")["graph"]
+DEFAULT_REF_COMPARE_PROMPT: str = prompted.WORDS["graph"]
 
 # As in agentevals 0.0.9: `subset` compares the reference's arguments with those made,
 # `unordered` compares both ways, and paths that neither has are equal.
@@ -87,9 +86,7 @@ def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
     steps, results = trajectory["steps"], trajectory["results"]
     inputs = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
     if not isinstance(inputs, Sequence) or not len(inputs) == len(steps) == len(results):
-        raise InputError(
-            "`inputs`, `outputs['steps']` and `outputs['results']` must have the same length"
-        )
+        raise InputError(prompted.WORDS["other_lengths"])
     return shown(record_in({"inputs": inputs, "steps": steps, "results": results}))
 
 

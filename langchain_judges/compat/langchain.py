@@ -19,19 +19,17 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.effects import Effect, gather, run
 from langchain_judges.asking.reading import Parse
-from langchain_judges.compat.prompted import OwnPromptJudge
+from langchain_judges.compat.prompted import WORDS, OwnPromptJudge
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.methods.direct.judge import create_relative_judge
-from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import POINTS, comment_of
 
-_TEXTS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")
-_QUESTIONS: Mapping[str, str] = _TEXTS["questions"]
+_QUESTIONS: Mapping[str, str] = WORDS["questions"]
 _USUAL_CRITERIA = ("helpfulness", "relevance", "correctness", "depth")
 # What `[[B]]` names where the texts were shown in the other order; C: neither is better.
 _SWAPPED = {"A": "B", "B": "A", "C": "C"}
 _GRADES = {"Y": 1, "N": 0, "CORRECT": 1, "INCORRECT": 0}
-_TITLES: Mapping[str, str] = _TEXTS["titles"]
+_TITLES: Mapping[str, str] = WORDS["titles"]
 
 
 def load_evaluator(
@@ -61,10 +59,10 @@ def load_evaluator(
     name = str(getattr(evaluator, "value", evaluator))
     kind, is_pair = name.removeprefix("labeled_"), name.endswith("pairwise_string")
     if kind not in _FORMS or (kind in _TITLES and kind != name):
-        raise OptionError(_TEXTS["unknown"].format(known=[*_FORMS], name=name))
+        raise OptionError(WORDS["unknown"].format(known=[*_FORMS], name=name))
     if llm is None:
         raise OptionError("`llm` must be a chat model or a model's name")
-    own = _TEXTS["material"] + (_TEXTS["reference"] if kind != name else "") + _TEXTS[kind]
+    own = WORDS["material"] + (WORDS["reference"] if kind != name else "") + WORDS[kind]
     labeled = "{reference}" in own
     asked = _resolved(criteria, ("helpfulness",) if kind == "criteria" else _USUAL_CRITERIA)
     if kind == "criteria" and (unknown := [each for each, text in asked.items() if not text]):
@@ -283,5 +281,5 @@ class LangChainStringEvaluator(RunEvaluator):
 
 def _only_criterion(name: str, values: Mapping[str, Any] | None) -> Any:
     if not values or len(values) != 1:
-        raise InputError(_TEXTS["several"].format(name=name, names=sorted(values or {})))
+        raise InputError(WORDS["several"].format(name=name, names=sorted(values or {})))
     return next(iter(values.values()))

@@ -9,11 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from langchain_judges.compat.calls import AsyncEvaluator, in_threads, recorded, result_of
-from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, prompt_options
+from langchain_judges.compat.prompted import WORDS, OwnPromptJudge, PromptLike, prompt_options
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.trajectory_match import AGREE, ArgumentsMatch, unmatched
 from langchain_judges.options import check_value
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.record import told_apart
 from langchain_judges.rows.texts import Message, ToolCall, plain, shown
@@ -21,9 +20,8 @@ from langchain_judges.rows.texts import Message, ToolCall, plain, shown
 Examples = Sequence[Mapping[str, Any]] | None
 Extraction = Literal["none", "llm", "markdown_code_blocks"]
 
-_TEXTS: Mapping[str, str] = packaged(__package__, "prompts.yaml")
-TRAJECTORY_ACCURACY_PROMPT = _TEXTS["trajectory"]
-TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = _TEXTS["trajectory_with_reference"]
+TRAJECTORY_ACCURACY_PROMPT = WORDS["trajectory"]
+TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE = WORDS["trajectory_with_reference"]
 
 
 def create_async_llm_as_judge(
@@ -157,7 +155,7 @@ def create_async_code_llm_as_judge(
     if code_extractor is not None and code_extraction_strategy != "none":
         raise OptionError("give `code_extractor` or `code_extraction_strategy`, not both")
     own = OwnPromptJudge(**prompt_options(locals()))
-    reader = OwnPromptJudge(_TEXTS["extract_code"], judge=judge, model=model, output_schema=_Code)
+    reader = OwnPromptJudge(WORDS["extract_code"], judge=judge, model=model, output_schema=_Code)
 
     async def code_of(outputs: Any) -> Any:
         if code_extractor is not None:

@@ -27,6 +27,10 @@ from langchain_judges.asking.reading import Parse
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.integrations.eval_cases import attachment_blocks
 from langchain_judges.rows.fences import MATERIAL_RULE
+from langchain_judges.rows.files import packaged
+
+# Prompts of the other packages, and longer messages.
+WORDS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")
 
 # A prompt in any form: a template as `str.format` fills it, a LangChain prompt, or a function
 # of the call's keywords to messages.
@@ -184,9 +188,8 @@ class _Fencing(Formatter):
         try:
             value, first = super().get_field(name, args, values)
         except (LookupError, TypeError, AttributeError) as exc:
-            raise InputError(
-                f"the prompt shows `{name}`, and the call has {sorted(values)!r}"
-            ) from exc
+            told = f"the prompt shows `{name}`, and the call has {sorted(values)!r}"
+            raise InputError(told) from exc
         is_number = isinstance(value, bool | int | float)
         return (value if is_number else in_fence(str(first), as_text(value))), first
 
@@ -259,10 +262,7 @@ def _shape_of(schema: Any) -> type[BaseModel]:
         form = dereference_refs(convert_to_json_schema(named))
         fields = form["properties"].items()
     except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as exc:
-        raise OptionError(
-            "`output_schema` must be a pydantic model, a `TypedDict` or the JSON schema of an "
-            f"object, got {schema!r}"
-        ) from exc
+        raise OptionError(WORDS["output_schema"].format(schema)) from exc
     needed = form.get("required", [*form["properties"]])
     types: Any = {
         name: (_type_of(part), ...) if name in needed else (_type_of(part) | None, None)
