@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.memory.example import ERRORS
 from langchain_judges.rows.files import check_database
 
 # The `application_id` in the header of our files.
@@ -64,9 +65,7 @@ def file_of(path: object) -> Path | None:
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise OptionError(f"`path` must be the name of a file, got {path!r}")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|file:|:memory:", name):
-        raise OptionError(
-            f"`path` must be a file of this machine, or None for one in memory, got {path!r}"
-        )
+        raise OptionError(ERRORS["other_machine"].format(path))
     return Path(os.path.expanduser(name))
 
 
@@ -186,10 +185,7 @@ class DocumentFile:
             # SQLite waits for readers and writers, and not for a process that does the same.
             while self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > end:
-                    raise OutputError(
-                        f"{self.path}: what was removed still stands in the log, which another "
-                        f"process has been reading for {_PATIENCE:.0f} seconds; delete again"
-                    )
+                    raise OutputError(ERRORS["in_log"].format(path=self.path, wait=_PATIENCE))
                 time.sleep(_LOOK)
 
     @contextmanager

@@ -153,10 +153,7 @@ def _pairs(
     if against is None:
         return None
     if judge is None:
-        raise OptionError(
-            "comparing with other texts needs `judge`: any judge of pairs, such as "
-            "`langchain_judges.writing.create_story_judge(model)`"
-        )
+        raise OptionError(WORDS["no_judge"])
     others = _measurable_rows(against, " of `against`")
     if len(others) != len(rows):
         raise InputError(f"`against` needs a row for each of {len(rows)}, got {len(others)}")
