@@ -10,7 +10,7 @@ from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import ensemble, ensemble_options, items, pairs
+from langchain_judges.methods import declaration, ensemble, ensemble_options, items, pairs
 from langchain_judges.options import Owner, Rule, Share, factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import decision
@@ -70,10 +70,8 @@ class Cascade(ensemble_options.Combination):
             return [*[float(self.thresholds)] * (size - 1), 0.0]
         thresholds = list(self.thresholds)
         if len(thresholds) not in {size - 1, size}:
-            raise OptionError(
-                f"`thresholds` must be {size - 1}, or {size} where the last judge may abstain; "
-                f"got {thresholds!r}"
-            )
+            told = declaration.WORDS["thresholds"]
+            raise OptionError(told.format(less=size - 1, size=size, got=thresholds))
         return thresholds if len(thresholds) == size else [*thresholds, 0.0]
 
     def check_size(self, size: int) -> None:

@@ -26,18 +26,16 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RecallReport, cut_failures
-from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, Phase
+from langchain_judges.methods.declaration import WORDS, GraphOptions, JudgeOptions, Phase
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.rows import files, lookup, media
+from langchain_judges.rows import lookup, media
 from langchain_judges.rows.texts import READ, fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Usage, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph, MethodGraph
 
-# What prompts of several methods are filled with.
-WORDS: Mapping[str, Any] = files.packaged(__package__, "words.yaml")
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
 SPARE_THREADS = 8
@@ -197,10 +195,8 @@ class JudgeContext:
             OptionError: The method has no such prompt, or no model for such a step.
         """
         if (name := prompt or step) not in self.prompts or step not in self.adapters:
-            raise OptionError(
-                f"a step {step!r} with the prompt {name!r} is unknown: `templates` names "
-                f"{sorted(self.prompts)!r}, and {sorted(self.adapters)!r} ask a model"
-            )
+            known = {"prompts": sorted(self.prompts), "steps": sorted(self.adapters)}
+            raise OptionError(WORDS["unknown_step"].format(step=step, name=name, **known))
         return Question(
             method=self.options.label,
             step=step,

@@ -30,6 +30,8 @@ from langchain_judges.rows import files, texts
 from langchain_judges.rows.checks import Kind
 
 PRESETS: Mapping[str, Mapping[str, Any]] = files.packaged(__package__, "presets.yaml")
+# What prompts of several methods are filled with, and longer messages.
+WORDS: Mapping[str, Any] = files.packaged(__package__, "words.yaml")
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
 
@@ -55,10 +57,7 @@ def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
     """
     names = set(spec) if isinstance(spec, Mapping) else set()
     if not {"method", "model"} <= names or names - {"method", "model", "options", "preset"}:
-        raise OptionError(
-            'a spec is {"method", "model", "options", "preset"}, the first two required; '
-            f"got {sorted(map(str, names)) or spec!r}"
-        )
+        raise OptionError(WORDS["spec"].format(sorted(map(str, names)) or spec))
     options, preset = spec.get("options"), spec.get("preset")
     if not isinstance(options, Mapping | None) or {*map(type, options or ())} - {str}:
         raise OptionError(f"the `options` of a spec must be an object, got {options!r}")

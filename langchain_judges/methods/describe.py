@@ -16,7 +16,7 @@ from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.question import run_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.declaration import JudgeOptions, checked_spec
+from langchain_judges.methods.declaration import WORDS, JudgeOptions, checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
 from langchain_judges.rows.checks import Kind, kind_in
 
@@ -72,9 +72,7 @@ def check_no_budget(judge: object, whole: str) -> None:
         OptionError: It has limits of its own.
     """
     if any(run_of(getattr(each, "config", None)) for each in layers_of(judge)):
-        raise OptionError(
-            f"the judge has a `budget` of its own, which cannot hold here: give it to {whole}"
-        )
+        raise OptionError(WORDS["own_budget"].format(whole))
 
 
 def memory_of(runnable: object) -> Memory | None:
@@ -161,11 +159,7 @@ def kind_of(judge: Any) -> Kind:
     kind = kind_in(fields)
     if kind == "pair" or kind == "item":
         return kind
-    raise OptionError(
-        "`judge` must take a pair (`output_a`, `output_b`) or an item (`output`); its input "
-        f"has {sorted(fields) or 'no fields'}. Of another runnable say it by "
-        '`.with_config(metadata={"takes": "pair"})`'
-    )
+    raise OptionError(WORDS["no_kind"].format(sorted(fields) or "no fields"))
 
 
 def fingerprint_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
@@ -186,10 +180,8 @@ def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
         OptionError: Some judge pairs, and others single texts.
     """
     if len({kind for _, kind in members}) > 1:
-        raise OptionError(
-            "all members must judge the same: pairs, or single texts; got "
-            + ", ".join(f"{name} ({kind})" for name, kind in members)
-        )
+        told = ", ".join(f"{name} ({kind})" for name, kind in members)
+        raise OptionError(WORDS["other_kinds"].format(told))
     return members[0][1]
 
 

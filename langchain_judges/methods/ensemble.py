@@ -43,7 +43,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     kind = describe.one_kind([(each.name, describe.kind_of(each.judge)) for each in members])
     if kind == "item" and len({scale_of(each) for each in members}) > 1:
         told = "; ".join(f"{m.name}: {[*scale_of(m)] or 'a total'}" for m in members)
-        raise OptionError(context.WORDS["other_labels"].format(told))
+        raise OptionError(declaration.WORDS["other_labels"].format(told))
     return kind
 
 
@@ -84,7 +84,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
     if isinstance(value, Mapping):
         return registry.load_judge(value)
     if not isinstance(value, Runnable) or "method" not in describe.metadata_of(value):
-        raise OptionError(context.WORDS["no_member"].format(type(value).__name__))
+        raise OptionError(declaration.WORDS["no_member"].format(type(value).__name__))
     describe.check_no_budget(value, "the whole judge")
     return value
 
@@ -198,7 +198,7 @@ class CombinedGraph(JudgeGraph):
         for member in self.members:
             judge = describe.unwrapped(member.judge)
             if not isinstance(judge, JudgeGraph):
-                raise OptionError(context.WORDS["no_spec"].format(member.name))
+                raise OptionError(declaration.WORDS["no_spec"].format(member.name))
             specs.append(judge.spec)
         return specs
 

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.declaration import WORDS, JudgeOptions
 from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import Preference
 
@@ -107,10 +107,7 @@ class Combination(JudgeOptions):
         default = self.default_methods if len(models) == 1 else ("relative",)
         methods = list(self.methods or default)
         if len(models) > 1 and len(methods) not in {1, len(models)}:
-            raise OptionError(
-                f"`methods` must be one for all models or one for each; got {len(methods)} for "
-                f"{len(models)} models"
-            )
+            raise OptionError(WORDS["methods"].format(len(methods), len(models)))
         shared = self.shared()
         size = max(len(models), len(methods))
         each_model = models if len(models) == size else list(models) * size

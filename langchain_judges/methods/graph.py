@@ -37,7 +37,7 @@ from langchain_judges.asking.question import Account, Booking, run_of, within_ru
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
-from langchain_judges.methods.declaration import GraphOptions, JudgeSpec, Phase
+from langchain_judges.methods.declaration import WORDS, GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import OF_OUTPUT, kind_in, without_field
 from langchain_judges.rows.columns import named_row, with_variables
@@ -369,10 +369,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         Raises:
             OptionError: Always; it says how a judge gets into another process.
         """
-        raise OptionError(
-            "a judge is not pickled: send `judge.spec`, which is plain JSON, and make it there "
-            "by `load_judge(spec)`"
-        )
+        raise OptionError(WORDS["no_pickle"])
 
     def __deepcopy__(self, memo: object = None) -> Self:
         """The judge again, with the same model: nothing in it changes while it judges."""
@@ -383,10 +380,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _plain_model(self) -> Any:
         if isinstance(self.model, str | Mapping):
             return self.model
-        raise OptionError(
-            f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
-            "name it, such as 'openai:gpt-5-mini'"
-        )
+        raise OptionError(WORDS["no_name"].format(type(self.model).__name__))
 
     @property
     def fields_named(self) -> set[str]:
@@ -533,9 +527,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         places, most = (config or {}).get("max_concurrency"), self.bounds.calls
         inherited, own = run_of(config) or run_of(running_config()), run_of(self.config)
         if own and inherited not in (None, own):
-            raise OptionError(
-                "the judge has a `budget` of its own, which cannot hold here: give it to the run"
-            )
+            raise OptionError(WORDS["own_budget"].format("the run"))
         if most is None and (places is None or inherited or own):
             return config
         return within_run(config, RowInRun(CallLimiter(places or most or 1, max_calls=most), 0))

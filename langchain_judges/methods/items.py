@@ -9,7 +9,8 @@ from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError
-from langchain_judges.methods.context import WORDS, RowSteps, StepState
+from langchain_judges.methods.context import RowSteps, StepState
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.rows import checks, fences
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import NOTES, Item, Label, LabelVerdict, no_usage, not_labelled

@@ -28,17 +28,16 @@ from langchain_judges.asking.question import Account, Question, chat_prompt
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import clean
-from langchain_judges.methods.declaration import JudgeOptions, Phase
+from langchain_judges.methods.declaration import WORDS, JudgeOptions, Phase
 from langchain_judges.options import Options, Owner, Rule
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import READ, plain, steps_of
 from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-_WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")["lookups"]
+_WORDS: Mapping[str, Any] = WORDS["lookups"]
 # Asks for calls of tools, round by round.
 CONSULT = chat_prompt(_WORDS["system"], _WORDS["consult"])
 _CITED = re.compile(r"\[look-up (\d{1,3})\]", re.IGNORECASE)
@@ -87,10 +86,7 @@ def _loaded(tools: Sequence[object]) -> tuple[BaseTool, ...]:
         raise OptionError(f"two of `tools` are named {twice!r}")
     for each in loaded:
         if lacking := _injected(each):
-            raise OptionError(
-                f"the tool {each.name!r} takes {', '.join(lacking)} from its agent, and a "
-                "judge is none; wrap it in a function of its other arguments"
-            )
+            raise OptionError(_WORDS["injected"].format(each.name, ", ".join(lacking)))
     return loaded
 
 

@@ -17,6 +17,7 @@ from langchain_judges.asking.question import Account, chat_prompt
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RememberedPair, block, which_is_which
 from langchain_judges.methods import context, declaration, tasks
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
@@ -26,7 +27,7 @@ from langchain_judges.rows.fences import fence
 
 # Request, reference and both texts, each in a fence of its own: prompts of other pairs and
 # orders share what stands before the first text that differs.
-MATERIAL_ALONE = context.WORDS["request"] + "{reference}" + context.WORDS["responses"]
+MATERIAL_ALONE = WORDS["request"] + "{reference}" + WORDS["responses"]
 # The same with which turn is judged and the caller's words, for steps that prefer.
 MATERIAL = MATERIAL_ALONE + "{focus}{instructions}\n\n"
 FAIR = "Neither position nor length counts by itself."
@@ -59,7 +60,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
         method: Of which the file may have none.
     """
     written = files.packaged(__package__, file)
-    words = {**context.WORDS, **written.get("words", {})}
+    words = {**WORDS, **written.get("words", {})}
     own = {name.upper(): text for name, text in words.items()}
     names = {**vars(tasks), **globals(), **own}
 
@@ -170,7 +171,7 @@ class PairSteps(context.RowSteps[PairState]):
 
     def focus_on(self, pair: verdicts.Pair) -> str:
         """Say which turn is judged, where the request has several."""
-        return context.WORDS["focus"] if texts.user_turns(pair["input"]) > 1 else ""
+        return WORDS["focus"] if texts.user_turns(pair["input"]) > 1 else ""
 
     def request(self, pair: verdicts.Pair) -> dict[str, object]:
         """The variables of a prompt that shows the request alone."""
@@ -224,14 +225,14 @@ def scale_words(scale: tuple[int, int]) -> dict[str, object]:
     '0: it fails; 1: perfect.'
     """
     low, high = scale
-    words = context.WORDS["five" if high - low == 4 else "ends"]
+    words = WORDS["five" if high - low == 4 else "ends"]
     quarter = (high - low) // 4
     marks = {"low": low, "low_1": low + 1, "middle": (low + high) // 2, "high_1": high - 1}
     return {
         "low": low,
         "high": high,
         "anchors": words.format(**marks, high=high),
-        "right": context.WORDS["right_scores"].format(low=low, **_right_spans(low, high, quarter)),
+        "right": WORDS["right_scores"].format(low=low, **_right_spans(low, high, quarter)),
     }
 
 
@@ -257,7 +258,7 @@ def how_many(max_criteria: int, wording: Wording = "own") -> str:
 def reference_block(reference: str, held: str = "both") -> str:
     """A known good answer as a prompt shows it; nothing without one."""
     words = {"fence": fence(reference), "reference": reference, "held": held}
-    return context.WORDS["reference"].format(**words) if reference else ""
+    return WORDS["reference"].format(**words) if reference else ""
 
 
 class ShownPair(verdicts.Pair):

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.declaration import WORDS, JudgeOptions
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
 from langchain_judges.rows import files, texts
@@ -45,11 +45,10 @@ class Task(TypedDict):
     panel: str
 
 
-_WORDS = files.packaged(__package__, "words.yaml")
 # Those of `tasks.yaml`, by name.
 TASKS: dict[str, Task] = files.packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
-    _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", _WORDS["correct_first"])
+    _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", WORDS["correct_first"])
 # Worked examples; `shots=3` shows the first three of those that fit the task.
 WORKED: tuple[WorkedExample, ...] = tuple(files.packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
@@ -90,11 +89,8 @@ def read_task(task: str | Mapping[str, str]) -> Task:
         or not all(isinstance(text, str) for text in fields.values())
         or fields.get("panel", "summary") not in PANELS
     ):
-        raise OptionError(
-            f"`task` must be one of {sorted(TASKS)!r} or {{'question', 'quality'}}, and "
-            f"optionally {_TASK_FIELDS!r}, all texts, the `question` not empty, `panel` one of "
-            f"{list(PANELS)!r}; got {task!r}"
-        )
+        known = {"tasks": sorted(TASKS), "fields": _TASK_FIELDS, "panels": list(PANELS)}
+        raise OptionError(WORDS["no_task"].format(got=task, **known))
     # What the caller calls good counts for everybody.
     own = {"quality": "", "everyone": fields.get("quality", ""), **fields}
     own_task: Any = {**TASKS["helpful"], **{key: text.strip() for key, text in own.items()}}
@@ -184,7 +180,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     if not shots:
         return ""
     rendered = [
-        _WORDS["example"].format(
+        WORDS["example"].format(
             number=number,
             input=shot["input"],
             response_1=shot["response_1"],
@@ -194,7 +190,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
         )
         for number, (shot, table, reply) in enumerate(shots, 1)
     ]
-    return str(_WORDS["examples"]).format(examples="\n\n".join(rendered))
+    return str(WORDS["examples"]).format(examples="\n\n".join(rendered))
 
 
 class FewShot(JudgeOptions):
@@ -206,7 +202,7 @@ class FewShot(JudgeOptions):
     """
 
     shots: int = 0
-    examples: Annotated[Sequence[WorkedExample] | None, Rule(_WORDS["worked"])] = None
+    examples: Annotated[Sequence[WorkedExample] | None, Rule(WORDS["worked"])] = None
 
     @property
     def worked(self) -> Sequence[WorkedExample]:

@@ -24,6 +24,7 @@ from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.admission import Audited
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
 from langchain_judges.options import with_options
@@ -160,17 +161,11 @@ def judge_to_audit(
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
     inner = unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
-        raise OptionError(
-            "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
-            f"chat model, got {type(judge).__name__}"
-        )
+        raise OptionError(WORDS["not_audited"].format(type(judge).__name__))
     marks = metadata_of(judge)
     method = marks.get("method", "")
     if method not in ("", "allure"):
-        raise OptionError(
-            f"only an ALLURE judge can be audited, got the method {method!r}: make one by "
-            "`create_allure_judge(model, memory=memory, rubric=…, labels=…)`"
-        )
+        raise OptionError(WORDS["no_audit"].format(method))
     if method and memory_of(judge) is not memory:
         has = "no memory" if memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")

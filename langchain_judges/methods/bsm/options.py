@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import context, declaration, lookups, pairs, replies
+from langchain_judges.methods import declaration, lookups, pairs, replies
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 
@@ -21,7 +21,7 @@ WORDS = pairs.words_in(PROMPTS)
 Criteria = Annotated[
     Sequence[replies.PlanLineLike],
     AfterValidator(replies.read_criteria),
-    Rule(context.WORDS["criteria"]),
+    Rule(declaration.WORDS["criteria"]),
 ]
 
 
@@ -97,10 +97,7 @@ class BSM(lookups.LookupOptions, pairs.Worded):
     def _check(self) -> Self:
         declaration.check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
         if self.memory is not None and self.plan and self.merge != "model":
-            raise OptionError(
-                "a `memory` is shown to the plan or to the model that merges: leave out "
-                "`criteria`, or take `merge='model'`"
-            )
+            raise OptionError(declaration.WORDS["memory_of_plan"])
         return self
 
     @property

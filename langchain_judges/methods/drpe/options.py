@@ -105,10 +105,7 @@ def _role(value: object) -> Role:
         fields = dict(zip(("type", "description"), declaration.name_and_text(value), strict=True))
     texts = [fields.get(field) for field in ("type", "description")]
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise OptionError(
-            "each of `roles` must be 'type: description' or {'type', 'description'}, got "
-            + repr(value)
-        )
+        raise OptionError(declaration.WORDS["role"].format(value))
     name, description = (str(text).strip() for text in texts)
     return {"type": name, "description": description, "kind": fields.get("kind", "static")}
 

@@ -288,10 +288,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
 
 def _described(name: object, about: object) -> Criterion:
     if isinstance(about, str) and is_blank(about):
-        raise OptionError(
-            f"`rubric`: what {name!r} means is an empty text, so there is nothing to judge by; "
-            "say it in a sentence, or list names alone"
-        )
+        raise OptionError(REFUSALS["blank"].format(name=name))
     own = about if isinstance(about, Mapping) else {"description": about or ""}
     return _read_criterion({"name": name, **own})
 

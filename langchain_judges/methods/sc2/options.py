@@ -56,10 +56,7 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
     try:
         data = json_in(Path(path))
     except (OSError, ValueError) as exc:
-        raise OptionError(
-            f"there are no learned aspects in {str(path)!r} ({exc}): make the file with "
-            "`learn_aspects`, or give a list of aspects"
-        ) from exc
+        raise OptionError(declaration.WORDS["no_aspects"].format(str(path), exc)) from exc
     if not isinstance(data, Mapping) or not _phrases(data.get("aspects")):
         raise OptionError(f"{path} holds no learned aspects: no list of texts under `aspects`")
     return cast("AspectSet", data)
@@ -84,10 +81,7 @@ def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
     source: Any = load_aspects(aspects) if isinstance(aspects, str | os.PathLike) else aspects
     phrases = _phrases(source.get("aspects") if isinstance(source, Mapping) else source)
     if not phrases:
-        raise OptionError(
-            "`aspects` must be a list of at least one text, each with a word, what "
-            f"`learn_aspects` returned, or the file of it, got {aspects!r}"
-        )
+        raise OptionError(declaration.WORDS["aspects"].format(aspects))
     return phrases
 
 
