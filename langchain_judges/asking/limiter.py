@@ -186,12 +186,11 @@ class CallLimiter:
     def _refusal(self) -> RunStopped | None:
         if self.closed:
             return type(self.closed)(str(self.closed))
-        budgets = (
-            (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
-            (self.spent, self.max_dollars, f"${self.max_dollars or 0:g}"),
-        )
-        over = [name for spent, most, name in budgets if most is not None and spent >= most]
-        return OverBudget(f"the budget of {over[0]} is spent") if over else None
+        if self.max_calls is not None and self.calls + self._in_flight >= self.max_calls:
+            return OverBudget(f"the budget of {self.max_calls} calls is spent")
+        if self.max_dollars is not None and self.spent >= self.max_dollars:
+            return OverBudget(f"the budget of ${self.max_dollars:g} is spent")
+        return None
 
 
 class MinuteLimiter:

@@ -17,12 +17,12 @@ from types import MethodType
 from typing import Any, NotRequired, TypeGuard
 from urllib.parse import urlsplit
 
+import orjson
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
-from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from langchain_judges.asking import bodies, failures, masking, reply_log
@@ -453,7 +453,7 @@ class _Reply(_Beside):
         """A common reply as a dictionary, any other as the client reads it."""
         content = self._behind.http_response.content
         # It takes half of the time, and no half of a character.
-        read = json.loads if b"\\ud" in content.lower() else from_json
+        read = json.loads if b"\\ud" in content.lower() else orjson.loads
         try:
             body: Any = read(content)
         except (ValueError, RecursionError):

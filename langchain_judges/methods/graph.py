@@ -432,7 +432,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             state = {key: row[key] for key in keys if key in row}
             for phase in phases:
                 work = partial(phase.step, state)
-                state = {**state, **await run_traced(phase.name, state, config, work)}
+                # A trace of the judgment gave its phases callbacks.
+                is_traced = config.get("callbacks")
+                update = run_traced(phase.name, state, config, work) if is_traced else work(config)
+                state = {**state, **await update}
             return {key: state[key] for key in self.output_channels if key in state}
 
         return await run_traced(config.get("run_name") or self.name, row, config, judgment)

@@ -102,6 +102,8 @@ def media_in(value: Any, *, said: bool = False) -> Iterator[Mapping[str, object]
         value: The data.
         said: Whether they are what a message says. Elsewhere what has no content is no block.
     """
+    if isinstance(value, str):  # nearly all of them
+        return
     if isinstance(value, Mapping) and kind_of_block(value):
         yield from [value] if said or standard(value) else []
     elif isinstance(value, Mapping) and "role" in value:

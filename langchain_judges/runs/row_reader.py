@@ -168,7 +168,7 @@ class RowReader:
         self.ended = False
         self._records = records
         self._rows = enumerate(records.source.records)
-        self._fingerprint = fingerprint
+        self._judge_digest = digest_of(fingerprint).hex()
         self._shard = shard
         from langchain_judges.methods.describe import fields_named, option_of
 
@@ -282,7 +282,7 @@ class RowReader:
             self.content.update(digest := digest_of(place or content))
             if not self._shard.holds(digest):
                 return None
-        digest = digest_of([self._fingerprint, content])
+        digest = digest_of([self._judge_digest, content])
         key = digest.hex()[:32]
         if not self._numbers_repeats:
             return key
