@@ -1,4 +1,4 @@
-"""Names that are loaded when they are asked for: of a package, and of a table."""
+"""Names that are loaded when they are asked for, of a package and of a table; packaged data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import sys
 from collections import UserDict
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pkgutil import get_data, resolve_name
 from typing import Any, TypeVar, cast
@@ -34,6 +35,15 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
     names = sorted(modules)
     return load, lambda: names, names
+
+
+@cache
+def packaged(package: str, name: str) -> Any:
+    """Data of a YAML file that comes with a package of ours."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
+    return yaml.load(get_data(package, name) or b"", loader)  # noqa: S506 - a safe one
 
 
 class Lazy(UserDict[str, T]):

@@ -21,8 +21,8 @@ from langchain_judges import (
 from langchain_judges.asking.own_prompts import OUR_NAMES
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, LackingError, OptionError
+from langchain_judges.lazy import packaged
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.rows.files import packaged
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.testing.schema_replies import fitting_reply
 from langchain_judges.writing import load_writer

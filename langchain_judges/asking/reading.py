@@ -22,7 +22,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.rows import files, texts
+from langchain_judges.lazy import packaged
+from langchain_judges.rows import texts
 from langchain_judges.rows.responses import ENDS, STATUS, reasons_in
 from langchain_judges.verdict import Failure, FailureReason
 
@@ -33,9 +34,9 @@ ReplyData = dict[str, Any]
 Parse = Callable[[str], ReplyData | None]
 
 # What providers, clients, replies and variables of prompts are called.
-REPLY_NAMES: dict[str, Any] = files.packaged(__package__, "names.yaml")
+REPLY_NAMES: dict[str, Any] = packaged(__package__, "names.yaml")
 # Longer messages on prompts, models and what a step books.
-ASK_ERRORS: dict[str, str] = files.packaged(__package__, "refusals.yaml")
+ASK_ERRORS: dict[str, str] = packaged(__package__, "refusals.yaml")
 # Where kinds of tokens are counted, and those whose price is known.
 _KINDS, _PRICED = (re.compile("|".join(REPLY_NAMES[name])) for name in ("kinds", "priced"))
 # Blocks whose text is no part of an answer.

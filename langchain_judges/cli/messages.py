@@ -23,7 +23,7 @@ from rich.console import Console
 
 from langchain_judges.errors import InputError, JudgeError, OutputError, OverBudget
 from langchain_judges.escaping import InertConsole
-from langchain_judges.rows.files import packaged
+from langchain_judges.lazy import packaged
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.summary import Summary, conclusion

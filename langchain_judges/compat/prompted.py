@@ -26,8 +26,8 @@ from langchain_judges.asking.question import Account, Question
 from langchain_judges.asking.reading import Parse
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
 from langchain_judges.integrations.eval_cases import attachment_blocks
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.fences import MATERIAL_RULE
-from langchain_judges.rows.files import packaged
 
 # Prompts of the other packages, and longer messages.
 WORDS: Mapping[str, Any] = packaged(__package__, "prompts.yaml")

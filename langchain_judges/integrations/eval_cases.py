@@ -18,6 +18,7 @@ from langchain_judges import errors
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
+from langchain_judges.lazy import packaged
 from langchain_judges.methods import describe
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -25,7 +26,6 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
 from langchain_judges.rows.checks import ANNOTATIONS, OF_OUTPUT, kind_of_verdict
 from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.media import content_in, standard
 from langchain_judges.rows.notes import is_of_run, lines_in, notes_on
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain

@@ -21,10 +21,10 @@ from langsmith.schemas import Feedback, Run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations.given_feedback import Grade, Graded, answer_columns, graded
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.data import holds_nothing
 from langchain_judges.rows.documents import context_of
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.rows.work import outputs_of, why_failed

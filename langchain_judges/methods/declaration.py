@@ -22,6 +22,7 @@ from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.own_prompts import read_prompts
 from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
+from langchain_judges.lazy import packaged
 from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.shown import Memory, Recaller, is_memory
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, rule_of
@@ -29,9 +30,9 @@ from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows import files, texts
 from langchain_judges.rows.checks import Kind
 
-PRESETS: Mapping[str, Mapping[str, Any]] = files.packaged(__package__, "presets.yaml")
+PRESETS: Mapping[str, Mapping[str, Any]] = packaged(__package__, "presets.yaml")
 # What prompts of several methods are filled with, and longer messages.
-WORDS: Mapping[str, Any] = files.packaged(__package__, "words.yaml")
+WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
 

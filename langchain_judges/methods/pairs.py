@@ -14,6 +14,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.question import Account, chat_prompt
+from langchain_judges.lazy import packaged
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RememberedPair, block, which_is_which
 from langchain_judges.methods import context, declaration, tasks
@@ -21,7 +22,7 @@ from langchain_judges.methods.declaration import WORDS
 from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
-from langchain_judges.rows import checks, files, texts
+from langchain_judges.rows import checks, texts
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
 from langchain_judges.rows.fences import fence
 
@@ -43,7 +44,7 @@ def words_in(file: str) -> Mapping[str, Any]:
     Args:
         file: Below the folder of this module.
     """
-    words: Mapping[str, Any] = files.packaged(__package__, file)["words"]
+    words: Mapping[str, Any] = packaged(__package__, file)["words"]
     return words
 
 
@@ -59,7 +60,7 @@ def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
         file: Below the folder of this module.
         method: Of which the file may have none.
     """
-    written = files.packaged(__package__, file)
+    written = packaged(__package__, file)
     words = {**WORDS, **written.get("words", {})}
     own = {name.upper(): text for name, text in words.items()}
     names = {**vars(tasks), **globals(), **own}

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.lazy import Lazy
+from langchain_judges.lazy import Lazy, packaged
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions, checked_spec
 from langchain_judges.options import factory
-from langchain_judges.rows.files import packaged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.ensemble_options import Combination, MembersLike

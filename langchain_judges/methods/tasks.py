@@ -16,10 +16,11 @@ from pydantic import BeforeValidator, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import WORDS, JudgeOptions
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
-from langchain_judges.rows import files, texts
+from langchain_judges.rows import texts
 
 # Whose words a prompt asks with: ours, or what the paper asks and nothing more.
 Wording = Literal["own", "paper"]
@@ -46,11 +47,11 @@ class Task(TypedDict):
 
 
 # Those of `tasks.yaml`, by name.
-TASKS: dict[str, Task] = files.packaged(__package__, "tasks.yaml")
+TASKS: dict[str, Task] = packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
     _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", WORDS["correct_first"])
 # Worked examples; `shots=3` shows the first three of those that fit the task.
-WORKED: tuple[WorkedExample, ...] = tuple(files.packaged(__package__, "worked_examples.yaml"))
+WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
 MOST_SHOTS = 5
 
@@ -67,7 +68,7 @@ def worded(name: str, task: Task, wording: Wording) -> Task:
         return task
     added = task["quality"]
     if name != "own":
-        added = files.packaged(__package__, "papers.yaml")["tasks"].get(name, "")
+        added = packaged(__package__, "papers.yaml")["tasks"].get(name, "")
     return {**task, "question": f"{task['question']} {added}".strip()}
 
 

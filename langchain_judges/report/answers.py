@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
+from langchain_judges.lazy import packaged
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.intervals import Difference, check_shares
-from langchain_judges.rows.files import packaged
 
 # A share in [0, 1], a difference of shares, or a number in units of its own.
 NumberUnit = Literal["share", "points", "number"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from langchain_judges.lazy import packaged
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, judge_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import transcript
 from langchain_judges.verdict import POINTS
 

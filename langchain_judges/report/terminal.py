@@ -12,9 +12,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from langchain_judges.escaping import clean, shortened
+from langchain_judges.lazy import packaged
 from langchain_judges.report.evidence import own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.rows.files import packaged
 from langchain_judges.runs.summary import HEAD, Summary, counted
 
 if TYPE_CHECKING:

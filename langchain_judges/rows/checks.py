@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.files import packaged
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import CONVERSATION, NO_TASK, READ, TALKING, is_blank, plain
 from langchain_judges.verdict import NOTES, Label, Notes, first_names

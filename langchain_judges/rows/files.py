@@ -11,14 +11,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
 from langchain_judges.verdict import first_names
 
@@ -100,13 +97,6 @@ def _problem_of(record: object) -> str:
     if isinstance(record, dict):
         return "more cells than columns" if None in record else ""
     return str(record) if isinstance(record, InputError) else "not an object"
-
-
-@cache
-def packaged(package: str, name: str) -> Any:
-    """Data of a YAML file that comes with a package of ours."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
-    return yaml.load((files(package) / name).read_text("utf-8"), loader)  # noqa: S506 - a safe one
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_judges.rows.files import packaged
+from langchain_judges.lazy import packaged
 
 # What a content block holds, by its type or its only key, in the forms of LangChain and others,
 # and what its parts are called.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_judges import verdict
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import READ
 
 # What a run refuses, and why.

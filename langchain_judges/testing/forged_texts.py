@@ -8,14 +8,15 @@ from itertools import groupby
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from langchain_judges.rows import checks, files
+from langchain_judges.lazy import packaged
+from langchain_judges.rows import checks
 from langchain_judges.verdict import score_of
 
 if TYPE_CHECKING:
     from langchain_judges.metrics import Result
 
 
-_FORGED_YAML: dict[str, Any] = files.packaged(__package__, "forged_texts.yaml")
+_FORGED_YAML: dict[str, Any] = packaged(__package__, "forged_texts.yaml")
 # The family of the same wrong answers without a forged text.
 CONTROL = "control"
 

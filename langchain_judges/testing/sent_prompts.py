@@ -14,10 +14,10 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from langchain_judges.lazy import packaged
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.rows.files import packaged
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import Script, drawn, fitting_reply, prefers, scores
 

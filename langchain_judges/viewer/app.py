@@ -25,8 +25,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from langchain_judges.errors import InputError, OutputError
+from langchain_judges.lazy import packaged
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import texts_read
 from langchain_judges.viewer import desks, items, render
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.lazy import packaged
 from langchain_judges.report import labelling
 from langchain_judges.report.labelling import AnswerFile, LabelAnswer, LabelFile, Questionnaire
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.rows.files import packaged
 from langchain_judges.viewer.items import Cells, Collection
 
 CANNOT_SAY = "x"

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OutputError
+from langchain_judges.lazy import packaged
 from langchain_judges.report.evidence import TextTable, text_table
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, judges_of
 from langchain_judges.report.joined_rows import read_verdicts as read_run
 from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, row_identity
 from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.columns import Columns
-from langchain_judges.rows.files import json_in, packaged, read_table
+from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs import row_reader, run_files, run_row, sources, table_form
 from langchain_judges.runs.tables import records_of

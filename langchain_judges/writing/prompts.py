@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from langchain_judges.asking.question import chat_prompt
-from langchain_judges.rows.files import packaged
+from langchain_judges.lazy import packaged
 
 _WRITTEN = packaged(__package__, "prompts.yaml")
 _ALL = {step: chat_prompt(_WRITTEN["system"], text) for step, text in _WRITTEN["steps"].items()}

@@ -16,11 +16,11 @@ from pydantic import BeforeValidator, model_validator
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.lazy import packaged
 from langchain_judges.methods import declaration, pairs
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
 from langchain_judges.options import NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
-from langchain_judges.rows.files import packaged
 from langchain_judges.verdict import Role
 
 PROMPTS = "drpe/prompts.yaml"

@@ -17,10 +17,10 @@ from annotated_types import Gt, Le, Predicate
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import Written, name_and_text
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.rows.checks import Need
-from langchain_judges.rows.files import packaged
 from langchain_judges.rows.texts import is_blank
 from langchain_judges.verdict import Label, positions_of
 
