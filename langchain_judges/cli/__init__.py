@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -15,20 +15,10 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from langchain_judges.errors import did_you_mean
+from langchain_judges.lazy import packaged
 
 # What each command is for, in a few words; none is loaded to say so.
-COMMANDS = {
-    "audit": "Find a judge's mistakes, have them checked, and remember them.",
-    "compare": "Find out which of two systems is better, or rank several.",
-    "judge": "Judge every row of a file.",
-    "label": "Label the most informative rows in a terminal.",
-    "merge": "Join the parts of a sharded run, or convert results.",
-    "show": "Show methods, their options and prompts, and ready rubrics.",
-    "trust": "Report how far to trust a judge, or which of several.",
-    "view": "View and label rows and verdicts in a browser.",
-    "watch": "Judge the latest runs of a LangSmith project.",
-    "write": "Write texts that use every concept in a list.",
-}
+COMMANDS: Mapping[str, str] = packaged(__package__, "words.yaml")["commands"]
 
 
 class Command(TyperCommand):

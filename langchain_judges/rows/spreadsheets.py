@@ -18,6 +18,7 @@ from typing import Any
 from charset_normalizer import from_bytes
 
 from langchain_judges.errors import InputError, did_you_mean, needs
+from langchain_judges.lazy import packaged
 from langchain_judges.verdict import first_of
 
 _LOG = logging.getLogger(__name__)
@@ -187,11 +188,8 @@ def _encoding_of(path: Path, _changed: int) -> str:
     return likely.encoding
 
 
-_SPOKEN = {
-    "cp1252": "Windows-1252 (Western Europe)",
-    "cp1251": "Windows-1251 (Cyrillic)",
-    "cp932": "Windows-932 (Japanese)",
-}
+# Encodings in which tables are written that are not UTF-8, as people call them.
+_SPOKEN: Mapping[str, str] = packaged(__package__, "names.yaml")["encodings"]
 
 
 def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
@@ -303,12 +301,9 @@ def _check_head(path: Path, head: Sequence[Any], rows: Sequence[Sequence[Any]]) 
     for number, row in enumerate(rows, 1):
         bare = [n for n, cell in enumerate(row) if cell not in (None, "") and n not in filled]
         if len(filled) < len(head) / 2 and len(bare) > 1:
-            first = cell_name(bare[0], 0)
-            raise InputError(
-                f"{path}: {first} is empty, and {cell_name(bare[0], number)} holds "
-                f"{str(row[bare[0]])[:40]!r}. The first row must name each column; delete the "
-                "title above it, and split merged cells"
-            )
+            cells = {"first": cell_name(bare[0], 0), "cell": cell_name(bare[0], number)}
+            told: str = packaged(__package__, "names.yaml")["no_head"]
+            raise InputError(told.format(path=path, got=str(row[bare[0]])[:40], **cells))
 
 
 def _column_names(head: Sequence[Any]) -> list[str]:
