@@ -335,7 +335,5 @@ class Results:
                 write_whole(aside, line.rstrip(b"\n") + b"\n")
         finally:
             os.close(aside)
-        _LOG.warning(
-            "%s: damaged lines were moved to %s and are judged again: %s",
-            *(self.path, self.aside.name, ", ".join(map(str, damaged))),
-        )
+        lines = ", ".join(map(str, damaged))
+        _LOG.warning(RUN_ERRORS["set_aside"], self.path, self.aside.name, lines)

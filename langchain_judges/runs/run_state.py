@@ -386,11 +386,7 @@ class RunState:
         """Complete the summary and close the files."""
         self._refresh()
         if self.summary.elsewhere:
-            _LOG.warning(
-                "%d rows were judged by models of the same names at another address; "
-                "with `same_server=True` the address counts, and rows are judged again",
-                self.summary.elsewhere,
-            )
+            _LOG.warning(run_row.RUN_ERRORS["elsewhere"], self.summary.elsewhere)
         # Where every row failed, and none of an earlier run, the rows are not the cause.
         self.fatal = self.fatal or self._first_rows.error_of_all(self.summary.rows)
         read = self._reader

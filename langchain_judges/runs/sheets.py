@@ -14,7 +14,7 @@ from typing import Any
 from langchain_judges import errors, orders
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows import checks, data
-from langchain_judges.runs.run_row import ResultRow, outcome_of
+from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, outcome_of
 from langchain_judges.runs.summary import CriterionCounts
 
 _LOG = logging.getLogger(__name__)
@@ -170,12 +170,8 @@ class TableFile:
         with self._waiting:
             self._finish(own | names)
         if self._altered and kept:
-            _LOG.warning(
-                "%s: %d of your own cells would run as a formula or control a terminal, and "
-                "were made inert; `raw=True` leaves them unchanged",
-                self._path.name.removeprefix("draft."),
-                self._altered,
-            )
+            name = self._path.name.removeprefix("draft.")
+            _LOG.warning(RUN_ERRORS["inert"], name, self._altered)
 
     def _own_cell(self, cell: object) -> object:
         if self._is_raw:

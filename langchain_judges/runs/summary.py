@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from langchain_judges import metrics
 from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
-from langchain_judges.runs.run_row import AnyVerdict, ResultRow, judged_row, outcome_of
+from langchain_judges.runs.run_row import RUN_ERRORS, AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, failures_in, is_abstention
 
 # Criterion, label (or mean, or not judged), rows, share or mean, its 95 % interval or why.
@@ -369,11 +369,8 @@ def _of_pairs(summary: Summary, sides: Sequence[tuple[str, int]]) -> str:
     if not is_unsettled(summary):
         return f"{found}{tied}: settled."
     if summary.one_order:
-        return (
-            f"{best} is preferred in {rate_text(wins, decided)}{tied}: not settled. In "
-            f"{counted(summary.one_order, 'pair')} one order was asked, and position alone may "
-            'explain it: ask both by `orders="strict"` (`--set orders=strict`).'
-        )
+        share, pairs = rate_text(wins, decided), counted(summary.one_order, "pair")
+        return RUN_ERRORS["one_order"].format(best=best, share=f"{share}{tied}", pairs=pairs)
     lead = 2 * wins / decided - 1
     if lead < _LEAST_LEAD:
         return f"{found}{tied}: not settled, and too even for more pairs to settle it soon."
