@@ -255,10 +255,8 @@ class Options(BaseModel):
         values, plain = dict[str, object](), self.plain_names()
         for name, value in self.__repr_args__():
             if name not in plain or not _is_data(value):
-                raise OptionError(
-                    f"`{name}` holds a live object ({type(value).__name__}), which cannot be "
-                    "written as JSON; leave it out, or give it by name"
-                )
+                live = f"`{name}` holds a live object ({type(value).__name__})"
+                raise OptionError(f"{live}, which no JSON holds: leave it out, or give it by name")
             values[name] = _plain(value)
         return values
 

@@ -198,10 +198,8 @@ class ReplyStore:
         aside = set_aside(path)
         for end in _SIDE_FILES:
             Path(f"{path}{end}").unlink(missing_ok=True)
-        _LOG.warning(
-            "%s is damaged (%s) and was moved to %s; its replies are asked for again.",
-            *(path, error, aside.name),
-        )
+        told = "%s is damaged (%s) and was moved to %s; its replies are asked for again."
+        _LOG.warning(told, path, error, aside.name)
         return self._opened()
 
     def _error(self, exc: Exception) -> OutputError:

@@ -52,7 +52,5 @@ def bound_exit() -> None:
 
 def _at_exit() -> None:
     if "langsmith" in sys.modules and not end_traces():
-        sys.stderr.write(
-            f"LangSmith did not take all traces within {TRACES_WAIT:g} seconds; the rest is "
-            "lost. The results are not.\n"
-        )
+        late = f"LangSmith did not take all traces within {TRACES_WAIT:g} seconds"
+        sys.stderr.write(f"{late}; the rest is lost. The results are not.\n")

@@ -130,10 +130,8 @@ class Ballots:
         """Why there is no verdict; empty if one is possible."""
         valid = self.valid
         if len(valid) < self.min_valid:
-            return (
-                f"{len(valid)} of {len(self.opinions)} members gave a verdict, "
-                f"at least {self.min_valid} must"
-            )
+            share = f"{len(valid)} of {len(self.opinions)} members gave a verdict"
+            return f"{share}, at least {self.min_valid} must"
         if not self.weight_of(valid):
             return "the members that gave a verdict weigh nothing"
         return ""

@@ -199,10 +199,8 @@ def quorum(
         valid = sum(cell_order == order for _, cell_order in cells)
         least = min_valid or count // 2 + 1
         if valid < least:
-            return (
-                f"{valid} of {count} criteria could be scored "
-                f"({ORDER_NAMES[order]}), at least {least} must be"
-            )
+            share = f"{valid} of {count} criteria could be scored ({ORDER_NAMES[order]})"
+            return f"{share}, at least {least} must be"
     return None
 
 

@@ -502,10 +502,8 @@ def labels_needed(
     Source: simulation of `paired_difference`.
     """
     if not 0 < lead <= disagreement <= 1:
-        raise OptionError(
-            "`lead` must be above 0, and at most `disagreement`, which is at most 1; got "
-            f"{lead!r} and {disagreement!r}"
-        )
+        rule = "`lead` must be above 0, and at most `disagreement`, which is at most 1"
+        raise OptionError(f"{rule}; got {lead!r} and {disagreement!r}")
     check_shares(power=power)
 
     def enough(n: int) -> bool:

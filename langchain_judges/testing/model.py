@@ -22,6 +22,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
 from langchain_judges.asking import models, reply_log
 from langchain_judges.errors import ModelSetupError
+from langchain_judges.lazy import packaged
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -203,12 +204,9 @@ class ReplayChatModel(PlainModel):
         if entry is None:
             begin = f"{request['messages'][-1][1]!s:.60}"
             what = "lacks" if self.path.exists() else "does not exist, and so lacks"
-            raise NotRecorded(
-                f"Replies are replayed from {self.path}, which {what} this request ({begin!r}, "
-                f"{request['settings']}). To record what is missing, run the same code once "
-                f"with ReplayChatModel(path={str(self.path)!r}, model=...), where `model` is "
-                "the chat model to ask, or its name."
-            )
+            said = {"what": what, "begin": begin, "settings": request["settings"]}
+            told: str = packaged(__package__, "rows.yaml")["not_recorded"]
+            raise NotRecorded(told.format(path=self.path, name=str(self.path), **said))
         reply = entry["reply"]
         return AIMessage(
             reply["text"],

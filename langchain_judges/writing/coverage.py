@@ -238,10 +238,8 @@ def check_word_forms(language: str = ENGLISH) -> None:
     """
     _package("lemminflect")
     if language != ENGLISH and language not in languages():
-        raise OptionError(
-            f"`language` must be one of {', '.join(languages())}, got {language!r}; or count "
-            "exact forms alone (strict)"
-        )
+        rule = f"`language` must be one of {', '.join(languages())}, got {language!r}"
+        raise OptionError(f"{rule}; or count exact forms alone (strict)")
 
 
 def _package(name: str) -> Any:

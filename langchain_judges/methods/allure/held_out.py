@@ -250,10 +250,8 @@ def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
         for item in items:
             marks = ("id", item["id"]), ("group", group_of(item, next(number)))
             if (other := next((seen[each] for each in marks if each in seen), part)) != part:
-                raise InputError(
-                    f"{item['id']} of {part} shares its id or group with an item of {other}; "
-                    "split by group"
-                )
+                same = f"shares its id or group with an item of {other}; split by group"
+                raise InputError(f"{item['id']} of {part} {same}")
             seen |= dict.fromkeys(marks, part)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label
 
@@ -124,10 +125,7 @@ def nearest(truth: Label, labels: Sequence[Label]) -> Label:
         InputError: It is not on their scale.
     """
     if not is_on_scale(truth, labels):
-        raise InputError(
-            f"a person's label must be one of the judge's labels {list(labels)!r}, or between "
-            f"two of them, got {truth!r}; the check 'annotated' has a `threshold` for grades"
-        )
+        raise InputError(WORDS["off_scale"].format(list(labels), truth))
     numbers = [each for each in labels if isinstance(each, int | float)]
     return truth if truth in labels else min(numbers, key=lambda each: abs(each - float(truth)))
 
@@ -146,9 +144,8 @@ def require_labels(
         label = item.get("label")
         if (label is not None or part) and not is_on_scale(label, labels):
             who = f"an item of {part} needs its true label: " if part else ""
-            raise InputError(
-                f"{item['id']}: {who}`label` must be on {list(labels)!r}, got {label!r}"
-            )
+            rule = f"`label` must be on {list(labels)!r}, got {label!r}"
+            raise InputError(f"{item['id']}: {who}{rule}")
 
 
 def by_match(name: str, match: TextComparison) -> Check:

@@ -52,10 +52,8 @@ def decide(
     least = form.min_valid or form.samples // 2 + 1
     for order, votes in by_order.items():
         if len(votes) < least:
-            lost = (
-                f"{len(votes)} of {form.samples} samples are valid "
-                f"({orders.ORDER_NAMES[order]}), at least {least} must be"
-            )
+            share = f"{len(votes)} of {form.samples} samples are valid"
+            lost = f"{share} ({orders.ORDER_NAMES[order]}), at least {least} must be"
             why = why_not(account.failures, lost if form.samples > 1 else "")
             return not_judged(**account.booked, rationale=why)
     answers = {o: _answer(options, pair, votes) for o, votes in by_order.items()}
