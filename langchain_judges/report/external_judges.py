@@ -11,7 +11,7 @@ from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.escaping import shortened
 from langchain_judges.metrics.inputs import is_missing, one_of
 from langchain_judges.orders import OrderRule, combine
-from langchain_judges.report.answers import REFUSED
+from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
 from langchain_judges.rows import checks
@@ -56,7 +56,7 @@ def trust_columns(
     Raises:
         InputError: There is no such column, no row has an answer, or two orders are of answers
             that are not sides of pairs; or the table has two texts, and answers may be codes of
-            their sides.
+            their sides or grades of preference.
     """
     one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
@@ -98,7 +98,10 @@ def trust_columns(
         ]
         for name, spec in judges.items()
     }
-    return report_on(runs, data, **options)
+    found = report_on(runs, data, **options)
+    for report in found.shown()[0] if kind == "pair" and read is _number else ():
+        report.left_out = f"{WORDS['rated_pairs']} {report.left_out}".strip()
+    return found
 
 
 def trust_evaluator(
@@ -203,17 +206,24 @@ def _cell(column: str, value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
-# What may say a side of a pair, and numbers that may stand for one where there is nothing else.
-_SIDED, _SIDE_CODE = (re.compile(KNOWN_NAMES[name]) for name in ("sided", "side_codes"))
+_SIDED = re.compile(KNOWN_NAMES["sided"])
+_TRUTHS = {"true": 1, "false": 0}
 
 
 def _may_be_sides(columns: Mapping[str, Sequence[object]], rows: Table) -> bool:
-    """Whether answers on two texts may be sides, and no ratings or words on both of them."""
+    """Whether answers on two texts may be sides, and no ratings or words on both of them.
+
+    Numbers may be where they are codes, or grades around a middle: -3 to 3, 1 to 2, 0 to 1.
+    """
     both = [own for row in rows if isinstance(own := row.get("systems"), list | tuple)]
     systems = {str(name) for own in both for name in own}
     found = [str(value) for own in columns.values() for value in own if value is not None]
     is_one = any(v in systems or read_label(v) in SIDES or _SIDED.search(v) for v in found)
-    return is_one or all(_SIDE_CODE.fullmatch(value.casefold()) for value in found)
+    numbers = [_TRUTHS.get(value.casefold(), _number(value)) for value in found]
+    if is_one or None in numbers:
+        return is_one
+    ends = (min(numbers, default=0), max(numbers, default=0))
+    return ends[0] < 0 or ends[1] <= 2 or {*numbers} <= {0, 1, 2, 3}
 
 
 def _reading_sides(
@@ -278,7 +288,7 @@ def _reading(
     if worded := [n for n in pairs if any(len(str(v)) > 1 for v in said[n])]:
         other = next(f"{name!r} {own[0]!r}" for name, own in odd.items() if own)
         raise InputError(f"{worded[0]!r} says A, B or tie, and {other}; use the same names")
-    truths = {"true": 1, "false": 0, "1": 1, "0": 0}
+    truths = {**_TRUTHS, "1": 1, "0": 0}
     if {*map(str, found)} & {"1", "0"} and all(str(v).casefold() in truths for v in found):
         return lambda value: truths.get(str(value).casefold())
     commas = [value for value in found if checks.COMMA.fullmatch(str(value))]
