@@ -203,6 +203,7 @@ class ModelAdapter:
         self._best = self.rungs[0]
         # Whether it calls tools of a caller's, as far as is known.
         self.calls_tools = "tools" in self.rungs
+        self._own_temperature = models.own_setting(self.model, "temperature")
         # Settings that the model does not take, by its profile or by what it has said.
         self.refused: set[str] = set()
         if profile.get("temperature") is False:  # a reasoning model
@@ -223,7 +224,7 @@ class ModelAdapter:
         parameters: Sampling = {}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
-        elif models.own_setting(self.model, "temperature") is None:
+        elif self._own_temperature is None:
             parameters["temperature"] = 0.7 if sampled else 0.0
         if seed is not None:
             parameters["seed"] = seed
