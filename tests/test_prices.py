@@ -126,6 +126,14 @@ def test_a_model_with_fallbacks_has_the_price_of_its_own_name(tmp_path):
     assert [row["cost"] for row in run] == pytest.approx([0.003])
 
 
+@for_each("tier", ["flex", "FLEX"])
+def test_a_tier_is_known_in_any_letters(tier):
+    message = AIMessage("yes", usage_metadata=USAGE, response_metadata={"service_tier": tier})
+    price = Price(input=1.0, output=10.0, flex=0.5)
+    usual = price.of(token_usage(AIMessage("yes", usage_metadata=USAGE)))
+    assert price.of(token_usage(message)) == pytest.approx(usual / 2)
+
+
 @for_each(
     "usage, meta, paid",
     [
@@ -154,6 +162,8 @@ def test_tokens_are_counted_wherever_a_client_has_them(usage, meta, paid):
             True,
         ),
         ({}, {"usage": {"service_tier": "standard"}}, True),
+        ({}, {"usage": {"service_tier": "STANDARD"}}, True),
+        ({}, {"service_tier": "PRIORITY"}, False),
         ({"input_token_details": {"ephemeral_1h_input_tokens": 500}}, {}, False),
         ({"input_token_details": {"audio": 5}, "output_token_details": {"audio": 0}}, {}, False),
         ({"output_token_details": {"audio": 5}}, {}, False),

@@ -371,7 +371,8 @@ def token_usage(message: AIMessage) -> TokenUsage | None:
 
 
 def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:
-    """Tokens of a reply, as LangChain or its provider counts them."""
+    """Tokens of a reply, as LangChain or its provider counts them, in a tier in any letters."""
+    tier = str(tier).lower() if tier else None
     sides = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
     read, given = (max(_count(usage.get(name)) for name in names) for names in sides)
     named = (held for name, held in usage.items() if _KINDS.fullmatch(str(name)))
