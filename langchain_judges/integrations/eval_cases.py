@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, NotRequired, Unpack
 
@@ -18,17 +17,18 @@ from langchain_judges import errors
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.failures import failure_of
+from langchain_judges.integrations.right_answers import ReferenceReader, fields_returned
 from langchain_judges.lazy import packaged
 from langchain_judges.methods import describe
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
-from langchain_judges.rows.checks import ANNOTATIONS, OF_OUTPUT, kind_of_verdict
-from langchain_judges.rows.data import holds_nothing, is_nothing, plain_data, spelt
+from langchain_judges.rows.checks import OF_OUTPUT, kind_of_verdict
+from langchain_judges.rows.data import holds_nothing, plain_data
 from langchain_judges.rows.media import content_in, standard
-from langchain_judges.rows.notes import is_of_run, lines_in, notes_on
-from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text, plain
+from langchain_judges.rows.notes import notes_on
+from langchain_judges.rows.texts import CONVERSATION, NO_TASK, OUTCOMES, Message, Text
 from langchain_judges.rows.work import outputs_of, record_of_run, why_failed, work_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
@@ -110,62 +110,6 @@ class EvaluatedRow(NamedTuple):
     work: object = None
 
 
-# Where the criteria of one row stand beside, or in place of, its reference.
-_CRITERIA = ("assertions", "criteria", "rubric")
-# What stands in reference outputs that is no answer.
-_NO_ANSWER = {*_CRITERIA, *ANNOTATIONS}
-# The fence of a block of Markdown that a text is.
-_FENCE = re.compile(r"^\s*```\w*|```\s*$")
-
-
-def fields_returned(outputs: object, text: Text | None = None) -> dict[str, object]:
-    """The fields that an application returns, also as JSON in its text.
-
-    Args:
-        outputs: Its outputs.
-        text: The text or the record in them that is judged, if it has been read.
-    """
-    with suppress(errors.InputError):
-        text = text or work_in(outputs)
-    said = text[-1]["content"] if isinstance(text, list) else text
-    levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(plain_data(outputs)))
-    return {name: own for each in levels for name, own in each.items()}
-
-
-def _levels(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an object, the only one that it holds, and so on."""
-    while isinstance(value := record.opened(value), Mapping):
-        yield value
-        value = next(iter(value.values())) if len(value) == 1 else None
-
-
-def right_answer(
-    reference: Mapping[str, Any], returned: Sequence[Mapping[str, object]]
-) -> tuple[dict[str, Any], Notes]:
-    """The right answer in reference outputs, with a note on what else they hold.
-
-    Criteria and what people know of a row are no answer. What the application returns itself
-    is, also a word beside an answer of a usual name, which is not shown.
-
-    Args:
-        reference: The reference outputs, as plain data.
-        returned: The fields that the application returned, or that several did.
-    """
-    theirs = set[str]().union(*returned)
-    kept = {n: own for n, own in reference.items() if n in theirs or n not in _NO_ANSWER}
-    inner: Mapping[str, Any] = [{}, *_levels(kept)][-1]  # none of a run
-    read = next((n for n in lookup.USUAL["reference"] if inner.get(n) is not None), None)
-    # A reader notes other texts beside it.
-    words = [n for n in inner if not (is_of_run(n) or lines_in(inner[n], alone=False))]
-    wanted = [n for n in words if any(own.get(n, inner[n]) != inner[n] for own in returned)]
-    left = {n: reference[n] for n in reference if n not in kept}
-    left |= {n: inner[n] for n in wanted if read and n != read}
-    notes = Notes()
-    if names := verdicts.first_names([n for n in left if not is_nothing(left[n])]):
-        notes.add("reference", f"leaves out {names}")
-    return kept, notes
-
-
 class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
@@ -176,9 +120,9 @@ class CaseReader:
         options = label_options(judge)
         self._needs_source = describe.document_use(judge) == "source"
         self._judges_source = options is not None and options.judges_source
-        self._names_reference = bool(places.reference) or options is None or options.compares
-        leaves = describe.leaves_of(judge)
-        self._has_rubric = any(describe.option_of(leaf, "own_rubric") for leaf in leaves)
+        compares = options is None or options.compares
+        has_rubric = any(describe.option_of(e, "own_rubric") for e in describe.leaves_of(judge))
+        self._right = ReferenceReader(places.reference, places.rubric, compares, has_rubric)
 
     def work_of(self, run: Run) -> object:
         """The work of a run, if child runs used tools, found documents or it failed; else None.
@@ -239,9 +183,9 @@ class CaseReader:
         named = self._variables(row.reference, row.outputs, row.inputs)
         returned, notes = fields_returned(row.outputs, text), Notes()
         if self.kind == "item":
-            rubric, reference = self._criteria(row, returned, notes)
-            reference = self._answer(reference, notes, returned)
-            expected = self._expected(row, reference, bool(rubric))
+            rubric, reference = self._right.criteria(row.inputs, row.reference, returned, notes)
+            reference = self._right.answer(reference, notes, returned)
+            expected = self._right.expected(reference, row.called, bool(rubric))
             more = {"expected": expected, "source": source, "rubric": rubric}
             done = plain_data(row.outputs)
             beside = documents.context_of(done) or documents.documents_on(done)
@@ -249,7 +193,7 @@ class CaseReader:
             notes.columns = {n: p[n] for p in row[:3] if isinstance(p, Mapping) for n in p}
             item = item_for(self.judge, task, text, **more, **{NOTES: notes}) | named
             return self._noted(item, **read, reference=(reference, expected))
-        answer = self._answer(row.reference, notes, returned)
+        answer = self._right.answer(row.reference, notes, returned)
         if answer is None or answer == {}:
             rest = "".join(f"; a reference {n['detail']}: name it by `reference=`" for n in notes)
             raise errors.InputError(f"`reference_outputs` has nothing to compare with{rest}")
@@ -271,21 +215,12 @@ class CaseReader:
         a, b = (work_in(*self._done(side), task=task) for side in sides)
         held, notes = row.reference, Notes()
         returned = map(fields_returned, (run.outputs for run in runs), (a, b))
-        answer, place = self._answer(held, notes, *returned), self.places.reference
+        answer, place = self._right.answer(held, notes, *returned), self.places.reference
         known = None if holds_nothing(answer) else fields.reference_in(answer, place)
         pair = pair_for(task, a, b, reference=known, source=source)
         pair |= {**self._variables(held, None, row.inputs), **variables, NOTES: notes}
         read = {"output_a": (runs[0].outputs, a), "output_b": (runs[1].outputs, b)}
         return self._noted(pair, input=(row.inputs, task), reference=(answer, known), **read)
-
-    def _answer(self, held: object, notes: Notes, *returned: Mapping[str, object]) -> object:
-        """The right answer in a reference where no place is named, with a note on the rest."""
-        held = held if callable(self.places.reference) else plain_data(held)
-        if self.places.reference is not None or not isinstance(held, Mapping):
-            return held
-        answer, own = right_answer(held, returned)
-        notes += own if answer or self._names_reference else []
-        return answer
 
     def _variables(self, *parts: object) -> dict[str, object]:
         """The fields that a prompt names, from the reference, the outputs and the inputs."""
@@ -302,53 +237,6 @@ class CaseReader:
         guessed = {n: plain_data(own) for n, own in read.items() if not places[n.split("_")[0]]}
         notes = notes_on(guessed, case)
         return {**case, NOTES: notes} if notes or notes.columns else case
-
-    def _expected(
-        self, row: EvaluatedRow, reference: object, has_criteria: bool
-    ) -> str | list[str] | None:
-        """The expected answer of a row, if it has one that the judge is to see.
-
-        Raises:
-            InputError: A place is named for it, and there is none.
-        """
-        is_there = not is_nothing(reference)
-        if is_there and (row.called or self._names_reference):
-            return fields.expected_in(reference, self.places.reference)
-        if is_there:
-            with suppress(errors.InputError):  # the judge can do without
-                return fields.expected_in(reference)
-        if self.places.reference is not None and not has_criteria:
-            raise errors.LackingError("`reference`: it is named and the example has no outputs")
-        return None
-
-    def _criteria(
-        self, row: EvaluatedRow, returned: Mapping[str, object], notes: Notes
-    ) -> tuple[object, object]:
-        """The criteria that a row is judged by, and its reference without any.
-
-        Criteria and LangSmith's assertions are no expected answer. Where no place is named, a
-        judge with a rubric asks that alone.
-
-        Raises:
-            InputError: A place is named for them, and they are not there.
-        """
-        reference, place = row.reference, self.places.rubric
-        held = reference if isinstance(reference, Mapping) else {}
-        if place is not None:
-            values = {"inputs": row.inputs, "reference_outputs": reference}
-            found = lookup.find_in(values, "rubric", place)
-            criteria = [name for name in held if held[name] is found]
-        else:
-            others = {*returned, self.places.reference}
-            criteria = [n for n in _CRITERIA if held.get(n) and n not in others]
-            asked = [] if self._has_rubric else criteria[:1]
-            found = held[asked[0]] if asked else None
-            if unasked := verdicts.first_names(criteria[len(asked) :]):
-                own = "the judge's own (one without a rubric asks others, or this by `rubric=`)"
-                origin = f"read from {asked[0]!r}" if asked else own
-                notes.add("rubric", f"is {origin}; not asked: {unasked}")
-        rest = {name: held[name] for name in held if name not in criteria}
-        return found, rest if held else reference
 
     def _source(self, *rows: EvaluatedRow) -> object:
         """The source of a row; of several, the turns of a conversation, each that there is, once.

@@ -20,6 +20,7 @@ from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import eval_cases as cases
+from langchain_judges.integrations import right_answers
 from langchain_judges.integrations.given_feedback import Grade, Graded, answer_columns, graded
 from langchain_judges.lazy import packaged
 from langchain_judges.rows.checks import kind_in
@@ -59,7 +60,7 @@ def experiment_rows(client: Client, *experiments: str) -> list[list[dict[str, ob
     runs = [_of_project(client, each) for each in projects]
     returned = defaultdict[Any, list[dict[str, object]]](list)
     for run in chain(*runs):
-        returned[run.reference_example_id].append(cases.fields_returned(run.outputs))
+        returned[run.reference_example_id].append(right_answers.fields_returned(run.outputs))
     return [_rows(client, *each, returned) for each in zip(projects, runs, strict=True)]
 
 
@@ -72,7 +73,7 @@ def _rows(client: Client, project: Any, runs: Iterable[Run], returned: Any) -> l
     for run in sorted(runs, key=lambda each: str(each.start_time)):
         example, id = examples.get(run.reference_example_id), run.reference_example_id or run.id
         inputs, known = (example or run).inputs, (example and example.outputs) or {}
-        answer, notes = cases.right_answer(known, returned[run.reference_example_id])
+        answer, notes = right_answers.right_answer(known, returned[run.reference_example_id])
         if run.error and holds_nothing(run.outputs):
             notes.add("output", f"is of a run that failed: {why_failed(run)}", "missing")
         met[id] += 1
