@@ -927,6 +927,36 @@ def test_documents_are_shown_or_named_once(place, path, kind):
     assert is_shown or not is_source
 
 
+# How a tool may write the documents that it found.
+WRITTEN: dict[str, Any] = {
+    **{"as text": "\n".join, "in JSON": json.dumps, "in Python": str},
+    "in JSON for people": lambda found: json.dumps(found, ensure_ascii=False),
+}
+
+
+@for_each("form, number", product(WRITTEN, range(3)))
+def test_documents_beside_an_answer_are_noted_unless_steps_show_all_of_them(form, number):
+    found = ['The "Kyiv café"', "[2] and another one"]
+    said: list[Any] = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "name": "b", "args": {}}]},
+        {"role": "tool", "tool_call_id": "a", "content": WRITTEN[form](found[:number])},
+        {"role": "assistant", "content": "Kyiv"},
+    ]
+    judge = OF_SOURCES["its own words"](FakeChatModel(replies=fitting_reply))
+    notes = judge.invoke({"output": {"messages": said, "documents": found}})["verdict"]["failures"]
+    told = [each for each in notes if "documents beside it" in each["detail"]]
+    assert len(told) == (number < len(found))
+
+
+def test_documents_beside_an_answer_that_an_own_prompt_names_are_not_noted():
+    prompts = {"evaluate": "{task} {response} {criteria} {documents}"}
+    model = FakeChatModel(replies=fitting_reply)
+    judge = create_rubric_judge(model, rubric=RUBRIC, prompts=prompts)
+    told = as_evaluator(judge)(inputs={"question": "Where?"}, outputs=REPLY)
+    assert (DOCS[0] in model.prompts[0], "Note" in told["comment"]) == (True, False)
+
+
 def test_why_a_call_failed_is_shown_and_not_noted():
     call = {"name": "a", "args": {}, "error": "out of time", "result": None}
     called = {"role": "assistant", "content": "", "tool_calls": [call]}

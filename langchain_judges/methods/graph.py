@@ -42,9 +42,9 @@ from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import OF_OUTPUT, kind_in, without_field
 from langchain_judges.rows.columns import named_row, with_variables
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.notes import notes_on_documents
 from langchain_judges.rows.record import record_row
-from langchain_judges.rows.texts import texts_read
-from langchain_judges.verdict import NOTES, Notes, decision, noted
+from langchain_judges.verdict import NOTES, decision, noted
 
 # The graph of any method.
 MethodGraph: TypeAlias = StateGraph[Any, Any, Any, Any]
@@ -548,12 +548,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             if self.document_use == "source":
                 row["source"] = row[OF_OUTPUT]
             elif self.document_use == "hidden":
-                # Steps that are shown may have brought them.
-                longest = max(row[OF_OUTPUT].splitlines(), key=len)
-                if longest not in "\n".join(texts_read(row)):
-                    told = "has documents beside it that are not shown (see `needs`)"
-                    row[NOTES] = Notes.of(row)
-                    row[NOTES].add("output", told)
+                row[NOTES] = notes_on_documents(row)
         if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}
             check_fields(self.prompts, self.options.prompt_texts, {**row, **written})

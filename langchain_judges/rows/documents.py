@@ -22,8 +22,9 @@ from langchain_judges.rows.texts import plain
 CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
 # The line above a document that is one of several.
 _HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
-# Where a line of a document would read as the beginning of another one.
+# Where a line of a document would read as the beginning of another one, and how it is quoted.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
+_QUOTED = re.compile(f"^> {_LIKE_A_HEAD.pattern[1:]}", re.MULTILINE)
 
 
 def context_in(value: object) -> str | None:
@@ -71,7 +72,16 @@ def listed_in(text: str) -> list[Any] | None:
 def texts_in(context: object) -> object:
     """The texts of documents, without their heads; a text alone as it is."""
     listed = listed_in(context) if isinstance(context, str) else context
-    return context if listed is None else [_HEAD.sub("", context_in(listed) or "")]
+    return context if listed is None else [without_heads(context_in(listed) or "")]
+
+
+def without_heads(context: str) -> str:
+    r"""A text of `context_in` with the lines that documents have, and no others.
+
+    >>> without_heads("[1] Rome\nSnow.\n\n[2]\nIt rained.\n> [2] Oslo").split("\n")
+    ['', 'Snow.', '', '', 'It rained.', '[2] Oslo']
+    """
+    return _QUOTED.sub("", _HEAD.sub("", context))
 
 
 def is_data(context: object) -> bool:

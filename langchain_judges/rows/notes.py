@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, cast
@@ -70,6 +71,21 @@ def _note_source(notes: Notes, source: object, text: str | None) -> None:
         notes.add("source", f"is the text of a list, which is read as documents: {number:,}")
     elif not isinstance(source, str) and documents.is_data(source):
         notes.add("source", "has documents of no known form, shown as JSON", "read_as_json")
+
+
+def notes_on_documents(row: Mapping[str, Any]) -> Notes:
+    """The notes of a row, with one where documents beside its answer are not shown.
+
+    They are where steps brought them, or a caller's own prompt names them: each of their lines
+    then stands in what is shown, as it is or in JSON.
+    """
+    notes, own = Notes.of(row), (row.get("variables") or {}).values()
+    filled = (each if isinstance(each, str) else as_json(each) for each in own)
+    shown = "\n".join([*texts.texts_read(row), *filled])
+    for line in lines_in(documents.without_heads(row[checks.OF_OUTPUT])):
+        if not any(form in shown for form in (line, as_json(line)[1:-1], json.dumps(line)[1:-1])):
+            notes.add("output", "has documents beside it that are not shown (see `needs`)")
+    return notes
 
 
 def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, object]) -> Notes:
