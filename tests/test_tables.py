@@ -201,6 +201,21 @@ def test_files_of_every_form_are_read_by_their_path(pd, suffix, tmp_path):
     assert len(list(judge_many(polite(), path, progress=False))) == 3
 
 
+@for_each("own", [[1889.0, None], [0.1, 2.5], [1889.0, 0.3333], [1e22, 12345.6]])
+@for_each("form", ["list", "pandas", "polars", "arrow", "parquet"])
+@for_each("bits", [32, 64])
+def test_a_number_is_shown_in_its_own_digits_whatever_table_holds_it(own, form, bits, pd, tmp_path):
+    whole = {1889.0: "1889", 1e22: "1e+22"}  # of others the text is the same in Python
+    frame = pd.DataFrame({"input": ["a", "b"], "output": own}).astype({"output": f"float{bits}"})
+    table = import_module("pyarrow").Table.from_pandas(frame)
+    forms = {"pandas": frame, "arrow": table, "list": frame.to_dict("records")}
+    forms["polars"] = import_module("polars").from_arrow(table)
+    frame.to_parquet(path := tmp_path / "t.parquet")
+    read = [plain_row(row)["output"] for row in source_of(forms.get(form, path)).records]
+    said = [text for text in read if not is_nothing(text)]
+    assert said == [whole.get(each, str(each)) for each in own if each is not None]
+
+
 def test_a_polars_frame_is_read_and_written_back(tmp_path):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     frame = polars.DataFrame(REPLIES).with_columns(n=polars.lit(7), none=polars.lit(None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,15 +118,42 @@ def _python_form(value: object) -> str:
 
 
 def as_json(value: object) -> str:
-    """Data, or a model of it, as JSON.
+    """Data, or a model of it, as JSON; a number alone as it is written shortest.
 
     Raises:
         InputError: They contain themselves.
+
+    >>> as_json(1889.0), as_json(0.10000000149011612), as_json({"price": 5.0})
+    ('1889', '0.1', '{"price": 5.0}')
     """
     try:
-        return json.dumps(plain_data(value), ensure_ascii=False, default=_dumped)
+        value = plain_data(value)
+        value = _shortest(value) if isinstance(value, float) else value
+        return json.dumps(value, ensure_ascii=False, default=_dumped)
     except (ValueError, RecursionError) as exc:
         raise _unreadable(exc) from exc
+
+
+def _shortest(number: float) -> float:
+    """The number of a cell: a table makes 1889 a float, where another cell is empty.
+
+    One of 32 bits has the digits that tell it from its neighbours.
+    """
+    if number.is_integer() and abs(number) < 2**53:
+        return int(number)
+    short = (float(f"{number:.{digits}g}") for digits in range(6, 10))
+    is_long = len(str(number)) > 13  # as hardly any other that 32 bits hold
+    if is_long and abs(number) < _LARGEST and _in_32_bits(number) == number:
+        return next((each for each in short if _in_32_bits(each) == number), number)
+    return number
+
+
+_LARGEST = 1e38
+
+
+def _in_32_bits(number: float) -> float:
+    near: float = struct.unpack("f", struct.pack("f", number))[0]
+    return near
 
 
 def _dumped(value: object) -> object:
