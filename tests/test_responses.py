@@ -4,6 +4,9 @@ import itertools
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError
@@ -193,3 +196,52 @@ def test_where_a_message_says_how_it_ended_is_no_key_that_is_not_shown(place):
     row = plain_row({"input": "Why?", "output": [{"role": "user", "content": "Why?"}, said]})
     assert row["output"][-1]["content"] == CUT
     assert not row.get(NOTES)
+
+
+def texts(pieces, kind="text"):
+    return [{"type": kind, "text": piece} for piece in pieces]
+
+
+# A reply in pieces, as clients and providers have one.
+SPLIT: dict[str, Any] = {
+    "LangChain": lambda pieces: [AIMessage(texts(pieces))],
+    "LangChain, bare": lambda pieces: [AIMessage(pieces)],
+    "content alone": texts,
+    "message": lambda pieces: [said(texts(pieces))],
+    "Anthropic": lambda pieces: {"type": "message", **said(texts(pieces)), "stop_reason": "end"},
+    "Responses": lambda pieces: responses("", "completed")
+    | {"output": [{"type": "message", **said(texts(pieces, "output_text"))}]},
+    "Gemini": lambda pieces: {
+        **gemini("", "STOP"),
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": p} for p in pieces]},
+                "finishReason": "STOP",
+            }
+        ],
+    },
+    "Converse": lambda pieces: {
+        "output": {"message": said([{"text": piece} for piece in pieces])}, "stopReason": "end_turn"
+    },
+}  # fmt: skip
+
+
+@for_each("form", SPLIT)
+@given(
+    st.lists(st.sampled_from(["Revenue ", "rose", " 5 %", "\n\n", "|", "2", "0", ""]), min_size=2)
+)
+@example(["Revenue ", "rose 5 %", " in 20", "24."])
+def test_pieces_of_a_reply_are_the_text_that_its_user_read(form, pieces):
+    whole = "".join(pieces)
+    if whole.strip():
+        assert work_in(SPLIT[form](pieces)) == whole
+        # What was read is the same when it is read again.
+        row = plain_row({"input": "q", "output": SPLIT[form](pieces)})
+        assert plain_row(row)["output"] == row["output"] == whole
+
+
+def test_texts_of_a_reply_that_do_not_follow_each_other_are_lines():
+    thought = {"type": "thinking", "thinking": "Hm."}
+    assert work_in([said([thought, *texts(["Yes"]), thought, *texts(["No"])])]) == "Yes\nNo"
+    asked = {"role": "user", "content": texts(["Why?", "How?"])}
+    assert plain_row({"input": [asked], "output": "So."})["input"][0]["content"] == asked["content"]

@@ -200,12 +200,18 @@ def bare_data(value: Any) -> Any:
     return [*map(bare_data, value)] if isinstance(value, list) else value
 
 
+def is_text(block: object) -> bool:
+    """Whether a block of a content is a text."""
+    fields = block if isinstance(block, Mapping) else {"text": block}
+    is_named = fields.get("type") in KNOWN_NAMES["texts"] or fields.keys() == {"text"}
+    return is_named and isinstance(fields.get("text"), str)
+
+
 def _is_said(block: object) -> bool:
     fields = block if isinstance(block, Mapping) else {"text": block}
-    is_text = fields.get("type") in KNOWN_NAMES["texts"] or fields.keys() == {"text"}
     held = standard(fields) if kind_of_block(block) else {}
     is_medium = bool(held) and ("url" not in held or {*map(plain_name, fields)} <= _OF_MEDIA)
-    return is_medium or (is_text and isinstance(fields.get("text"), str))
+    return is_medium or is_text(block)
 
 
 def is_nothing(value: object) -> bool:

@@ -6,8 +6,9 @@ dictionary of LangChain, OpenAI or Anthropic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -171,7 +172,8 @@ def _of_blocks(
     said: list[Any] = []
     calls: list[ToolCall] = []
     known, left = {call["id"] for call in listed} - {""}, [*listed]
-    for block in map(typed, content):
+    blocks = map(typed, content)
+    for block in texts_joined(blocks) if role == "assistant" else blocks:
         if steps := [*tool_calls.steps_in_block(block, role)]:
             if calls or plain(said).strip():
                 made.append(_record_message(role, said, fields, calls))
@@ -187,6 +189,23 @@ def _of_blocks(
     if left or calls or plain(said).strip() or not made:
         made.append(_record_message(role, said, fields, [*calls, *left]))
     return made
+
+
+def texts_joined(blocks: Iterable[Any], between: str = "") -> list[Any]:
+    """Blocks of a reply, with texts that follow each other as the one of which they are pieces.
+
+    Clients split a text at citations and wherever a stream was, and write no line break there.
+
+    >>> texts_joined([{"type": "text", "text": "in 20"}, {"type": "text", "text": "24."}])
+    ['in 2024.']
+    """
+    joined: list[Any] = []
+    for is_text, group in groupby(blocks, lambda each: data.is_text(each) and not is_silent(each)):
+        pieces = [*group]
+        is_split = is_text and len(pieces) > 1
+        texts = filter(None, (plain([each]) for each in pieces))
+        joined += [between.join(texts)] if is_split else pieces
+    return joined
 
 
 def _are_same(one: ToolCall, other: ToolCall) -> bool:
@@ -236,6 +255,8 @@ def _record_message(
         message["role"], name = "participant", name or role
     if isinstance(name, str) and name:
         message["name"] = name
+    if isinstance(content, list) and role == "assistant":  # it may be read again
+        message["content"] = texts_joined(content, "\n")
     if calls:
         message["tool_calls"] = calls
     if role == "tool":

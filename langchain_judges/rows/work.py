@@ -78,7 +78,9 @@ def shown_text(value: object, field: Field) -> str:
     elif is_nothing(value):
         raise InputError(f"`{field}`: expected a text or messages, got {as_json(value)}")
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
-        text = plain(messages_in({"role": "system", "content": [*value]})[0]["content"])
+        is_reply = field.startswith("output") and not any(isinstance(each, str) for each in value)
+        role = "assistant" if is_reply else "system"
+        text = plain(messages_in({"role": role, "content": [*value]})[0]["content"])
     else:
         if isinstance(value, list | tuple) and any(map(is_spoken, value)):
             check_text([*value], field)  # one of them is no message
