@@ -180,6 +180,39 @@ def test_what_may_have_another_price_has_none(details, meta, is_known):
     assert Price(input=0, output=0).of(paid) == 0
 
 
+CACHED, THOUGHT = {"cached_tokens": 900}, {"reasoning_tokens": 400}
+
+
+@for_each(
+    "usage, paid",
+    [
+        # Of xAI, and of Gemini by OpenAI's protocol: thoughts are in the sum, and not the reply.
+        ({"total_tokens": 510, "completion_tokens_details": THOUGHT}, (100, 0, 410)),
+        ({"total_tokens": 510}, (100, 0, 410)),
+        ({"total_tokens": 110, "completion_tokens_details": {"reasoning_tokens": 4}}, (100, 0, 10)),
+        # Anthropic's numbers as proxies write them: the input is without what a cache had.
+        ({"total_tokens": 110, "prompt_tokens_details": CACHED}, (1_000, 900, 10)),
+        ({"total_tokens": 1_010, "prompt_tokens_details": CACHED}, (1_000, 900, 10)),
+        ({"total_tokens": 160, "prompt_tokens_details": {"cached_tokens": 50}}, (150, 50, 10)),
+        ({"total_tokens": 110, "prompt_tokens_details": {"cached_tokens": 50}}, (100, 50, 10)),
+        ({"total_tokens": 0}, (100, 0, 10)),
+        ({"prompt_tokens": 0, "total_tokens": 510}, (0, 0, 10)),
+    ],
+)
+def test_tokens_that_are_in_the_sum_alone_are_paid_for(usage, paid):
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, **usage}
+    model = ChatOpenAI(model="gpt", api_key=SecretStr("x"), use_responses_api=False)
+    choice = {"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    response = model._create_chat_result({"choices": [choice], "usage": usage, "model": "gpt"})
+    for message in (
+        response.generations[0].message,
+        AIMessage("yes", response_metadata={"token_usage": usage}),
+    ):
+        read = token_usage(cast("AIMessage", message))
+        assert read is not None
+        assert (read.input_tokens, read.cached_tokens, read.output_tokens) == paid
+
+
 @for_each(
     "beside, is_known",
     [

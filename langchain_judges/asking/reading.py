@@ -371,7 +371,11 @@ def token_usage(message: AIMessage) -> TokenUsage | None:
 
 
 def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:
-    """Tokens of a reply, as LangChain or its provider counts them, in a tier in any letters."""
+    """Tokens of a reply, as LangChain or its provider counts them, in a tier in any letters.
+
+    Proxies of Anthropic's numbers count what a cache had beside the input, and servers what a
+    model thinks in the sum alone.
+    """
     tier = str(tier).lower() if tier else None
     sides = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
     read, given = (max(_count(usage.get(name)) for name in names) for names in sides)
@@ -383,6 +387,10 @@ def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:
     cached = sum(n for name, n in details.items() if name.endswith(("cache_read", "cached_tokens")))
     # The second name where Anthropic also says for how long it is held; the first is then 0.
     written = sum(details.get(n, 0) for n in ("cache_creation", "ephemeral_5m_input_tokens"))
+    total, stored = _count(usage.get("total_tokens")), cached + written
+    if stored > read or (stored and total == read + given + stored):
+        read += stored
+    given = max(given, total - read) if read else given
     apart = (name for name in details if name != tier and not _PRICED.fullmatch(name))
     return TokenUsage(read, cached, given, next(apart, tier), written)
 
