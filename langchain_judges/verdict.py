@@ -378,11 +378,13 @@ class Notes(list[Failure]):
         columns: The row with the names that people know, to say what it has.
         named: Whether they said which are read: they have looked.
         empty: The texts that are there and empty, each with what it is read from.
+        beside: Keys beside a task whose words or numbers are neither shown nor noted.
     """
 
     columns: Mapping[Any, object] = {}
     named = False
     empty: Mapping[str, object] = {}
+    beside: Sequence[str] = ()
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Notes:

@@ -927,6 +927,71 @@ def test_documents_are_shown_or_named_once(place, path, kind):
     assert is_shown or not is_source
 
 
+ASKS = {"question": "Write to them.", "recipient": "Anna", "n": 3}
+# What stands beside a task and says nothing of it, is shown, or is noted with the verdict.
+SILENT: dict[str, Any] = {
+    **dict.fromkeys(["id", "uuid", "user_id", "orderId", "model", "run_id", "thread_ids"], "a7"),
+    **dict.fromkeys(["label", "labels", "group", "category", "family", "metadata"], "a7"),
+    **{"none": None, "blank": " ", "empty": [], "sentence": "It is for Anna.", "language": "fr"},
+    **{"context": "Anna", "list": ["Write to them."]},
+}
+
+
+def by_call(evaluator):
+    evaluator(inputs=ASKS, outputs={"answer": "Dear"}, reference_outputs={"answer": "Hello"})
+
+
+def by_run(evaluator):
+    run = {"id": "1", "inputs": ASKS, "outputs": {"answer": "Dear"}}
+    evaluator(run, {"inputs": ASKS, "outputs": {"answer": "Hello"}})
+
+
+def by_comparison(evaluator):
+    runs = [{"id": n, "inputs": ASKS, "outputs": {"answer": "Dear"}} for n in "12"]
+    evaluator(runs, {"inputs": ASKS})
+
+
+def judge_of_pairs():
+    return create_relative_judge(FakeChatModel(replies=fitting_reply))
+
+
+BY: dict[str, tuple[Any, Any, Any]] = {
+    "a call": (as_evaluator, judge_of_texts, by_call),
+    "a run": (as_evaluator, judge_of_texts, by_run),
+    "a pair": (as_evaluator, judge_of_pairs, by_call),
+    "runs": (as_comparative_evaluator, judge_of_pairs, by_comparison),
+}
+
+
+@for_each("path", BY)
+def test_words_beside_a_task_are_named_once_by_each_evaluator(path, caplog):
+    made, judge, use = BY[path]
+    caplog.clear()
+    for evaluator in (made(judge()), made(judge())):
+        use(evaluator)
+        use(evaluator)
+    told = [each.partition(";")[0] for each in caplog.messages]
+    assert told == ["Inputs not shown to the judge: 'recipient', 'n'"] * 2
+
+
+@for_each("name", SILENT)
+def test_nothing_is_said_of_what_no_judge_has_to_see_beside_a_task(name, caplog):
+    caplog.clear()
+    inputs = {"question": "Write to them.", name: SILENT[name]}
+    as_evaluator(judge_of_texts())(inputs=inputs, outputs={"answer": "Dear"})
+    assert caplog.messages == []
+
+
+@for_each("more", [{"input": "question"}, {"input": lambda inputs: f"{inputs}"}])
+def test_nothing_is_said_beside_a_task_whose_place_is_named(more, caplog):
+    caplog.clear()
+    by_call(as_evaluator(judge_of_texts(), **more))
+    prompts = {"evaluate": "{task} {response} {criteria} {recipient} {n}"}
+    model = FakeChatModel(replies=fitting_reply)
+    by_call(as_evaluator(create_rubric_judge(model, rubric=RUBRIC, prompts=prompts)))
+    assert caplog.messages == []
+
+
 # How a tool may write the documents that it found.
 WRITTEN: dict[str, Any] = {
     **{"as text": "\n".join, "in JSON": json.dumps, "in Python": str},

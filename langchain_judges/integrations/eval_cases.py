@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from threading import Lock
 from typing import Any, NamedTuple, NotRequired, Unpack
 
 from langchain_core.runnables import RunnableConfig
@@ -33,6 +35,7 @@ from langchain_judges.rows.work import outputs_of, record_of_run, why_failed, wo
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
+_LOGGER = logging.getLogger(__name__)
 WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
 
 
@@ -118,6 +121,7 @@ class CaseReader:
         self.judge, self.kind, self.places = judge, describe.kind_of(judge), places
         lookup.check_sources(**places._asdict())
         options = label_options(judge)
+        self._told, self._lock = set[str](), Lock()
         self._needs_source = describe.document_use(judge) == "source"
         self._judges_source = options is not None and options.judges_source
         compares = options is None or options.compares
@@ -236,7 +240,16 @@ class CaseReader:
         places = self.places._asdict()
         guessed = {n: plain_data(own) for n, own in read.items() if not places[n.split("_")[0]]}
         notes = notes_on(guessed, case)
+        self._tell(notes.beside)
         return {**case, NOTES: notes} if notes or notes.columns else case
+
+    def _tell(self, beside: Sequence[str]) -> None:
+        """Warn, once of each, of keys beside a task that the judge is not shown."""
+        with self._lock:
+            new = [name for name in beside if name not in self._told]
+            self._told.update(new)
+        if new:
+            _LOGGER.warning(WORDS["beside"], verdicts.first_names(new))
 
     def _source(self, *rows: EvaluatedRow) -> object:
         """The source of a row; of several, the turns of a conversation, each that there is, once.

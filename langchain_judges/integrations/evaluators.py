@@ -79,7 +79,8 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
         key: Name of the feedback; default the judge's name, that of its ready rubric or of its
             only criterion, or the method.
         input: Where the task is in the inputs: a key, a path (`"question.text"`,
-            `"messages.0"`), a function of the inputs, or None to search the usual keys.
+            `"messages.0"`), a function of the inputs, or None to search the usual keys; words
+            and numbers beside it are then named once, in a warning.
         output: Where the text is in the outputs, in the same way. The tools of loaded child runs
             and a run's error are judged with it.
         reference: Where the reference is in the reference outputs; a list there is of right

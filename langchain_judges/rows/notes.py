@@ -116,7 +116,7 @@ def notes_on(read: Mapping[str, tuple[object, object]], shown: Mapping[str, obje
             why = f"nothing is under {null}" if null else "none of its keys is a usual one"
             detail = f"is shown whole, as JSON, as {why}: {first_names([*value])}"
             notes.add(unit, detail, "read_as_json")
-        elif detail := _unread(value, field, shown, text):
+        elif detail := _unread(value, field, shown, text, notes):
             notes.add(unit, detail)
     return notes
 
@@ -173,11 +173,14 @@ def _parts_of(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 _SHOWN_ELSEWHERE = {"agent_outcome", *checks.KNOWN_NAMES["state"]} - {"messages"}
 
 
-def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text: object) -> str:
+def _unread(
+    value: object, field: lookup.Field, case: Mapping[str, object], text: object, notes: Notes
+) -> str:
     """Which key or reply `find` takes where others have something to show; "" if none has.
 
     That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
-    the only key is told too, whose name may say that it is no answer.
+    the only key is told too, whose name may say that it is no answer. Where nothing is, words
+    beside a task are kept as `notes.beside`.
     """
     is_task = field == "input"
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
@@ -203,6 +206,10 @@ def _unread(value: object, field: lookup.Field, case: Mapping[str, object], text
                 words.append(name)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
+        if is_task:
+            filled: Any = case.get("variables") or {}
+            left = (n for n in unshown(value) if n in words and n not in filled and _tells(n))
+            notes.beside = [*notes.beside, *left]
         if is_record and (number := len(replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
         is_only = len(value) == 1 and not is_record
@@ -240,6 +247,11 @@ _ASKING = re.compile(checks.KNOWN_NAMES["asking"])
 def is_of_run(name: object) -> bool:
     """Whether a name is of what differs by its nature from run to run, such as an id."""
     return bool(re.fullmatch(checks.KNOWN_NAMES["of_run"], checks.plain_name(str(name))))
+
+
+def _tells(name: object) -> bool:
+    """Whether a name is of no id, such as `user_id` and `orderId`."""
+    return not re.fullmatch(r"(.*_)?(uu)?ids?", checks.plain_name(str(name)))
 
 
 def lines_of(value: object, name: object) -> set[str]:
