@@ -233,17 +233,27 @@ def test_flags_of_a_run_have_the_meaning_and_least_value_of_its_options():
 
 # How an order ends: what was not judged, of how many comparisons.
 @for_each(
-    ("undone", "asked", "strict", "code"),
-    [(0, 3, True, 0), (1, 3, False, 0), (1, 3, True, 1), (3, 3, False, 1), (1_000, 2_000, 0, 0)],
+    ("undone", "asked", "strict", "over", "code"),
+    [
+        (0, 3, True, False, 0),
+        (1, 3, False, False, 0),
+        (1, 3, True, False, 1),
+        (3, 3, False, False, 1),
+        (1_000, 2_000, 0, False, 0),
+        (0, 3, False, True, 3),
+    ],
 )
-def test_an_order_ends_as_its_comparisons_did(monkeypatch, capsys, undone, asked, strict, code):
+def test_an_order_ends_as_its_comparisons_did(
+    monkeypatch, capsys, undone, asked, strict, over, code
+):
     own = {"strength": 0.1, "low": 0.0, "high": 0.2, "comparisons": 2, "more": 4}
     systems = [{"system": name, **own, "parted": False} for name in "abc"]
     told: dict[str, Any] = {}
 
     def rank(tasks: Any, judge: Any, **options: Any) -> Any:
         told.update(options, tasks=[*tasks])
-        return {"systems": systems, "not_judged": undone, "comparisons": asked}
+        took = {"calls": 6, "cost": 0.5, "over_budget": over}
+        return {"systems": systems, "not_judged": undone, "comparisons": asked, **took}
 
     monkeypatch.setattr("langchain_judges.runs.comparison.rank", rank)
     both: dict[str, Any] = {"input": "?", "output_a": "x", "output_b": " ", "c": "z"}
@@ -255,6 +265,7 @@ def test_an_order_ends_as_its_comparisons_did(monkeypatch, capsys, undone, asked
     said, lost = capsys.readouterr(), f"{undone:,} of {asked:,} comparisons could not be judged"
     assert said.err == (f"{lost}\n" if undone else "")
     assert "a before b" in said.out
+    assert f"It took 6 calls and $0.5000{'; the limit is reached' * over}." in said.out
     assert Path("a.md").exists()
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
+from langchain_judges import create_relative_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import comparisons_to_settle, next_pairs, tournament
@@ -22,6 +24,7 @@ from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
+from tests.fakes import FakeChatModel
 from tests.judges import answer_call, labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
@@ -68,10 +71,12 @@ def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
     systems: Any = [
         {"system": name, **own, "more": more} for name, more in (("a", 40), ("b", None))
     ]
-    ranking: Any = {"systems": [*systems, {**systems[0], "system": "c"}]}
+    took = {"calls": 1, "cost": None, "over_budget": False}
+    ranking: Any = {"systems": [*systems, {**systems[0], "system": "c"}], **took}
     sentences = RankedSystems(ranking).sentences()
     assert re.match("a before b.* not settled.* 40 more", sentences[0])
     assert "too even" in sentences[1]
+    assert sentences[2] == "It took 1 call."
     systems[0]["system"] = "a" * 50
     table = ranking_table(ranking)
     assert [str(cell) for cell in table.columns[1].cells] == ["a" * 50, "b", "c"]
@@ -97,9 +102,41 @@ def turned(name):
 
 def test_a_limit_of_calls_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
     ranker, log = judge("tie")
-    for _ in range(2):
-        rank(TASKS, ranker, max_calls=10, batch=4, records=tmp_path / "o.jsonl", progress=False)
-    assert len(log) == 10
+    own: Any = {"batch": 4, "records": tmp_path / "o.jsonl", "progress": False}
+    for times in (1, 2):
+        ranking = rank(TASKS, ranker, max_calls=10, **own)
+        assert len(log) == ranking["comparisons"] == 10 * times
+        assert (ranking["calls"], ranking["over_budget"]) == (10, True)
+    assert rank(TASKS, ranker, **own)["over_budget"] is False
+
+
+@for_each("counted", [True, False])
+@for_each("limit", [{"max_calls": 7}, {"max_dollars": 0.0073}, {"max_calls": 40}])
+def test_a_ranking_pays_for_no_comparison_beyond_its_limit(tmp_path, counted, limit):
+    read = 1_000 if counted else 0
+    used: Any = {"input_tokens": read, "output_tokens": 0, "total_tokens": read}
+    text = json.dumps({"explanation": "", "preference": "1"})
+    model = FakeChatModel(replies=lambda _: AIMessage(text, usage_metadata=used))
+    prices = tmp_path / "prices.json"
+    known = {"FakeChatModel": {"input": 1.0, "output": 1.0}}
+    prices.write_text(json.dumps({"date": "2026-11-01", "models": known}))
+    found = rank(
+        TASKS,
+        create_relative_judge(model),
+        prices=prices,
+        progress=False,
+        max_concurrency=1,
+        **limit,
+    )
+    asked = len(model.prompts)
+    assert found["calls"] == asked
+    assert 0 < asked <= limit.get("max_calls", asked)
+    assert found["over_budget"]
+    if counted:
+        assert found["cost"] == pytest.approx(0.001 * asked)
+        assert found["cost"] <= limit.get("max_dollars", found["cost"]) + 0.002
+    elif "max_dollars" in limit:
+        assert asked < 60
 
 
 def test_a_ranking_takes_rows_in_every_form_of_many_rows(tmp_path):
@@ -165,7 +202,8 @@ def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     assert [cell.value for cell in sheet["A"]][:2] == ["system", "x"]
     assert sheet.max_row == 4
     calls = len(server.calls)
-    assert CliRunner().invoke(app, list(map(str, words))).stdout == result.stdout
+    again = CliRunner().invoke(app, list(map(str, words))).stdout
+    assert again == result.stdout.replace(f"It took {calls} calls.", "It took 0 calls.") != ""
     assert len(server.calls) == calls
 
 

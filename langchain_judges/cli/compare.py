@@ -259,12 +259,11 @@ def _order(
     tasks = ({**row, "outputs": _answers(names, row)} for row in rows)
     ranking = rank(tasks, judge, records=output.journal, progress=False, **run.options())
     answer, console = RankedSystems(ranking), messages.table_console()
-    console.print(ranking_table(ranking))
-    for sentence in answer.sentences():
-        console.print(sentence)
+    console.print(ranking_table(ranking), *answer.sentences(), sep="\n")
     output.write(answer)
     undone, asked = ranking["not_judged"], ranking["comparisons"]
     if undone:
         messages.warn(f"{undone:,} of {counted(asked, 'comparison')} could not be judged")
-    if undone == asked or (run.strict and undone):
-        raise typer.Exit(messages.FAILED)
+    failed = undone == asked or (run.strict and undone)
+    if ranking["over_budget"] or failed:
+        raise typer.Exit(messages.SPENT if ranking["over_budget"] else messages.FAILED)

@@ -86,10 +86,15 @@ class RankedSystems:
     ranking: Ranking
 
     def sentences(self) -> list[str]:
-        """The neighbours whose order is settled."""
+        """The neighbours whose order is settled, and what it took."""
+        told, cost = counted(self.ranking["calls"], "call"), self.ranking["cost"]
+        end = "; the limit is reached" if self.ranking["over_budget"] else ""
         return [
-            f"{better['system']} before {worse['system']}: {_standing(better)}."
-            for better, worse in pairwise(self.ranking["systems"])
+            *(
+                f"{better['system']} before {worse['system']}: {_standing(better)}."
+                for better, worse in pairwise(self.ranking["systems"])
+            ),
+            f"It took {told}{'' if cost is None else f' and ${cost:,.4f}'}{end}.",
         ]
 
     def markdown(self) -> str:

@@ -156,6 +156,9 @@ class Ranking(TypedDict):
         comparisons: Comparisons that were made.
         possible: Comparisons of all pairs of systems on all tasks.
         not_judged: Those of the made ones that have no verdict.
+        calls: Replies that this call received.
+        cost: Dollars of these, as they count against `max_dollars`; None without prices.
+        over_budget: Whether a limit ended it; the same call with `records` then resumes.
     """
 
     systems: list[Ranked]
@@ -163,6 +166,9 @@ class Ranking(TypedDict):
     comparisons: int
     possible: int
     not_judged: int
+    calls: int
+    cost: float | None
+    over_budget: bool
 
 
 @with_options(RankOptions)
@@ -204,10 +210,9 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
             held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
             raise InputError(KNOWN_NAMES["ranked"].format(number=number, held=held))
         task_id = str(row.get("id") or len(tasks))
-        new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}
+        new: Any = {"id": task_id, "input": row["input"], "outputs": {}, "notes": Notes.of(row)}
         if row.get("reference"):
             new["reference"] = row["reference"]
-        new["notes"] = Notes.of(row)
         tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
     return list(tasks.values())
 
@@ -217,6 +222,8 @@ class _Contest:
     """The comparisons made so far.
 
     Attributes:
+        calls: Replies received, or verdicts of a judge that does not say how often it asks.
+        spent: Dollars that count against the limit.
         pools: The tasks on which each pair can still be compared.
     """
 
@@ -225,7 +232,9 @@ class _Contest:
     options: RankOptions
     comparisons: int = 0
     not_judged: int = 0
-    dollars: float = 0.0
+    calls: int = 0
+    spent: float = 0.0
+    over_budget: bool = False
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     def run(self) -> Ranking:
@@ -246,24 +255,36 @@ class _Contest:
         possible = sum(map(len, self.pools.values()))
         points = np.zeros((size, size))
         pairs = first_pairs(size, FIRST_ROUNDS, self._remaining(size))
-        while pairs := pairs[: self._affordable()]:
-            for (i, j), share in self._outcomes(pairs, generator):
+        while pairs and (most := self._affordable()):
+            for (i, j), share in self._outcomes(pairs[:most], generator):
                 points[i, j] += share
                 points[j, i] += 1 - share
             state = tournament(points)
             if not state.unsettled(self.options.confidence):
+                pairs = []
                 break
             remaining, options = self._remaining(size), self.options
             pairs = next_pairs(state, remaining, options.batch, generator, options.confidence)
+        self.over_budget |= bool(pairs)
         return self._ranking(tournament(points), points, possible)
 
     def _affordable(self) -> int:
         """Number of comparisons that the limits still allow."""
-        most, dollars = self.options.max_calls, self.options.max_dollars
-        if dollars is not None and self.dollars >= dollars:
+        calls, dollars = self._left.values()
+        if self.over_budget or (dollars is not None and dollars <= 0):
             return 0
+        most = self.options.batch
         each = max(1, int(metadata_of(self.judge).get("calls", 1)))
-        return self.options.batch if most is None else max(0, most // each - self.comparisons)
+        return most if calls is None else min(most, calls // each)
+
+    @property
+    def _left(self) -> dict[str, Any]:
+        """The rest of the limits."""
+        calls, dollars = self.options.max_calls, self.options.max_dollars
+        return {
+            "max_calls": None if calls is None else calls - self.calls,
+            "max_dollars": None if dollars is None else dollars - self.spent,
+        }
 
     def _remaining(self, size: int) -> Floats:
         import numpy as np
@@ -279,13 +300,17 @@ class _Contest:
         """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
         drawn = zip(pairs, orders, strict=True)
-        own = {"records": self.options.records, "max_calls": None, "max_dollars": None}
+        own = {"records": self.options.records, **self._left}
         rows = [self._row(self.pools[pair].pop(), *order) for pair, order in drawn]
         with judge_many(self.judge, rows, **self.options.of_run(**own)) as run:
             answers = [row["verdict"]["preference"] for row in run]
-        self.dollars += run.summary.cost
-        self.comparisons += len(pairs)
-        self.not_judged += answers.count(None)
+        asked, over = run.summary, run.summary.not_judged["over_budget"]
+        is_counted = metadata_of(self.judge).get("calls")
+        self.calls += asked.calls if is_counted else asked.rows - asked.resumed
+        self.spent += asked.spent
+        self.over_budget |= bool(over)
+        self.comparisons += len(pairs) - over
+        self.not_judged += answers.count(None) - over
         return [
             (pair, POINTS[answer] if order == pair else 1 - POINTS[answer])
             for pair, order, answer in zip(pairs, orders, answers, strict=True)
@@ -339,4 +364,7 @@ class _Contest:
             "comparisons": self.comparisons,
             "possible": possible,
             "not_judged": self.not_judged,
+            "calls": self.calls,
+            "cost": None if self.options.prices is None else self.spent,
+            "over_budget": self.over_budget,
         }

@@ -189,6 +189,8 @@ class Summary:
         prices: Source and date of the prices; None without prices.
         cost: Dollars for this run's replies with a known price.
         unpriced: Replies with an unknown price.
+        spent: Dollars that count against `max_dollars`: of replies whose tokens nobody counted
+            by the length of their texts.
     """
 
     total: int | None = None
@@ -227,6 +229,7 @@ class Summary:
     prices: str | None = None
     cost: float = 0.0
     unpriced: int = 0
+    spent: float = 0.0
     seconds: float = 0.0
 
     def add(self, row: ResultRow) -> None:
