@@ -22,11 +22,11 @@ from langchain_judges.lazy import packaged
 from langchain_judges.verdict import first_of
 
 _LOG = logging.getLogger(__name__)
+_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 # Characters of a cell of CSV: the most that a C `long` of every system holds.
 LARGEST_CELL = 2**31 - 1
 # Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
 _MOST_PACKED = 100
-_HOLDS_ROWS = '%s, line %d: the lines of a cell read as rows; is the quote (") before it closed?'
 # Stands after the last line of a file.
 _END = "\0end\0"
 _SEPARATORS = ",;\t|"
@@ -116,10 +116,9 @@ def _closed(path: Path, lines: Iterator[str], separator: str, line: int) -> Iter
         width = width or len(cells)
         for cell in cells:
             if cell.endswith(_END):
-                problem = 'a cell begins with a quote (") that is never closed'
-                raise InputError(f"{path}, line {line}: {problem}")
+                raise InputError(_NAMES["open_quote"].format(path, line))
             if "\n" in cell and _holds_rows(cell, separator, width):
-                _warn_once(_HOLDS_ROWS, path, line)
+                _warn_once(_NAMES["holds_rows"], path, line)
             line += cell.count("\n")
         line += 1
         yield cells
@@ -183,13 +182,12 @@ def _encoding_of(path: Path, _changed: int) -> str:
     likely = from_bytes(sample[: sample.rfind(b"\n")], cp_isolation=[*_SPOKEN]).best()
     if likely is None:
         raise InputError(f"{path} is in no encoding that is known here; save it as UTF-8")
-    told = "%s is not UTF-8; it is read as %s, a guess: save it as UTF-8 if letters look wrong"
-    _LOG.warning(told, path, _SPOKEN[likely.encoding])
+    _LOG.warning(_NAMES["guessed"], path, _SPOKEN[likely.encoding])
     return likely.encoding
 
 
 # Encodings in which tables are written that are not UTF-8, as people call them.
-_SPOKEN: Mapping[str, str] = packaged(__package__, "names.yaml")["encodings"]
+_SPOKEN: Mapping[str, str] = _NAMES["encodings"]
 
 
 def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
@@ -216,8 +214,7 @@ def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
             raise InputError(f"{path} has no sheet {name!r}; {hint}there are {names!r}")
         own = name or names[0]
         if name is None and len(names) > 1:
-            told = "%s: sheet %r of %s is read; %s#NAME reads another"
-            _warn_once(told, path, own, tuple(names), path)
+            _warn_once(_NAMES["one_sheet"], path, own, tuple(names), path)
         if is_merged:
             _fill_down(book[own])
         rows = map(list, book[own].iter_rows(values_only=True))
@@ -261,8 +258,7 @@ def _data_records(path: Path, records: Iterator[SheetRecord]) -> Iterator[SheetR
     described = describing(ahead)
     for number, record in enumerate(itertools.chain(ahead, records)):
         if number < described or _all_cells(record, lambda name, cell: cell == name):
-            told = "%s: row %d tells what the columns are, and is not read"
-            _warn_once(told, path, record.row + 1)
+            _warn_once(_NAMES["of_columns"], path, record.row + 1)
         else:
             yield record
 
@@ -302,8 +298,8 @@ def _check_head(path: Path, head: Sequence[Any], rows: Sequence[Sequence[Any]]) 
         bare = [n for n, cell in enumerate(row) if cell not in (None, "") and n not in filled]
         if len(filled) < len(head) / 2 and len(bare) > 1:
             cells = {"first": cell_name(bare[0], 0), "cell": cell_name(bare[0], number)}
-            told: str = packaged(__package__, "names.yaml")["no_head"]
-            raise InputError(told.format(path=path, got=str(row[bare[0]])[:40], **cells))
+            got = str(row[bare[0]])[:40]
+            raise InputError(_NAMES["no_head"].format(path=path, got=got, **cells))
 
 
 def _column_names(head: Sequence[Any]) -> list[str]:
