@@ -161,8 +161,7 @@ class JudgeContext:
         """
         own: Any = options.prompts or ()  # read: a mapping
         for step in options.unasked.intersection(own):
-            told = "nothing is asked by it with these options; leave it out"
-            raise OptionError(f"`prompts` has {step!r}: {told}")
+            raise OptionError(WORDS["not_asked"].format(step))
         prompts, version = prompt_set(
             options.prompt_texts, options.prompts, options.judging, options.filled
         )

@@ -137,8 +137,7 @@ def check_judge(judge: object) -> None:
     is_model = isinstance(given := unwrapped(judge), BaseLanguageModel)
     if is_model or not isinstance(judge, Runnable):
         got = f"{'the model ' if is_model else ''}{type(given).__name__}"
-        what = "a judge, such as `create_rubric_judge` makes"
-        raise OptionError(f"`judge` must be {what}, got {got}")
+        raise OptionError(WORDS["no_judge"].format(got))
 
 
 def kind_of(judge: Any) -> Kind:

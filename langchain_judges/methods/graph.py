@@ -114,8 +114,7 @@ class Node(StepNode):
         """
         unknown = sorted(set(update) - {*self._keys}) if isinstance(update, dict) else update
         if unknown or not isinstance(update, dict):
-            known = "a dictionary with keys of its `state`"
-            raise TypeError(f"the phase {self.name!r} must return {known}, not {unknown!r}")
+            raise TypeError(WORDS["returned"].format(self.name, unknown))
         if self._is_last and not update.get("verdict"):
             raise TypeError(f'the last phase, {self.name!r}, must return {{"verdict": …}}')
 
@@ -521,8 +520,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 the judge has limits of its own and is asked within those of a run.
         """
         if context and self.bounds.context is None:
-            advice = f"leave it out; options, if {[*context]!r} are any, are given to the factory"
-            raise OptionError(f"only a server reads options from a `context`: {advice}")
+            raise OptionError(WORDS["context"].format([*context]))
         for name in ("max_concurrency", "recursion_limit"):
             limit = (config or {}).get(name)
             if limit is not None and not (isinstance(limit, int) and limit > 0):

@@ -37,8 +37,7 @@ class ItemSteps(RowSteps[ItemState]):
             InputError: There is none.
         """
         if not (item.get("expected") or item.get("source") or item.get("rubric")):
-            standard = "`expected` or `source`, or the judge needs a `rubric`"
-            raise InputError(f"an item needs {standard}")
+            raise InputError(WORDS["no_standard"])
 
     def lacking(self, item: Item) -> str:
         """The missing part that keeps an item from being judged, in a sentence; else empty."""

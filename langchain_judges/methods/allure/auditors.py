@@ -86,9 +86,7 @@ def resolve_auditor(
     if callable(auditor):
         name = getattr(auditor, "__name__", type(auditor).__name__)
         return partial(_by_function, function=auditor, labels=labels, name=name)
-    raise OptionError(
-        f"`auditor` must be 'human', 'labels', a function or a chat model, got {auditor!r}"
-    )
+    raise OptionError(WORDS["no_auditor"].format(auditor))
 
 
 async def _people_in_common(

@@ -14,6 +14,7 @@ from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import nearest, require_labels
 from langchain_judges.methods.allure.state import AuditItem, AuditOptions, Gain, JudgeWorth
+from langchain_judges.methods.declaration import WORDS
 from langchain_judges.rows import fields, texts
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
 from langchain_judges.verdict import Label, LabelVerdict
@@ -250,8 +251,7 @@ def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
         for item in items:
             marks = ("id", item["id"]), ("group", group_of(item, next(number)))
             if (other := next((seen[each] for each in marks if each in seen), part)) != part:
-                same = f"shares its id or group with an item of {other}; split by group"
-                raise InputError(f"{item['id']} of {part} {same}")
+                raise InputError(WORDS["in_two_parts"].format(item["id"], part, other))
             seen |= dict.fromkeys(marks, part)
 
 
@@ -263,8 +263,7 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
     is_table = hasattr(items, "columns")
     if is_table or isinstance(items, Mapping | str | int) or not items:
         got = type(items).__name__
-        form = "a list of at least one item, as `frame.to_dict('records')`"
-        raise InputError(f"an audit needs {form}, got {got}")
+        raise InputError(WORDS["no_items"].format(got))
     ids: set[str] = set()
     items_with_ids: list[AuditItem] = []
     for number, raw in enumerate(items, 1):

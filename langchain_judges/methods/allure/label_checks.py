@@ -144,8 +144,7 @@ def require_labels(
         label = item.get("label")
         if (label is not None or part) and not is_on_scale(label, labels):
             who = f"an item of {part} needs its true label: " if part else ""
-            rule = f"`label` must be on {list(labels)!r}, got {label!r}"
-            raise InputError(f"{item['id']}: {who}{rule}")
+            raise InputError(WORDS["other_label"].format(item["id"], who, list(labels), label))
 
 
 def by_match(name: str, match: TextComparison) -> Check:

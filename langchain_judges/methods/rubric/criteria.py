@@ -99,8 +99,7 @@ def oriented(values: Mapping[str, Any], whose: str) -> dict[str, Any]:
         return {**values, "labels": own}
     if best is None and len(names) > 1 and not _rises(names):
         how = "`best=%r` or `best=%r`" if whose == JUDGE else 'its own "best", %r or %r'
-        told = "Labels of %s are read from the worst, %r, to the best, %r; say which it is by "
-        _LOG.warning(f"{told}{how}; where none is, scores mean nothing", whose, *ends, *ends)
+        _LOG.warning(REFUSALS["no_best"].format(how), whose, *ends, *ends)
     return dict(values)
 
 
@@ -250,8 +249,7 @@ def tell_range(description: str) -> None:
     """Warn, once, that a criterion whose labels are 0 and 1 asks for a range of numbers."""
     digits = "".join(str(unicodedata.decimal(each, each)) for each in description)
     if found := _RANGE.search(digits):
-        told = "A rubric or a prompt names %r, and its labels are 0 and 1: set others by `labels`"
-        _LOG.warning(told, description[slice(*found.span())])
+        _LOG.warning(REFUSALS["range"], description[slice(*found.span())])
 
 
 # A criterion as callers write it: a name or `"name: description"`, or its fields by name.

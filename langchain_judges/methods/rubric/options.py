@@ -325,9 +325,7 @@ class RubricOptions(LabelOptions):
 
     def _claims_fit(self) -> None:
         if self.own_rubric and not _can_split(self.own_rubric):
-            raise OptionError(
-                "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
-            )
+            raise OptionError(rubrics.REFUSALS["claims"])
         for name in ("abstain", "each", "labels", "memory", "min_valid", "steps"):
             if getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
