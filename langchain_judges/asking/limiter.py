@@ -23,7 +23,7 @@ from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.effects import Effect, future_here, pending_future, wait_for
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.reading import TokenUsage
+from langchain_judges.asking.reading import ASK_ERRORS, TokenUsage
 from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.rows.texts import BYTES
@@ -102,9 +102,7 @@ class CallLimiter:
     async def _turn(self, model: BaseChatModel) -> None:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
         if self.max_dollars is not None and self.dollars(model, TokenUsage(1)) is None:
-            raise OptionError(
-                f"`max_dollars` needs the price of {model_name(model)!r}, by this name in `prices`"
-            )
+            raise OptionError(ASK_ERRORS["no_price"].format(model_name(model)))
         if isinstance(self.rate_limiter, MinuteLimiter):
             # A wait of minutes must not outlive a run that is stopped.
             await self.pause(self.rate_limiter.turn())

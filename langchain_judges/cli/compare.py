@@ -53,9 +53,7 @@ class PlaceFlags:
         if len(tables) > 1:
             raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
         if systems > 2 and any(path.suffix != ".xlsx" for path in tables):
-            raise OptionError(
-                "--out of more than two systems is .xlsx or .md; comparisons go to --records"
-            )
+            raise OptionError(messages.WORDS["ranked_out"])
         for path in self.out or []:
             if path not in tables:
                 row_files.check_file("--out", path)

@@ -188,8 +188,7 @@ class _Fencing(Formatter):
         try:
             value, first = super().get_field(name, args, values)
         except (LookupError, TypeError, AttributeError) as exc:
-            told = f"the prompt shows `{name}`, and the call has {sorted(values)!r}"
-            raise InputError(told) from exc
+            raise InputError(WORDS["not_given"].format(name, sorted(values))) from exc
         is_number = isinstance(value, bool | int | float)
         return (value if is_number else in_fence(str(first), as_text(value))), first
 
@@ -206,8 +205,7 @@ def _check_braces(template: str) -> None:
     except ValueError as exc:
         odd = [str(exc)]
     if odd:
-        twice = "a brace that is part of the text is written twice, {{ or }}"
-        raise OptionError(f"`prompt` is not a template: {odd[0]}; {twice}")
+        raise OptionError(WORDS["lone_brace"].format(odd[0]))
 
 
 def _filled(

@@ -376,8 +376,7 @@ def _read(label: Any, labels: Collection[Label]) -> Any:
     if not isinstance(typed, str) or not typed.strip():
         return None if isinstance(typed, str) else typed
     if labels and not any(isinstance(each, str) for each in labels):
-        told = f"the judge says numbers, and people {label!r}; {NUMBERS_ALONE}"
-        raise InputError(f"{told}, or map it in Python by `datasets.rows(ROWS, labels={{…: …}})`")
+        raise InputError(REFUSED["no_number"].format(label, NUMBERS_ALONE))
     return typed
 
 

@@ -17,7 +17,7 @@ from langchain_judges.rows.fields import asked_in
 from langchain_judges.rows.notes import unshown
 from langchain_judges.rows.record import record_row
 from langchain_judges.rows.texts import READ
-from langchain_judges.runs.run_row import RunRow, digest_of
+from langchain_judges.runs.run_row import RUN_ERRORS, RunRow, digest_of
 from langchain_judges.runs.shards import Shard
 from langchain_judges.runs.sources import BadRecord, Source, first_object, with_names
 from langchain_judges.runs.table_form import TableForm
@@ -250,8 +250,7 @@ class RowReader:
         notes = Notes.of(row)
         own = [note for note in notes if note["unit"] != "row"]
         for note in () if self._told else own:
-            told = "Row %s, `%s` %s. Each such verdict notes it; `columns` names a column"
-            _LOGGER.warning(told, index + 1, note["unit"], note["detail"])
+            _LOGGER.warning(RUN_ERRORS["noted"], index + 1, note["unit"], note["detail"])
             self._told = True
         if row.get("rubric") and self._rubric and not index:
             _LOGGER.warning("Rows are judged by their own `rubric`, in place of the judge's")
@@ -269,8 +268,7 @@ class RowReader:
             checks.check_annotations(row, self.labels, outside=False)
         except InputError as exc:
             if not self._warned:
-                told = "Row %s is judged, but its annotations cannot be used as labels: %s"
-                _LOGGER.warning(told, index + 1, exc)
+                _LOGGER.warning(RUN_ERRORS["no_labels"], index + 1, exc)
             self._warned = True
 
     def _key(self, content: object, place: object = None) -> str | None:

@@ -182,8 +182,7 @@ def _row_places(
                     judged += judged_row(row)
                 offset += len(line)
     if len(marks) > 1 or not (places or wanted):
-        found = f"results of {len(marks)} judges"
-        raise OutputError(f"{next(iter(parts))} holds {found}, and a table is of one")
+        raise OutputError(RUN_ERRORS["several_judges"].format(next(iter(parts)), len(marks)))
     return sorted(places), judged
 
 
