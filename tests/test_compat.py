@@ -15,6 +15,7 @@ import openevals.trajectory.match
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.prompts.structured import StructuredPrompt
+from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
@@ -236,6 +237,19 @@ def test_a_pydantic_schema_and_a_structured_prompt_return_what_they_return_there
     }
     with pytest.raises(OptionError, match="StructuredPrompt"):
         ours.create_llm_as_judge(prompt=prompt, judge=judge, output_schema=SCHEMA)
+
+
+@pytest.mark.filterwarnings("ignore:.*StructuredPrompt:Warning")
+def test_a_schema_is_asked_by_wherever_its_prompt_stands_and_a_model_behind_it_is_refused():
+    structured: Any = StructuredPrompt([("human", "{outputs}")], SCHEMA)
+    for prompt in (RunnableLambda(dict) | structured, structured.with_config(tags=["x"])):
+        judge = model({"language": "Greek"})
+        evaluate = ours.create_llm_as_judge(prompt=prompt, judge=judge)
+        assert evaluate(outputs="x") == {"language": "Greek"}
+    plain = ChatPromptTemplate([("human", "{outputs}")])
+    for prompt in (structured | model(), plain | model(), plain | model().bind(stop=["."])):
+        with pytest.raises(OptionError, match="holds a model"):
+            ours.create_llm_as_judge(prompt=prompt, judge=model())
 
 
 def test_templates_functions_and_examples_are_sent():

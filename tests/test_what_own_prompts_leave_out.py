@@ -1,10 +1,14 @@
 """A caller's own prompt: nothing beside it is dropped, blank or replaced without a word."""
 
 import json
-from typing import Any
+import re
+from typing import Any, cast
 
+import openevals.prompts
 import pytest
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.prompts.structured import StructuredPrompt
 from typer.testing import CliRunner
 
 from langchain_judges import (
@@ -16,6 +20,7 @@ from langchain_judges import (
     create_rubric_judge,
     create_sc2_judge,
     judge_many,
+    learn_aspects,
     load_judge,
 )
 from langchain_judges.asking.own_prompts import OUR_NAMES
@@ -167,6 +172,156 @@ LEFT_OUT: dict[str, Any] = {
 def test_a_prompt_without_what_only_it_can_show_is_refused(case):
     create, prompts, options, variable = LEFT_OUT[case]
     assert f"must show {variable}" in refusal(create, prompts, **options)
+
+
+# An own prompt in each form that is taken, by its step.
+OWN_FORMS: dict[str, Any] = {
+    "text": lambda step, text: {step: text},
+    "of one string": lambda step, text: {step: PromptTemplate.from_template(text)},
+    "messages": lambda step, text: {step: ChatPromptTemplate([("human", text)])},
+    "file": lambda step, text: {step: {"system": "Be fair.", "prompt": text}},
+    "alone": lambda step, text: text,
+}
+
+
+def without(template, *left_out):
+    """All variables of a prompt but some."""
+    names = {*template.input_variables}.difference(left_out)
+    return "Now. " + " ".join(f"{{{name}}}" for name in sorted(names))
+
+
+@pytest.mark.whole
+@for_each("method", METHODS)
+def test_no_prompt_of_a_step_that_shows_what_is_judged_leaves_it_out(method):
+    kind: Any = METHODS[method]
+    for options in ({}, *kind.presets.values()):
+        options = {**kind.few, **options}
+        made: Any = kind(**options)
+        ours = {s: t for s, t in made.prompt_texts.items() if s not in made.unasked}
+        judging = {step: ours[step] for step in ours if step == made.judging}
+        for step, template in ours.items():
+            for name in {"response", "response_1", "response_2"} & {*template.input_variables}:
+                text = without(template, name, "source", "examples")
+                for form in {*OWN_FORMS} - (set() if step in judging else {"alone"}):
+                    own = OWN_FORMS[form](step, text)
+                    own = own if form == "alone" else {**judging, **own}
+                    with pytest.raises(OptionError, match=f"must show {{{name}}} or"):
+                        load_judge(method, FakeChatModel(replies=[]), prompts=own, **options)
+
+
+@for_each("form", OWN_FORMS)
+@for_each(
+    ("shown", "is_seen"),
+    [
+        *(("outputs", True), ("output", True), ("response", True)),
+        *(("context", True), ("source", True), ("answer", True), ("chunks", True)),
+        *(("criteria", False), ("task", False), ("reference_outputs", False), ("expected", False)),
+        *(("question", False), ("ground_truth", False), ("id", False), ("label", False)),
+    ],
+)
+def test_a_prompt_of_one_text_shows_a_text_that_may_be_judged(form, shown, is_seen):
+    own = OWN_FORMS[form]("evaluate", f"Is this right, for {{inputs}}? {{{shown}}}")
+    if is_seen:
+        create_rubric_judge(FakeChatModel(replies=[]), prompts=own)
+    else:
+        said = refusal(create_rubric_judge, own)
+        assert "must show {response} or {output} or {outputs}, as ours does" in said
+
+
+def test_a_place_for_messages_that_may_lack_shows_no_text_to_judge():
+    past = MessagesPlaceholder("history", optional=True)
+    own = ChatPromptTemplate([past, ("human", "Is it right, for {inputs}?")])
+    assert "must show {response}" in refusal(create_rubric_judge, own)
+
+
+@for_each("name", [each for each in vars(openevals.prompts) if each.endswith("_PROMPT")])
+def test_a_prompt_of_openevals_is_taken_where_it_shows_an_answer_or_what_was_retrieved(name):
+    own = getattr(openevals.prompts, name)
+    if "{outputs}" in own or "{context}" in own:
+        create_rubric_judge(FakeChatModel(replies=[]), prompts=own)
+    else:
+        assert "must show {response}" in refusal(create_rubric_judge, own)
+
+
+@for_each(
+    ("create", "step", "name"),
+    [
+        (create_rubric_judge, "example", "reply"),
+        (create_bsm_judge, "reference", "request"),
+        (lambda model, **own: learn_aspects(model, ["A text."], **own), "extract", "text"),
+    ],
+)
+def test_a_step_that_judges_nothing_shows_what_it_is_about(create, step, name):
+    options = {"reference_model": FakeChatModel(replies=[])} if step == "reference" else {}
+    own = {step: "Say something. {instructions}" if step == "extract" else "Now. {response}"}
+    own = {step: "Write an answer."} if options else own
+    assert f"must show {{{name}}}" in refusal(create, own, **options)
+
+
+def test_an_example_in_a_callers_words_is_fenced_and_follows_the_systems_message():
+    own = {
+        "evaluate": ChatPromptTemplate(
+            [("system", "{criteria}"), MessagesPlaceholder("examples"), ("human", "{outputs}?")]
+        ),
+        "example": ChatPromptTemplate([("human", "MINE {inputs}: {outputs}"), ("ai", "{reply}")]),
+    }
+    model = FakeChatModel(replies=fitting_reply)
+    shots = [{"input": "Hey", "output": "Go away.", "label": 0}]
+    judge = create_rubric_judge(model, rubric="?", prompts=own, memory=shots, explain="none")
+    judge.invoke(ITEM)
+    assert [each.type for each in model.messages[0]] == ["system", "human", "ai", "human", "human"]
+    assert re.search("MINE <inputs-.*>Hey<.*<outputs-.*>Go away.<", model.prompts[0])
+
+
+GRADE = {"title": "Grade", "type": "object", "properties": {"score": {"type": "number"}}}
+
+
+class RuledPrompt(ChatPromptTemplate):
+    """One that says more than its messages."""
+
+    rule: str = "Be strict."
+
+
+def with_more():
+    """Prompts that hold more than messages, as LangChain makes them."""
+    plain = ChatPromptTemplate([("human", "From 1 to 10? {outputs}")])
+    parsed: Any = {"output_parser": StrOutputParser()}
+    model, ruled = FakeChatModel(replies=[]), cast("Any", RuledPrompt)
+    return [
+        StructuredPrompt(plain.messages, GRADE),
+        plain | model,
+        plain | model | StrOutputParser(),
+        plain.bind(stop=["."]),
+        plain.model_copy(update=parsed),
+        PromptTemplate.from_template("{outputs}?").model_copy(update=parsed),
+        ruled(plain.messages),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*StructuredPrompt:Warning")
+@for_each(
+    ("create", "step"),
+    [
+        (create_rubric_judge, "evaluate"),
+        (create_relative_judge, "judge"),
+        (create_bsm_judge, "solve"),
+        (lambda model, **own: learn_aspects(model, ["A text."], **own), "extract"),
+    ],
+)
+def test_what_a_prompt_holds_beside_messages_is_refused_and_what_to_give_is_told(create, step):
+    for prompt in with_more():
+        for own in (prompt, {step: prompt}):
+            said = refusal(create, own)
+            assert f"is a {type(prompt).__name__}: of what it holds beside messages" in said
+            assert "ChatPromptTemplate(it.messages)" in said
+
+
+@pytest.mark.filterwarnings("ignore:.*StructuredPrompt:Warning")
+def test_the_messages_of_a_prompt_with_a_schema_are_taken():
+    model = FakeChatModel(replies=fitting_reply)
+    own = ChatPromptTemplate(with_more()[0].messages)
+    create_rubric_judge(model, prompts=own, labels=[*range(1, 11)]).invoke(ITEM)
+    assert "From 1 to 10? <outputs" in model.prompts[0]
 
 
 @for_each("prompt", ["Better? {output_a}", "{response_1} {reference_outputs}"])

@@ -19,10 +19,12 @@ from langchain_core.prompts import (
     StringPromptTemplate,
 )
 from langchain_core.prompts.message import BaseMessagePromptTemplate
+from langchain_core.runnables import Runnable
 
 from langchain_judges.asking.reading import ASK_ERRORS, REPLY_NAMES
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, LackingError, OptionError
+from langchain_judges.rows.checks import NAMES
 from langchain_judges.rows.data import as_json, is_nothing
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
 from langchain_judges.verdict import Item, Row
@@ -51,7 +53,9 @@ _SHORT, _LONG = "\ue000", '<Ab> & "c"\n  d\'s ' * 1000 + "."
 _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
 _ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
-# Of them, what only steps that judge are shown: a plan is made from the request alone.
+# Names of columns that hold a task or a right answer, and never what is judged.
+_BESIDE = {*NAMES["input"], *NAMES["expected"]}.difference(NAMES["output"])
+# Of the fields, what only steps that judge are shown: a plan is made from the request alone.
 _JUDGED = {"output", "output_a", "output_b", "outputs"}
 _PROMPT_KEYS = {"system", "prompt"}
 
@@ -81,33 +85,9 @@ class FencedPrompt(ChatPromptTemplate):
     The names of other packages and of fields of the row are filled.
     """
 
-    def fenced(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the variables, each text in a fence of its own.
 
-        Args:
-            given: The variables of the method's own prompt, and further fields of the row as
-                `of_row`.
-        """
-        values: dict[str, Any] = {}
-        own = given.get("of_row") or {}
-        for name in {*self.input_variables} - placeholders(self):
-            ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
-            parts = {each: text for each, text in ours.items() if text not in (None, [])}
-            # What a method shows under a name, in its order, no column of that name replaces.
-            if name in own and not any(parts.values()):
-                value = own[name]
-                is_number = isinstance(value, bool | int | float)
-                values[name] = value if is_number else in_fence(name, as_text(value))
-                continue
-            tags = {each: each if each[-1:].isdigit() else name for each in parts}
-            if parts:
-                values[name] = "\n".join(
-                    in_fence(tags[each], str(text)) if each in _BARE else str(text)
-                    for each, text in parts.items()
-                )
-            if "shared" in parts:  # shown here, and not behind the system's message
-                values |= {name: values[name].strip(), "shared": ""}
-        return values
+# Templates of messages that hold nothing else: others may have a schema or ways of their own.
+_PLAIN = (ChatPromptTemplate, FencedPrompt)
 
 
 def placeholders(prompt: ChatPromptTemplate) -> set[str]:
@@ -115,6 +95,38 @@ def placeholders(prompt: ChatPromptTemplate) -> set[str]:
     own = {m.variable_name for m in prompt.messages if isinstance(m, MessagesPlaceholder)}
     parts = (part for part in prompt.messages if isinstance(part, ChatPromptTemplate))
     return own.union(*map(placeholders, parts))
+
+
+def with_fences(prompt: ChatPromptTemplate, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the variables of a prompt; of a caller's each text in a fence of its own.
+
+    Args:
+        prompt: The prompt that is filled.
+        given: The variables of the method's own prompt, and further fields of the row as
+            `of_row`.
+    """
+    values = dict(given)
+    if not isinstance(prompt, FencedPrompt):
+        return values
+    own = given.get("of_row") or {}
+    for name in {*prompt.input_variables} - placeholders(prompt):
+        ours = {each: given.get(each) for each in OUR_NAMES.get(name, (name,))}
+        parts = {each: text for each, text in ours.items() if text not in (None, [])}
+        # What a method shows under a name, in its order, no column of that name replaces.
+        if name in own and not any(parts.values()):
+            value = own[name]
+            is_number = isinstance(value, bool | int | float)
+            values[name] = value if is_number else in_fence(name, as_text(value))
+            continue
+        tags = {each: each if each[-1:].isdigit() else name for each in parts}
+        if parts:
+            values[name] = "\n".join(
+                in_fence(tags[each], str(text)) if each in _BARE else str(text)
+                for each, text in parts.items()
+            )
+        if "shared" in parts:  # shown here, and not behind the system's message
+            values |= {name: values[name].strip(), "shared": ""}
+    return values
 
 
 def read_prompts(value: Any) -> Any:
@@ -127,7 +139,7 @@ def read_prompts(value: Any) -> Any:
         OptionError: The file cannot be read.
     """
     is_text = isinstance(value, str) and _TEXT.search(value)
-    if is_text or isinstance(value, BasePromptTemplate):
+    if is_text or isinstance(value, Runnable):
         value = {ONLY: value}
     if isinstance(value, str | PathLike):
         try:
@@ -177,9 +189,13 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
     """The prompt of a step: a template, or one made of what a file says.
 
     Raises:
-        OptionError: It is neither.
+        OptionError: It is neither, or holds what is not asked by, such as a schema.
     """
     prompt = unescaped(prompt)
+    which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
+    is_plain = type(prompt) in _PLAIN or isinstance(prompt, StringPromptTemplate)
+    if isinstance(prompt, Runnable) and (not is_plain or getattr(prompt, "output_parser", None)):
+        raise OptionError(ASK_ERRORS["beside"].format(which=which, kind=type(prompt).__name__))
     kind: type[ChatPromptTemplate] = ChatPromptTemplate
     messages: list[Any]
     if isinstance(prompt, ChatPromptTemplate):
@@ -193,7 +209,6 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
         messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     else:
         raise OptionError(ASK_ERRORS["no_prompt"].format(prompt=prompt, step=step))
-    which = "`prompts`: the prompt" + ("" if step == ONLY else f" of {step!r}")
     own = prompt if isinstance(prompt, ChatPromptTemplate) else None
     return template_of(which, messages, kind, own)
 
@@ -282,30 +297,34 @@ def prompt_set(
             if not is_filled and name in {*prompt.input_variables, *known, *_ROW_FIELDS}:
                 raise OptionError(ASK_ERRORS["as_messages"].format(step=step, name=name))
         if is_fenced or extra:
-            prompt = _as_fenced(prompt, known)
+            prompt = _as_fenced(prompt, known, originals[step])
         _check_whole(step, prompt)
         _check_places(step, prompt, known)
-        own_names = {*prompt.input_variables, *placeholders(prompt)}
-        _check_shown(step, own_names, known | written, filled)
+        _check_shown(step, prompt, known | written, filled)
         prompts[step] = prompt
     return prompts, key_of({step: _texts(prompt) for step, prompt in prompts.items()})[:12]
 
 
-def _check_shown(step: str, own: set[str], ours: set[str], filled: Collection[str]) -> None:
+def _check_shown(
+    step: str, prompt: ChatPromptTemplate, ours: set[str], filled: Collection[str]
+) -> None:
     """Check that a caller's prompt leaves out nothing that is said nowhere else.
 
     Raises:
-        OptionError: It shows one text of a pair, not what other steps made, nothing of a row,
+        OptionError: It shows not what is judged, one text of a pair, not what other steps made,
             or not what an option says.
     """
+    own = {*prompt.input_variables, *placeholders(prompt)}
     lost = ours.difference(own, *(OUR_NAMES.get(name, ()) for name in own))
-    is_blank = own <= ours - {*_FIELDS, "response"}
+    # What was retrieved may be judged, and the text may be a field of a name that we do not know.
+    others = own - ours - _ROW_FIELDS - _BESIDE - placeholders(prompt)
+    is_unseen = not others and not any("source" in OUR_NAMES.get(n, (n,)) for n in own)
     for option, said in REPLY_NAMES["needed"].items():
         names = [next((n for n in each.split(" or ") if n in ours), "") for each in said]
         dropped = [name for name in names if name in lost]
-        if dropped and option in {"always", "blank" if is_blank else "", *filled}:
-            others = (other for other, parts in OUR_NAMES.items() if dropped[0] in parts)
-            shown = " or ".join(f"{{{each}}}" for each in (dropped[0], *others))
+        if dropped and option in {"always", "unseen" if is_unseen else "", f"of {step}", *filled}:
+            aliases = (other for other, parts in OUR_NAMES.items() if dropped[0] in parts)
+            shown = " or ".join(f"{{{each}}}" for each in {dropped[0]: 0, **dict.fromkeys(aliases)})
             or_not = f", or `{option}` be left out" if option in filled else ""
             raise OptionError(f"the prompt {step!r} must show {shown}, as ours does{or_not}")
 
@@ -400,10 +419,13 @@ def _check_spelling(step: str, names: set[str], known: set[str]) -> None:
             raise OptionError(ASK_ERRORS["misspelt"].format(step=step, name=name, near=meant))
 
 
-def _as_fenced(prompt: ChatPromptTemplate, known: set[str]) -> ChatPromptTemplate:
+def _as_fenced(
+    prompt: ChatPromptTemplate, known: set[str], original: ChatPromptTemplate
+) -> ChatPromptTemplate:
     """A caller's prompt, to which the labels and the rule that texts are data are added."""
     messages: list[Any] = list(prompt.messages)
-    if "System" not in type(messages[0]).__name__:
+    first = [type(each.messages[0]).__name__ for each in (prompt, original)]
+    if "System" not in first[0] and "System" in first[1]:  # an example follows what has one
         messages.insert(0, chat.SystemMessage(MATERIAL_RULE))
     if "labels" in known - {*prompt.input_variables}:
         messages.append(HumanMessagePromptTemplate.from_template("The labels: {labels}. {ask}"))

@@ -343,8 +343,7 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
     prompt = question.prompt
-    if isinstance(prompt, own_prompts.FencedPrompt):
-        variables = {**variables, **prompt.fenced(variables)}
+    variables = own_prompts.with_fences(prompt, variables)
     if lacking := sorted(set(prompt.input_variables) - set(variables)):
         what = f"the prompt {question.step!r} shows {lacking}"
         if isinstance(prompt, own_prompts.FencedPrompt):  # of the caller, who names columns

@@ -11,10 +11,11 @@ from math import inf, isfinite
 from string import Formatter
 from typing import Annotated, Any
 
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.prompts.structured import StructuredPrompt
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.utils.function_calling import convert_to_json_schema
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import AfterValidator, BaseModel, WithJsonSchema, create_model, model_validator
@@ -74,10 +75,14 @@ class OwnPromptJudge:
             raise OptionError("`system` goes with a `prompt` that is a string")
         if isinstance(self.prompt, str):
             _check_braces(self.prompt)
-        if isinstance(self.prompt, StructuredPrompt):
+        steps = self.prompt.steps if isinstance(self.prompt, RunnableSequence) else [self.prompt]
+        *_, last = held = [getattr(step, "bound", step) for step in steps]
+        if any(isinstance(each, BaseLanguageModel) for each in held):
+            raise OptionError(WORDS["holds_model"])
+        if isinstance(last, StructuredPrompt):
             if self.output_schema is not None:
                 raise OptionError("`output_schema` does not go with a `StructuredPrompt`")
-            self.output_schema = self.prompt.schema_
+            self.output_schema = last.schema_
         self.shape = _shape_of(self.output_schema or self._score_schema())
 
     @cached_property

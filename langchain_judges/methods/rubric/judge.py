@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.asking.own_prompts import placeholders
+from langchain_judges.asking.own_prompts import placeholders, with_fences
 from langchain_judges.asking.question import Account, Question
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.memory.example import Example
@@ -237,16 +237,12 @@ class LabelSteps(replies.RubricSteps):
         """Each example as the two turns it would have been."""
         name = "example" if "task" in self.options.shown else "answer_example"
         prompt = self.context.prompts[name]
-        ask_words = prompts.WORDS["ask"]["none"].format(each="")
-        return [
-            turn
-            for example in examples
-            for turn in prompt.format_messages(
-                **case(shaped_as(item, example), self.options),
-                ask=ask_words,
-                reply=json.dumps({"label": str(example["corrected"])}, ensure_ascii=False),
-            )
-        ]
+        ask_words, turns = prompts.WORDS["ask"]["none"].format(each=""), list[BaseMessage]()
+        for example in examples:
+            reply = json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
+            values = {**case(shaped_as(item, example), self.options), "ask": ask_words}
+            turns += prompt.format_messages(**with_fences(prompt, {**values, "reply": reply}))
+        return turns
 
     def _length(self, item: Item, example: Example) -> int:
         """The characters that an example takes."""
