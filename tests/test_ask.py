@@ -426,6 +426,7 @@ TOO_LONG = [
     "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
     "the request exceeds the available context size, try increasing it",
     "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+    "litellm.ContextWindowExceededError: VertexAIException - the text does not fit",
 ]
 
 
@@ -437,6 +438,8 @@ REFUSED = [
     "Input data may contain inappropriate content.",
     "This request has been flagged for potentially violating our usage policy",
     "Your request was rejected as a result of our safety system.",
+    "litellm.ContentPolicyViolationError: AzureException - The response was filtered",
+    "{'error': 'Violated guardrail policy', 'bedrock_guardrail_response': 'BLOCKED'}",
 ]
 FILTERS = ({"message": "no", "code": f"content_{kind}"} for kind in ("filter", "policy_violation"))
 # What else is blocked: an address, an account, a key, an argument.
