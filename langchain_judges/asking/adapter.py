@@ -32,7 +32,6 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking import effects, failures, models, reading, traces
-from langchain_judges.asking.models import ModelLike
 from langchain_judges.rows.texts import BYTES
 
 # Tokens of the shortest beginning that providers cache; for some models it is longer.
@@ -178,7 +177,7 @@ class ModelAdapter:
             replies and 0.7 for sampled ones.
     """
 
-    def __init__(self, model: ModelLike, temperature: float | None = None) -> None:
+    def __init__(self, model: models.ModelLike, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
         traces.bound_exit()
         self.model = models.quiet(models.resolve_model(model))

@@ -21,10 +21,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
+from langchain_judges.asking import models, reply_log
 from langchain_judges.asking.effects import Effect, future_here, pending_future, wait_for
-from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reading import ASK_ERRORS, TokenUsage
-from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.rows.texts import BYTES
 from langchain_judges.verdict import Usage, add_usage, no_usage
@@ -102,7 +101,7 @@ class CallLimiter:
     async def _turn(self, model: BaseChatModel) -> None:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
         if self.max_dollars is not None and self.dollars(model, TokenUsage(1)) is None:
-            raise OptionError(ASK_ERRORS["no_price"].format(model_name(model)))
+            raise OptionError(ASK_ERRORS["no_price"].format(models.model_name(model)))
         if isinstance(self.rate_limiter, MinuteLimiter):
             # A wait of minutes must not outlive a run that is stopped.
             await self.pause(self.rate_limiter.turn())
@@ -249,7 +248,7 @@ class RowInRun:
     limiter: CallLimiter
     rank: int
     end_run: Callable[[Exception], None] | None = None
-    replies: ScopeReplies | None = None
+    replies: reply_log.ScopeReplies | None = None
     usage: Usage = field(default_factory=no_usage)
     cost: float | None = 0.0
     shown: Show | None = None

@@ -14,14 +14,13 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import own_prompts, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import ModelLike, model_name
-from langchain_judges.asking.own_prompts import prompt_set
 from langchain_judges.asking.question import Account, Question, Reply
 from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -142,7 +141,7 @@ class JudgeContext:
     adapters: Mapping[str, ModelAdapter]
     recaller: Recaller | None
     model: ModelLike
-    log: ReplyLog
+    log: reply_log.ReplyLog
     schema: StateSchema
 
     @classmethod
@@ -162,7 +161,7 @@ class JudgeContext:
         own: Any = options.prompts or ()  # read: a mapping
         for step in options.unasked.intersection(own):
             raise OptionError(WORDS["not_asked"].format(step))
-        prompts, version = prompt_set(
+        prompts, version = own_prompts.prompt_set(
             options.prompt_texts, options.prompts, options.judging, options.filled
         )
         adapter = ModelAdapter(model, options.temperature)
@@ -176,7 +175,7 @@ class JudgeContext:
             memory = options.recaller([adapters[step].context for step in shows])
             if memory and options.takes == "pair" and not shows:
                 raise OptionError("no step of the judge shows what its memory recalls")
-        log = ReplyLog(options.checkpointer)
+        log = reply_log.ReplyLog(options.checkpointer)
         return cls(options, prompts, version, adapters, memory, model, log, schema)
 
     def question(

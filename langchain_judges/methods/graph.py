@@ -39,11 +39,10 @@ from langchain_judges.errors import InputError, OptionError, RunStopped
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import WORDS, GraphOptions, JudgeSpec, Phase
 from langchain_judges.options import client_schema
+from langchain_judges.rows import notes, record
 from langchain_judges.rows.checks import OF_OUTPUT, kind_in, without_field
 from langchain_judges.rows.columns import named_row, with_variables
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.notes import notes_on_documents
-from langchain_judges.rows.record import record_row
 from langchain_judges.verdict import NOTES, decision, noted
 
 # The graph of any method.
@@ -536,7 +535,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _read(self, source: object, *, is_read: bool = False) -> object:
         schema, most = self.builder.input_schema, self.bounds.calls
         if not isinstance(source, Mapping | Command):  # a data class or a model, or no row
-            source = record_row(source)
+            source = record.record_row(source)
         if isinstance(source, Mapping):
             source = with_variables(source, self.fields_named)
             source = source if is_read else named_row(source, kind_in(schema.__annotations__))
@@ -546,7 +545,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             if self.document_use == "source":
                 row["source"] = row[OF_OUTPUT]
             elif self.document_use == "hidden":
-                row[NOTES] = notes_on_documents(row)
+                row[NOTES] = notes.notes_on_documents(row)
         if self.options.prompts and isinstance(row, Mapping) and "variables" in row:
             written = {step: step for step, model in self.options.models.items() if model}
             check_fields(self.prompts, self.options.prompt_texts, {**row, **written})

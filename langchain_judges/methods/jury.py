@@ -15,10 +15,8 @@ from langchain_judges import verdict
 from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import declaration, ensemble
+from langchain_judges.methods import declaration, ensemble, items, pairs
 from langchain_judges.methods.ensemble_options import Combination, MembersLike, Opinion
-from langchain_judges.methods.items import ItemState
-from langchain_judges.methods.pairs import PairState
 from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.rows.checks import Kind
 
@@ -226,13 +224,13 @@ def _jury_label(
     return said, score if 0 <= score <= 1 else None
 
 
-class JuryState(PairState, total=False):
+class JuryState(pairs.PairState, total=False):
     """State of a jury on pairs."""
 
     members: list[Opinion]
 
 
-class ItemJuryState(ItemState, total=False):
+class ItemJuryState(items.ItemState, total=False):
     """State of a jury on single texts."""
 
     members: list[Opinion]

@@ -19,12 +19,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langchain_judges.asking import effects, models, reply_log
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
+from langchain_judges.methods import context, declaration
 from langchain_judges.methods.allure import admission, auditors, held_out, label_checks
 from langchain_judges.methods.allure import state as states
-from langchain_judges.methods.allure.admission import Audited
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.context import SPARE_THREADS, StateSchema
-from langchain_judges.methods.declaration import WORDS
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph, MethodGraph, StepNode
 from langchain_judges.options import with_options
@@ -77,7 +75,7 @@ def create_allure_audit(
         "calls": 0,
     }
     model, log = teaches.get_name(), loop.audited.paid
-    threads = options.max_concurrency + SPARE_THREADS
+    threads = options.max_concurrency + context.SPARE_THREADS
     return JudgeGraph.of(loop.graph(), options, marks, threads, model=model, log=log)
 
 
@@ -96,7 +94,7 @@ def _loop(
     everywhere |= isinstance(recall, Mapping) and bool(recall.get("any_family"))
     paid = reply_log.ReplyLog(options.checkpointer)
     names = ("method", "options", "model", "prompt_version")
-    audited = Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
+    audited = admission.Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
     checks = label_checks.resolve_check(options.check or "answer_or_label")
     standard = auditors.standard_of(judge)
     audit_by = auditors.resolve_auditor(options, labels, modes, paid, standard)
@@ -161,11 +159,11 @@ def judge_to_audit(
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
     inner = unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
-        raise OptionError(WORDS["not_audited"].format(type(judge).__name__))
+        raise OptionError(declaration.WORDS["not_audited"].format(type(judge).__name__))
     marks = metadata_of(judge)
     method = marks.get("method", "")
     if method not in ("", "allure"):
-        raise OptionError(WORDS["no_audit"].format(method))
+        raise OptionError(declaration.WORDS["no_audit"].format(method))
     if method and memory_of(judge) is not memory:
         has = "no memory" if memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
@@ -179,7 +177,7 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return judge
 
 
-_SCHEMA = StateSchema(states.AuditState, states.AuditOptions.results, states.AuditInput)
+_SCHEMA = context.StateSchema(states.AuditState, states.AuditOptions.results, states.AuditInput)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking import own_prompts, reading
-from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking import adapter, models, own_prompts, reading
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import run
-from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Question, Reply, run_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import Example
@@ -59,7 +57,7 @@ class Guidelines(TypedDict):
 
 
 def draw_guidelines(
-    model: ModelLike,
+    model: models.ModelLike,
     memory: FailureMemory,
     dev: Sequence[Mapping[str, Any]],
     *,
@@ -130,7 +128,7 @@ async def _asked(
     question = Question(
         method="allure",
         step="guidelines",
-        adapter=ModelAdapter(judge.model, options.temperature),
+        adapter=adapter.ModelAdapter(judge.model, options.temperature),
         prompt=prompts["guidelines"],
         reply_schema=reading.shape_of("Guidelines", {"guidelines": lines}),
         version=version,

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
-from langchain_judges.methods.allure.label_checks import CHECKS, Check
-from langchain_judges.methods.allure.prompts import PROMPTS
+from langchain_judges.methods.allure import label_checks, prompts
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
@@ -151,16 +150,16 @@ class AuditOptions(GraphOptions):
     method = "allure_audit"
     label: ClassVar[str] = "audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    templates = {"audit": PROMPTS["audit"]}
+    templates = {"audit": prompts.PROMPTS["audit"]}
     results = (
         *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
         *("waiting", "history", "gain", "stopped"),
     )
 
     check: Annotated[
-        InstanceOf[Check] | Callable[..., Any] | str | None,
+        InstanceOf[label_checks.Check] | Callable[..., Any] | str | None,
         Owner(),
-        Rule(f"one of {sorted(CHECKS)} or a function"),
+        Rule(f"one of {sorted(label_checks.CHECKS)} or a function"),
     ] = None
     auditor: Annotated[Auditor, Owner(), Rule("'human', 'labels', a model or a function")] = "human"
     modes: Annotated[Sequence[str] | None, NotSerialisable(), Rule("a list of failure modes")] = (

@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.asking.reply_text import ChoiceFields
-from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import PairState
+from langchain_judges.methods import lookups, pairs
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_ab
 from langchain_judges.verdict import Failure, Preference
@@ -38,7 +37,7 @@ class DirectBallot(TypedDict):
     confidence: float | None
 
 
-class DirectState(PairState, LookupState, total=False):
+class DirectState(pairs.PairState, lookups.LookupState, total=False):
     """State of the graph.
 
     Attributes:

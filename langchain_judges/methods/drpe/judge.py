@@ -12,16 +12,15 @@ from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.question import Account, Question, sample_seed
 from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods.declaration import Phase, with_name
-from langchain_judges.methods.drpe import replies, tally
+from langchain_judges.methods.drpe import replies, role_selection, tally
 from langchain_judges.methods.drpe.options import DRPE, sets_mark
-from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.pairs import ShownPair, coin_of, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Pair, Role, not_judged, why_not
 
 
-class VoteSteps(RoleSteps):
+class VoteSteps(role_selection.RoleSteps):
     """All steps: after those that find the roles, those that ask the panel, and decide."""
 
     state = replies.DRPEState

@@ -19,11 +19,9 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.question import Account, Reply
 from langchain_judges.asking.reading import Problem, ReplyData, check, lax_shape, shape_of
-from langchain_judges.methods import context, lookups
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods import context, declaration, lookups
 from langchain_judges.methods.items import item_of, label_verdict, prompt_variables
-from langchain_judges.methods.rubric import replies
-from langchain_judges.methods.rubric.criteria import Explain
+from langchain_judges.methods.rubric import criteria, replies
 from langchain_judges.methods.rubric.prompts import WORDS
 from langchain_judges.verdict import Item, LabelVerdict, not_labelled, why_not
 
@@ -87,7 +85,7 @@ class ClaimSteps(replies.RubricSteps):
 
     state = ClaimState
 
-    def phases(self) -> Sequence[Phase]:
+    def phases(self) -> Sequence[declaration.Phase]:
         """Split, check."""
         return [self.split, self.check_claims]
 
@@ -195,7 +193,7 @@ def claims_shape(compares: bool) -> type[BaseModel]:
 
 
 @cache
-def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
+def check_shape(names: tuple[str, ...], explain: criteria.Explain) -> type[BaseModel]:
     """The shape of a label, 0 or 1, for every claim: one property each, all required."""
     return shape_of("Checked", dict.fromkeys(names, replies.label_shape((0, 1), explain)))
 

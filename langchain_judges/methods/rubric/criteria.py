@@ -20,8 +20,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import Written, name_and_text
 from langchain_judges.options import Options, Rule, Scale
-from langchain_judges.rows.checks import Need
-from langchain_judges.rows.texts import is_blank
+from langchain_judges.rows import checks, texts
 from langchain_judges.verdict import Label, positions_of
 
 _LOG = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in each):
         fits = [*each] in (sorted(each), sorted(each, reverse=True))
     else:
-        fits = all(isinstance(one, str) and not is_blank(one) for one in each)
+        fits = all(isinstance(one, str) and not texts.is_blank(one) for one in each)
     distinct = len({str(one).strip().casefold() for one in each}) == len(each)
     if len(each) < 2 or not fits or not distinct:
         raise OptionError(f"`labels` must be {_LABELS}, got {labels!r}")
@@ -285,7 +284,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
 
 
 def _described(name: object, about: object) -> Criterion:
-    if isinstance(about, str) and is_blank(about):
+    if isinstance(about, str) and texts.is_blank(about):
         raise OptionError(REFUSALS["blank"].format(name=name))
     own = about if isinstance(about, Mapping) else {"description": about or ""}
     return _read_criterion({"name": name, **own})
@@ -305,9 +304,9 @@ def _read_criterion(criterion: object) -> Criterion:
 
 # What a row must have besides task and output: one of them, or several.
 Needs = Annotated[
-    tuple[Need, ...],
+    tuple[checks.Need, ...],
     BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
-    Rule(f"one or several of {', '.join(get_args(Need))}"),
+    Rule(f"one or several of {', '.join(get_args(checks.Need))}"),
 ]
 _PRESET_NAME = re.compile(r"[a-z]+(_[a-z]+)*")
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"

@@ -18,8 +18,7 @@ from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import block, length_of
-from langchain_judges.methods import context, items
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods import context, declaration, items
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.rubric import claims, prompts, replies
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -77,7 +76,7 @@ class LabelSteps(replies.RubricSteps):
 
     state = replies.RubricState
 
-    def phases(self) -> Sequence[Phase]:
+    def phases(self) -> Sequence[declaration.Phase]:
         """Evaluate."""
         return [self.evaluate]
 

@@ -8,11 +8,10 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.question import Account, Reply, sample_seed
 from langchain_judges.asking.reading import Problem
-from langchain_judges.methods.declaration import Phase
+from langchain_judges.methods import declaration, tasks
 from langchain_judges.methods.pairs import PairSteps, ShownPair, pair_of, seeded
 from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2.options import SC2, WORDS
-from langchain_judges.methods.tasks import shown_examples
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, naming, naming_ab, preferred_slot
 from langchain_judges.rows.fences import digest, fence
@@ -26,7 +25,7 @@ class SC2Steps(PairSteps):
     options: SC2
     state = replies.SC2State
 
-    def phases(self) -> Sequence[Phase]:
+    def phases(self) -> Sequence[declaration.Phase]:
         """Aspects, tables, tournament, preference."""
         return [self.aspects, self.tables, self.tournament, self.preference]
 
@@ -256,7 +255,7 @@ class SC2Steps(PairSteps):
             table = f"{replies.in_prompt(example['rows'])}\n" if tables else ""
             reply = {"comparison": example["comparison"], "preferred": example["preferred"]}
             shots.append((example, table, reply))
-        return shown_examples(shots)
+        return tasks.shown_examples(shots)
 
 
 def _read_table(

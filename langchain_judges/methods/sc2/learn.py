@@ -20,7 +20,6 @@ from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.context import instructions_block
 from langchain_judges.methods.sc2 import replies
 from langchain_judges.methods.sc2.options import PROMPTS, WORDS, AspectSet
-from langchain_judges.methods.sc2.replies import Extracted
 from langchain_judges.options import NotSerialisable, Owner, Rule, with_options
 from langchain_judges.rows import checks, fences, fields, files
 from langchain_judges.rows.texts import readable, transcript
@@ -165,7 +164,7 @@ async def _learn(model: ModelLike, texts: Iterable[TextLike], options: LearnOpti
         step="extract",
         adapter=adapter.ModelAdapter(model, options.temperature),
         prompt=prompts["extract"],
-        reply_schema=Extracted,
+        reply_schema=replies.Extracted,
         version=version,
         repairs=options.repairs,
         cache=options.cache,
