@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from langchain_judges.cli import judge_flags, messages, row_files
+from langchain_judges.cli import judge_flags, messages, row_files, terminal
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
 from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, langsmith_client, say
-from langchain_judges.cli.terminal import Terminal, read_key
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
@@ -272,7 +271,7 @@ def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | N
             _decide_on_page(desk)
         else:
             done = [*desk.touched()]
-            Terminal(InertConsole(), read_key, desk).go_through(
+            terminal.Terminal(InertConsole(), terminal.read_key, desk).go_through(
                 [(place, "") for place in range(len(asked)) if place not in done],
                 [(place, "") for place in done],
             )

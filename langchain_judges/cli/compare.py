@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli import messages, row_files
+from langchain_judges.cli import label, messages, row_files
 from langchain_judges.cli.flags import Outs, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
-from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import fields, files, texts
@@ -231,7 +230,7 @@ def _duel(
 
     duel = Duel(names)
     table = output.table(len(names))
-    first = FirstToLabel(rows, table or output.records)
+    first = label.FirstToLabel(rows, table or output.records)
 
     def add(result: ResultRow) -> None:
         duel.add(result)

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.flags import unfolded
-from langchain_judges.cli.messages import say
+from langchain_judges.cli import flags, messages
 from langchain_judges.runs.shards import merge_shards
 
 
-@unfolded
+@flags.unfolded
 def merge(source: Path, out: Annotated[Path, typer.Option("--out", "-o")]) -> None:
     """Join the parts of a sharded run into one table, or convert results.
 
@@ -29,4 +28,4 @@ def merge(source: Path, out: Annotated[Path, typer.Option("--out", "-o")]) -> No
     # Loaded here: other commands need nothing of it.
     merged = merge_shards(source, out)
     parts = f"{merged.parts} part{'s' * (merged.parts != 1)}"
-    say(f"{merged.rows:,} rows of {parts}, {merged.judged:,} of them judged: {out}")
+    messages.say(f"{merged.rows:,} rows of {parts}, {merged.judged:,} of them judged: {out}")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from langchain_judges.cli.flags import unfolded
-from langchain_judges.cli.judge_flags import NOT_ON_A_SHELL
+from langchain_judges.cli import flags, judge_flags
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.options import Options, described
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.declaration import JudgeOptions
 
 
-@unfolded
+@flags.unfolded
 def show(
     name: Annotated[str | None, typer.Argument()] = None,
     part: Annotated[Literal["prompts"] | None, typer.Argument()] = None,
@@ -79,7 +78,7 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
         console.print(f"  {preset}: {settings or 'the defaults'}")
     console.print("\nOptions, by --set NAME=VALUE with VALUE as JSON, and their defaults:")
     for option, meaning in described(method).items():
-        if option not in NOT_ON_A_SHELL:
+        if option not in judge_flags.NOT_ON_A_SHELL:
             text = f"\n      {meaning}".replace("`", "") if meaning else ""
             console.print(f"  {option}={option_text(method.defaults()[option])}{text}")
 

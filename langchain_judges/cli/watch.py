@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli import messages
+from langchain_judges.cli import judge_flags, messages
 from langchain_judges.cli.flags import AtLeastOne, BudgetFlags, unfolded
-from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.cli.row_files import PLACES, named_columns
 from langchain_judges.errors import OptionError
 
@@ -25,7 +24,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
-class ItemJudgeFlags(JudgeFlags):
+class ItemJudgeFlags(judge_flags.JudgeFlags):
     """The judge of one text.
 
     Attributes:
@@ -91,7 +90,7 @@ def watch(
         messages.begin_to_stop(messages.leave_at_once)
 
     since, again = span(sample.since, "--since"), every and span(every, "--every")
-    built = load_judge(judge_spec(judge))
+    built = load_judge(judge_flags.judge_spec(judge))
     chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
     columns = named_columns(chosen.pop("column"), [*PLACES]) or {}
     places = {PLACES[field]: place for field, place in columns.items()}

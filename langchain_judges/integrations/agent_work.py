@@ -9,10 +9,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import fields, texts
-from langchain_judges.rows.data import as_json
+from langchain_judges.rows import data, fields, texts, work
 from langchain_judges.rows.messages import messages_in, speaker_of
-from langchain_judges.rows.work import work_in
 
 # Who requests a revision of the agent's model.
 REVISER = "judge"
@@ -45,7 +43,7 @@ def work_of(messages: Sequence[AnyMessage], files: object = None) -> texts.Plain
     """
     rejected = drafts_in(messages)
     done = [_amid_work(message) for message in messages if str(message.id) not in rejected]
-    return work_in({"messages": done, "files": files} if files else done)
+    return work.work_in({"messages": done, "files": files} if files else done)
 
 
 def _amid_work(message: AnyMessage) -> AnyMessage:
@@ -105,7 +103,7 @@ def answer_in(last: AnyMessage) -> texts.PlainText:
     """The answer that an agent's last message is; empty if it has no text, or is none."""
     said = "".join(texts.plain(message["content"]) for message in messages_in(last))
     is_answer = isinstance(last, AIMessage) and not last.tool_calls
-    return work_in([last]) if is_answer and said.strip() else ""
+    return work.work_in([last]) if is_answer and said.strip() else ""
 
 
 def with_answer(state: Any) -> list[AnyMessage]:
@@ -124,7 +122,7 @@ def with_answer(state: Any) -> list[AnyMessage]:
         return [*messages, AIMessage(said, name=results[-1].name)]
     # The results of other tools, called at the same time, are still to be seen.
     before = messages[:-2] if len(results) == 1 else messages
-    return [*before, AIMessage(as_json(structured))]
+    return [*before, AIMessage(data.as_json(structured))]
 
 
 def request_at(messages: Sequence[AnyMessage], last: str | None) -> int:

@@ -22,10 +22,9 @@ from langchain_judges.errors import InputError, OverBudget
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods.describe import kind_of, layers_of, tell_good
 from langchain_judges.options import Count, Rule, check_value
-from langchain_judges.rows.data import is_nothing
+from langchain_judges.rows import data, work
 from langchain_judges.rows.fields import expected_in, source_in, task_in
 from langchain_judges.rows.texts import Text
-from langchain_judges.rows.work import work_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 
@@ -123,7 +122,7 @@ class _Contest:
         fields = request if isinstance(request, Mapping) else {}
         task, source = task_in(request), source_in(fields, None)
         known = (fields.get(name) for name in ("expected", "reference"))
-        expected = next((expected_in(each) for each in known if not is_nothing(each)), None)
+        expected = next((expected_in(each) for each in known if not data.is_nothing(each)), None)
         if self.takes_items:
             basis = {"input": task, "expected": expected, "source": source}
             cases.check_basis_of(self.judge, basis)
@@ -209,7 +208,7 @@ class _Contest:
             answers = request.get("answers") if isinstance(request, Mapping) else None
             if not isinstance(answers, list) or len(answers) != self.n:
                 raise InputError(cases.WORDS["no_answers"].format(n=self.n))
-            return [work_in(text, task=task_in(request)) for text in answers], []
+            return [work.work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
         samples = await gather(
@@ -232,7 +231,7 @@ async def _sample(
     own = patch_config(config, run_name=unit)
     try:
         reply = await Effect.of(writer, "invoke", prompt, own, **settings)
-        return work_in(reply, task=prompt), []
+        return work.work_in(reply, task=prompt), []
     except NOT_FAILURES:
         raise
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises

@@ -17,14 +17,12 @@ from typing_extensions import TypedDict
 
 from langchain_judges import errors
 from langchain_judges import verdict as verdicts
-from langchain_judges.asking.effects import Effect
-from langchain_judges.asking.failures import failure_of
+from langchain_judges.asking import effects, failures
 from langchain_judges.integrations.right_answers import ReferenceReader, fields_returned
 from langchain_judges.lazy import packaged
 from langchain_judges.methods import describe
-from langchain_judges.methods.rubric.criteria import ready_names
+from langchain_judges.methods.rubric import criteria, replies
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows import documents, fields, lookup, record
 from langchain_judges.rows.checks import OF_OUTPUT, kind_of_verdict
 from langchain_judges.rows.data import holds_nothing, plain_data
@@ -396,7 +394,7 @@ class JudgmentResult(TypedDict):
     """
 
     verdict: CaseVerdict
-    subscores: NotRequired[list[CriterionScore]]
+    subscores: NotRequired[list[replies.CriterionScore]]
     of_row: NotRequired[bool]
     refused: NotRequired[bool]
 
@@ -415,7 +413,7 @@ async def judge_case(
     # A judge of ours tells what lacks by the columns that the notes know.
     hidden = () if hasattr(describe.unwrapped(judge), "fields_named") else (NOTES,)
     row = {name: value for name, value in case.items() if name not in hidden}
-    outcome: JudgmentResult = await Effect.of(judge, "invoke", row, config)
+    outcome: JudgmentResult = await effects.Effect.of(judge, "invoke", row, config)
     told: Any = verdicts.noted(outcome["verdict"], Notes.of(case))
     outcome = {**outcome, "verdict": told}
     of_row = not isinstance(case.get("rubric"), str | None)
@@ -437,7 +435,7 @@ async def outcome_or_refusal(
         return {"verdict": error_verdict(judge, exc), "refused": is_refused}
 
 
-def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
+def criteria_of(outcome: JudgmentResult, key: str) -> list[replies.CriterionScore]:
     """The sub-scores of a judge of one text with several criteria, or those of a row."""
     parts = outcome.get("subscores") or []
     if len(parts) < (1 if outcome.get("of_row") else 2) or kind_of_verdict(parts[0]) == "pair":
@@ -448,7 +446,7 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
     """The verdict of a row that failed before it was judged."""
     undecided = verdicts.not_labelled if describe.kind_of(judge) == "item" else verdicts.not_judged
-    return undecided([failure_of(exc, "judge")], verdicts.no_usage())
+    return undecided([failures.failure_of(exc, "judge")], verdicts.no_usage())
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
@@ -459,7 +457,7 @@ def feedback_key(judge: Judge) -> str:
     if name := describe.option_of(judge, "name"):
         return str(name)
     rubric, own = describe.option_of(judge, "rubric"), describe.option_of(judge, "own_rubric")
-    if isinstance(rubric, str) and rubric in ready_names():
+    if isinstance(rubric, str) and rubric in criteria.ready_names():
         return rubric
     names = [str(each.name) for each in own.criteria] if own else []
     return names[0] if len(names) == 1 else str(describe.fingerprint_of(judge)["method"])

@@ -10,19 +10,16 @@ from typing import Any
 
 from langchain_judges import errors
 from langchain_judges import verdict as verdicts
-from langchain_judges.rows import fields, lookup, record
-from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.rows import checks, fields, lookup, record, work
 from langchain_judges.rows.data import is_nothing, plain_data, spelt
-from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.notes import is_of_run, lines_in
 from langchain_judges.rows.texts import Text, plain
-from langchain_judges.rows.work import work_in
 from langchain_judges.verdict import Notes
 
 # Where the criteria of one row stand beside, or in place of, its reference.
 _CRITERIA = ("assertions", "criteria", "rubric")
 # What stands in reference outputs that is no answer.
-_NO_ANSWER = {*_CRITERIA, *ANNOTATIONS}
+_NO_ANSWER = {*_CRITERIA, *checks.ANNOTATIONS}
 # The fence of a block of Markdown that a text is.
 _FENCE = re.compile(r"^\s*```\w*|```\s*$")
 
@@ -35,7 +32,7 @@ def fields_returned(outputs: object, text: Text | None = None) -> dict[str, obje
         text: The text or the record in them that is judged, if it has been read.
     """
     with suppress(errors.InputError):
-        text = text or work_in(outputs)
+        text = text or work.work_in(outputs)
     said = text[-1]["content"] if isinstance(text, list) else text
     levels = (*_levels(spelt(_FENCE.sub("", plain(said)))), *_levels(plain_data(outputs)))
     return {name: own for each in levels for name, own in each.items()}
@@ -86,8 +83,8 @@ class ReferenceReader:
         has_rubric: Whether the judge has criteria of its own.
     """
 
-    place: TextSource
-    of_criteria: TextSource
+    place: lookup.TextSource
+    of_criteria: lookup.TextSource
     compares: bool
     has_rubric: bool
 

@@ -37,10 +37,9 @@ from langgraph_sdk.runtime import ServerRuntime
 from langchain_judges.asking.models import ModelLike, resolve_model
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
+from langchain_judges.methods import declaration, describe
 from langchain_judges.methods.allure.audit import create_allure_audit
 from langchain_judges.methods.allure.state import AuditOptions
-from langchain_judges.methods.declaration import GraphOptions
-from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import check_client, client_schema, settable
@@ -71,7 +70,7 @@ def serve(
         >>> bsm = serve("bsm", settable=("criteria", "scale"), max_calls=40)
     """
     make: Make
-    kind: type[GraphOptions]
+    kind: type[declaration.GraphOptions]
     if name == "audit":
         make, kind = lambda model, **own: create_allure_audit(model, _memory(), **own), AuditOptions
     elif name == "write":
@@ -106,7 +105,7 @@ logging.getLogger("langgraph_api.worker").addFilter(_in_one_line)
 class _Client:
     """Options that a client may set."""
 
-    def __init__(self, kind: type[GraphOptions], names: Sequence[str] | None) -> None:
+    def __init__(self, kind: type[declaration.GraphOptions], names: Sequence[str] | None) -> None:
         """Refuse names that no client may set."""
         own = None if names is None else [name for name in names if name != "preset"]
         self._kind, self._names = kind, settable(kind, own)
@@ -149,7 +148,7 @@ def _entry(
         own = json.loads(options)
         most = _number("JUDGES_MAX_CALLS", 500) if max_calls is None else max_calls
         graph = make(model, **own)
-        calls = metadata_of(graph).get("calls", 0) * (1 + own.get("repairs", 1))
+        calls = describe.metadata_of(graph).get("calls", 0) * (1 + own.get("repairs", 1))
         if calls > most:
             rule = f"may make {calls:,} calls; this server allows {most:,}"
             raise OptionError(f"a run with these options {rule}")

@@ -11,8 +11,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.lazy import packaged
-from langchain_judges.metrics import Result
-from langchain_judges.metrics.intervals import Difference, check_shares
+from langchain_judges.metrics import Result, intervals
 
 # A share in [0, 1], a difference of shares, or a number in units of its own.
 NumberUnit = Literal["share", "points", "number"]
@@ -130,7 +129,7 @@ class TrustPolicy:
     in_order: float = 0.75
 
     def __post_init__(self) -> None:
-        check_shares(**asdict(self))
+        intervals.check_shares(**asdict(self))
 
     def limits(self, ranges: Mapping[str, str], *, systems: bool) -> dict[Use, str]:
         """Limits of each use in words.
@@ -274,7 +273,7 @@ def labels_to_settle(result: Result, limit: tuple[float, float], several: int = 
     if math.isnan(result) or result.interval is None or result in limit:
         return None
     low, high = result.interval
-    error, is_all_seen = (high - low) / (2 * 1.96), not isinstance(result, Difference)
+    error, is_all_seen = (high - low) / (2 * 1.96), not isinstance(result, intervals.Difference)
     seen = 1.0 if is_all_seen else 0.25 + 0.75 * min(1.0, ((result.se or 0.0) / error) ** 2)
     power = 1 - (0.2 - is_all_seen * min(0.1, 5 / result.n)) / several
     more = np.unique(np.ceil(np.geomspace(1, MOST_TO_LABEL, 400)))

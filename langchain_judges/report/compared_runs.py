@@ -13,8 +13,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import Result
-from langchain_judges.metrics.result import Findings
+from langchain_judges.metrics import Result, result
 from langchain_judges.report import answers
 from langchain_judges.report.answers import Number, Use, UseAnswer
 from langchain_judges.report.sample import Sample
@@ -22,7 +21,7 @@ from langchain_judges.rows.files import json_in
 
 
 @dataclass(frozen=True)
-class Contest(Findings):
+class Contest(result.Findings):
     """Two judges on the rows that both have; a failed judgment is wrong.
 
     Attributes:
@@ -111,7 +110,7 @@ def _contest(first: tuple[str, Sample], second: tuple[str, Sample]) -> dict[str,
 
 
 @dataclass(frozen=True)
-class Drift(Findings):
+class Drift(result.Findings):
     """Comparison of a report with an earlier one, on the rows that both have.
 
     Attributes:

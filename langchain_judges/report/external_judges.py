@@ -14,13 +14,11 @@ from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.answers import REFUSED, WORDS
 from langchain_judges.report.joined_rows import NUMBERS_ALONE, rows_in
 from langchain_judges.report.report import ComparisonReport, TrustReport, report_on
-from langchain_judges.rows import checks
+from langchain_judges.rows import checks, lookup
 from langchain_judges.rows.checks import KNOWN_NAMES, SIDES, label_place, read_label
 from langchain_judges.rows.columns import columns_of
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
-from langchain_judges.rows.lookup import known_at
-from langchain_judges.runs.row_reader import kind_of_columns
-from langchain_judges.runs.table_form import spelt_votes
+from langchain_judges.runs import row_reader, table_form
 from langchain_judges.verdict import POINTS, Failure, Label, no_usage, not_judged, not_labelled
 
 Table = Iterable[Mapping[str, Any]]
@@ -70,15 +68,15 @@ def trust_columns(
     sources = [name for spec in specs for name in spec]
     in_orders = len(sources) > len(specs)
     for name in [*sources, *people]:
-        if not any(name in row or known_at(row, name) is not None for row in table):
+        if not any(name in row or lookup.known_at(row, name) is not None for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names) or 'no rows'}"
             hint += "; `label=` names people's answers, or --column label=COLUMN" * (name in people)
             raise InputError(f"no row has a column {name!r}; {hint}")
     named = [*sources, *people]
-    columns = {name: [_cell(name, known_at(row, name)) for row in table] for name in named}
+    columns = {name: [_cell(name, lookup.known_at(row, name)) for row in table] for name in named}
     texts = {"input": "", **{name: "" for name in table[0] if name not in columns}}
-    kind = "pair" if in_orders else kind_of_columns([texts])
+    kind = "pair" if in_orders else row_reader.kind_of_columns([texts])
     is_sided = kind == "pair" and (in_orders or _may_be_sides(columns, table))
     read = _reading_sides(columns, texts) if is_sided else _reading(columns, kind)
     for name in columns if read is read_label else ():
@@ -164,7 +162,7 @@ def _votes_apart(
 
 def _listed(cell: Any, *, are_many: bool) -> list[Any]:
     """The votes in a cell, which may list them, or be one; empty where it holds none."""
-    found = spelt_votes(cell, are_many=are_many)
+    found = table_form.spelt_votes(cell, are_many=are_many)
     listed = plain_data(found)  # of Parquet it is an array
     votes = [*listed] if isinstance(listed, list | tuple) else [found]
     return votes if all(isinstance(vote, str | int | float | None) for vote in votes) else []

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from langchain_judges.escaping import clean, escaped
-from langchain_judges.report import answers, measurements, single_verdicts, use_cases
+from langchain_judges.report import answers, compared_runs, measurements, single_verdicts, use_cases
 from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer
-from langchain_judges.report.compared_runs import Contest, Drift
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted, rate_text
 from langchain_judges.verdict import Label
@@ -58,7 +57,7 @@ class Measured:
         self.uses: dict[Use, UseAnswer] = use_cases.answers_of(sample, self.numbers, policy)
         self.files = FileNames()
         self.left_out = ""
-        self.drift: Drift | None = None
+        self.drift: compared_runs.Drift | None = None
 
     @property
     def headline(self) -> Number:
@@ -425,6 +424,6 @@ def from_template(name: str, **values: object) -> str:
     return _templates().get_template(name).render(**values)
 
 
-def page(reports: Sequence[Measured], contests: Sequence[Contest]) -> str:
+def page(reports: Sequence[Measured], contests: Sequence[compared_runs.Contest]) -> str:
     """The HTML page of one report, or of several."""
     return from_template("report.html", reports=reports, contests=contests)

@@ -25,9 +25,8 @@ from langchain_judges.report.overview import BarCheck, Measured, next_step, over
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows import checks, files
 from langchain_judges.rows.columns import Columns
+from langchain_judges.runs import sheets, sources
 from langchain_judges.runs.book import Book, Percent
-from langchain_judges.runs.sheets import rounded_cell
-from langchain_judges.runs.sources import source_of
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class WrittenReport(ABC):
         cells = [
             [
                 Percent(cell) if isinstance(cell, float) and row["unit"] != "number" else cell
-                for cell in map(rounded_cell, row.values())
+                for cell in map(sheets.rounded_cell, row.values())
             ]
             for row in numbers
         ]
@@ -356,7 +355,7 @@ def compare(
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
-    source = None if data is None else source_of(data)
+    source = None if data is None else sources.source_of(data)
     # Each judge reads them anew.
     table = source and replace(source, records=[*source.records])
     reports = [trust(rows, table, name=name, **options) for name, rows in runs.items()]

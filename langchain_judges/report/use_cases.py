@@ -16,9 +16,8 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair, settled
-from langchain_judges.report import answers
+from langchain_judges.report import answers, joined_rows
 from langchain_judges.report.answers import Number, TrustPolicy, Use, UseAnswer, Word
-from langchain_judges.report.joined_rows import judge_in
 from langchain_judges.report.measurements import baselines, people_alike, slot_text, turned_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single_verdicts import AHEAD, single
@@ -234,7 +233,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     limit = (-below, math.inf)
     if gap is None or math.isnan(gap.result):
         one = "label" if sample.by_label else "person's answer"
-        one_criterion = judge_in(sample.rows[0].row).get("criterion")
+        one_criterion = joined_rows.judge_in(sample.rows[0].row).get("criterion")
         reason = REASONS["one_each"].format(one=one, of=".CRITERION" if one_criterion else "")
         return UseAnswer("person", "not measured", reason, limit=limit)
     alone = " (each of its two answers by itself)" if sample.asked_twice else ""

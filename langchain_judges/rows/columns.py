@@ -8,11 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows import checks
+from langchain_judges.rows import checks, messages
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
 from langchain_judges.rows.lookup import find, follow, known_at
-from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.notes import lines_in
 from langchain_judges.rows.texts import NO_TASK, READ, is_blank
 from langchain_judges.verdict import NOTES, Notes, first_names
@@ -189,7 +188,7 @@ def _state_of(
 
     They are the task where they end with a request, and another column holds the answer.
     """
-    said = messages_in(plain_data(record.get("messages")))
+    said = messages.messages_in(plain_data(record.get("messages")))
     is_task = said and said[-1]["role"] in ("user", "system")
     if not said or (is_task and columns.get("input") == "messages"):
         return record, columns

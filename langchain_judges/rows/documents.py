@@ -11,15 +11,14 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from langchain_judges.rows import checks, media
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.data import is_nothing, plain_data, text_in
-from langchain_judges.rows.media import content_in, mark_of
 from langchain_judges.rows.messages import messages_below, messages_in
 from langchain_judges.rows.texts import plain
 
 # The names under which people have what a text is checked against.
-CONTEXTS: tuple[str, ...] = tuple(KNOWN_NAMES["contexts"])
+CONTEXTS: tuple[str, ...] = tuple(checks.KNOWN_NAMES["contexts"])
 # The line above a document that is one of several.
 _HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
 # Where a line of a document would read as the beginning of another one, and how it is quoted.
@@ -112,8 +111,8 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
         return
     if isinstance(value, str):
         yield title, value
-    elif isinstance(value, Mapping) and content_in(value):
-        yield title, mark_of(cast("Mapping[str, object]", value))
+    elif isinstance(value, Mapping) and media.content_in(value):
+        yield title, media.mark_of(cast("Mapping[str, object]", value))
     elif messages := messages_in(value):
         texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
         yield from ((name, text) for name, text in texts if text)
@@ -143,7 +142,7 @@ def _documents_below(value: Mapping[str, Any]) -> object:
     titles, said = value.get("title"), value.get("sentences")
     if isinstance(titles, list) and isinstance(said, list) and len(titles) == len(said):
         return [*zip(titles, said, strict=True)] if len(value) == 2 else None
-    beside = {*KNOWN_NAMES["search"]}
+    beside = {*checks.KNOWN_NAMES["search"]}
     held = (*CONTEXTS, "node", "citations")
     names = [name for name in held if isinstance(value.get(name), list | Mapping)]
     return value[names[0]] if names and value.keys() <= {names[0], *beside} else None

@@ -16,14 +16,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import lookup
+from langchain_judges.rows import checks, lookup, messages
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import OF_OUTPUT
 from langchain_judges.rows.data import is_nothing, plain_data, spelt
 from langchain_judges.rows.documents import context_in, context_of, documents_on
 from langchain_judges.rows.lookup import TextSource
 from langchain_judges.rows.media import media_in
-from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.notes import row_notes
 from langchain_judges.rows.texts import CONVERSATION, PlainText, readable
 from langchain_judges.rows.work import outputs_of, part_of, shown_messages, shown_text, work_of_part
@@ -65,7 +63,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         read = reference_in if "output_a" in copy and name == "reference" else expected_in
         copy[name] = _read_or_left(partial(read, named=True), copy[name]) or None
     if not {"output_a", "concepts", "corrected"} & copy.keys():
-        copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
+        copy |= _of_item(copy) | ({checks.OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     notes = row_notes(copy, given, Notes.of(row))
@@ -101,7 +99,7 @@ def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
     # A cell of CSV holds them as JSON.
     own = spelt(row.get("rubric") or row.get("assertions"))
     # Images, audio and files, whose marks are in the text.
-    text, media = context_in(found), [*media_in(messages_in(found) or found)]
+    text, media = context_in(found), [*media_in(messages.messages_in(found) or found)]
     return (
         ({"source": text} if text is not None or "source" in row else {})
         | ({"media": media} if media else {})

@@ -16,9 +16,8 @@ from typing import Any, TypeGuard
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
-from langchain_judges.rows import data
+from langchain_judges.rows import data, media
 from langchain_judges.rows.checks import KNOWN_NAMES
-from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import message_fields, messages_in
 from langchain_judges.rows.responses import ended, ending, first_reply
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
@@ -57,7 +56,7 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
         return [*said, *ending(said, value)]
     if isinstance(value, list) and any(map(is_call, value)):
         return messages_in({"role": "assistant", "content": value})  # without its message
-    if content := content_in(value):
+    if content := media.content_in(value):
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and (trajectory := trajectory_of(value)):
         return _of_graph(trajectory)

@@ -6,17 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import lookup
+from langchain_judges.rows import checks, documents, lookup, media, tool_calls
 from langchain_judges.rows import record as records
-from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
-from langchain_judges.rows.documents import context_in, context_of
 from langchain_judges.rows.lookup import Field, TextSource
-from langchain_judges.rows.media import media_in
 from langchain_judges.rows.messages import is_spoken, messages_in
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, plain, readable
-from langchain_judges.rows.tool_calls import steps_of_item
 
 
 def work_in(
@@ -56,7 +52,7 @@ def work_of_part(part: object, field: Field, task: object = None) -> PlainText:
     record = records.without_task(record, task)
     only, *others = record
     is_text = not others and readable(record) == (text := plain(only["content"]))
-    return text if is_text and not any(media_in(only)) else record
+    return text if is_text and not any(media.media_in(only)) else record
 
 
 def shown_messages(record: list[Message], field: Field) -> list[Message]:
@@ -83,7 +79,7 @@ def shown_text(value: object, field: Field) -> str:
         text = plain(messages_in({"role": role, "content": [*value]})[0]["content"])
     else:
         if isinstance(value, list | tuple) and any(map(is_spoken, value)):
-            check_text([*value], field)  # one of them is no message
+            checks.check_text([*value], field)  # one of them is no message
         text = as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
@@ -107,7 +103,7 @@ def outputs_of(
     steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
     steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
     finders = _runs_below(run, {*kinds} - {"tool"})
-    found = [each.outputs for each in finders if context_in(each.outputs)]
+    found = [each.outputs for each in finders if documents.context_in(each.outputs)]
     if not (steps or found or run.error) or not run.outputs:
         return run.outputs
     try:
@@ -116,7 +112,7 @@ def outputs_of(
         return run.outputs
     held = run.outputs if isinstance(run.outputs, Mapping) else {}
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
-    if found and context_of(kept) is None:
+    if found and documents.context_of(kept) is None:
         kept["documents"] = found
     used = [message for step in steps for message in _of_step(step)]
     # They are of the last request.
@@ -167,7 +163,7 @@ def _of_step(step: Any) -> list[Message]:
     said: list[Any] = [{"content": output}, *messages_in(output)]
     item = {"type": "run_call", "call_id": str(step.id), "name": step.name, "args": given}
     result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
-    return [*steps_of_item({**item, **result})]
+    return [*tool_calls.steps_of_item({**item, **result})]
 
 
 def _only(value: object, name: str) -> object:

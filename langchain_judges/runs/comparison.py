@@ -14,12 +14,10 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
-from langchain_judges.rows.checks import KNOWN_NAMES
+from langchain_judges.rows import checks, texts
 from langchain_judges.rows.columns import Columns, facts_in
-from langchain_judges.rows.texts import READ, transcript
-from langchain_judges.runs.many import judge_many
+from langchain_judges.runs import many, row_reader
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.row_reader import Records
 from langchain_judges.runs.run_state import Judge, Rows
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.verdict import NOTES, POINTS, Notes
@@ -70,23 +68,23 @@ def joined(
         fields = {"reference" if f == "expected" else f: first[f] for f in first if f != "output"}
         fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
         table.append(fields | ({NOTES: notes} if notes else {}))
-        shown = {*READ} & first.keys() - {"input", "output"}
+        shown = {*texts.READ} & first.keys() - {"input", "output"}
         differ.update(f for f in shown if any(each.get(f) != first[f] for each in others))
     alone = {n: sum(number[key] == 1 for key in own) for n, own in rows.items()}
     return table, alone, differ
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
-    records, rows = Records(source, columns, "item"), dict[str, dict[str, Any]]()
+    records, rows = row_reader.Records(source, columns, "item"), dict[str, dict[str, Any]]()
     for index, record in enumerate(source.records):
         row = records.row(record, index)
         # A table without ids numbers its rows: numbers of two tables must not meet.
         if record.get({**facts_in(tuple(record)), **(columns or {})}.get("id", "id")) in (None, ""):
             row.pop("id", None)
-        task = " ".join(transcript(row["input"]).split())
+        task = " ".join(texts.transcript(row["input"]).split())
         key = f"{task} (id {row['id']})" if "id" in row else task
         if key in rows:
-            raise InputError(KNOWN_NAMES["twice"].format(name=name, number=index + 1))
+            raise InputError(checks.KNOWN_NAMES["twice"].format(name=name, number=index + 1))
         rows[key] = row
     return rows
 
@@ -208,7 +206,7 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
         outputs = row.get("outputs") if isinstance(row, Mapping) else None
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             held = ", ".join(map(repr, row)) if isinstance(row, Mapping) else repr(row)
-            raise InputError(KNOWN_NAMES["ranked"].format(number=number, held=held))
+            raise InputError(checks.KNOWN_NAMES["ranked"].format(number=number, held=held))
         task_id = str(row.get("id") or len(tasks))
         new: Any = {"id": task_id, "input": row["input"], "outputs": {}, "notes": Notes.of(row)}
         if row.get("reference"):
@@ -302,7 +300,7 @@ class _Contest:
         drawn = zip(pairs, orders, strict=True)
         own = {"records": self.options.records, **self._left}
         rows = [self._row(self.pools[pair].pop(), *order) for pair, order in drawn]
-        with judge_many(self.judge, rows, **self.options.of_run(**own)) as run:
+        with many.judge_many(self.judge, rows, **self.options.of_run(**own)) as run:
             answers = [row["verdict"]["preference"] for row in run]
         asked, over = run.summary, run.summary.not_judged["over_budget"]
         is_counted = metadata_of(self.judge).get("calls")

@@ -24,13 +24,12 @@ from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
 from langchain_judges.methods.describe import assumptions_of
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
+from langchain_judges.runs import sources, tables
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, RunRow, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.sheets import encodable, judged_cells, named_cells
-from langchain_judges.runs.sources import source_of
 from langchain_judges.runs.summary import Summary, conclusion
-from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ class Run(_Judging, abc.Iterator[ResultRow], AbstractContextManager["Run"]):
             JudgeError: Rows of this run were read already; the table would lack them.
         """
         rows = self._tabulated()
-        with closing(FORMS[Path(path).suffix](Path(path), raw=raw)) as file:
+        with closing(tables.FORMS[Path(path).suffix](Path(path), raw=raw)) as file:
             for own, result in rows:
                 file.add(own, result, self.systems)
 
@@ -434,7 +433,7 @@ def assert_judged(
     __tracebackhide__ = True  # pytest shows the message, not this function
     check_value("min_pass", min_pass, Annotated[float, Gt(0), Le(1)])
     check_value("tries", tries, Annotated[int, Ge(1)])
-    data = list(source_of(rows).records)
+    data = list(sources.source_of(rows).records)
     if not data:
         raise OptionError("`rows` must hold at least one row; a test of none would always pass")
     passes_row = passes or _passes

@@ -17,10 +17,9 @@ from typing import Any, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges import errors
-from langchain_judges.asking.effects import Effect
+from langchain_judges.asking import effects, question
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
-from langchain_judges.asking.question import within_run
 from langchain_judges.methods import describe
 from langchain_judges.methods.graph import JudgeGraph, Node, is_unfinished
 from langchain_judges.runs import row_reader, run_files, run_row, sources, summary
@@ -54,7 +53,7 @@ def budget(**limits: Any) -> RunnableConfig:
     Raises:
         OptionError: There is no such limit, or dollars are bounded without prices.
     """
-    return within_run(None, RowInRun(limiter_of(None, CallLimits(**limits)), 0))
+    return question.within_run(None, RowInRun(limiter_of(None, CallLimits(**limits)), 0))
 
 
 def limiter_of(judge: object, options: CallLimits, prices: Prices | None = None) -> CallLimiter:
@@ -327,14 +326,14 @@ class RunState:
     async def _invoke(self, row: run_row.RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
-        config = within_run(self._options.config, self._active[row.index])
+        config = question.within_run(self._options.config, self._active[row.index])
         data: Any = self._reader.judged_part(row.data)
         if isinstance(graph, JudgeGraph):  # the row has been read
             data[NOTES] = Notes.of(row.data)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}
-            state = await Effect.of(graph, "get_state", config)
+            state = await effects.Effect.of(graph, "get_state", config)
             if is_unfinished(state):
                 data = None
             elif run_row.judged_row(state.values):
@@ -342,7 +341,7 @@ class RunState:
                 return {key: state.values[key] for key in names if key in state.values}
         if self._phases and isinstance(judge, JudgeGraph):
             return await judge.in_phases(data, config, self._phases)
-        return cast("Mapping[str, object]", await Effect.of(judge, "invoke", data, config))
+        return cast("Mapping[str, object]", await effects.Effect.of(judge, "invoke", data, config))
 
     @property
     def _keeps_threads(self) -> bool:

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows import files, spreadsheets
-from langchain_judges.rows.checks import KNOWN_NAMES
-from langchain_judges.rows.data import plain_data
+from langchain_judges.rows import checks, data, files, spreadsheets
 from langchain_judges.rows.record import record_row
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
         frame = frame.to_frame("output" if frame.name is None else None)
     for start in range(0, len(frame), _RECORDS_AT_ONCE):
         for record in frame.iloc[start : start + _RECORDS_AT_ONCE].to_dict("records"):
-            yield {str(name): plain_data(value) for name, value in record.items()}
+            yield {str(name): data.plain_data(value) for name, value in record.items()}
 
 
 def _of_arrow(table: Any) -> Iterator[SourceRecord]:
@@ -128,12 +126,12 @@ def source_of(rows: object, client: Client | None = None) -> Source:
     size = len(rows) if isinstance(rows, Sized) else None
     if read := TABLES.get(library):
         if told := spreadsheets.describing([*islice(read(rows), 3)]):
-            raise InputError(KNOWN_NAMES["qualtrics"].format(told=told))
+            raise InputError(checks.KNOWN_NAMES["qualtrics"].format(told=told))
         frame: Any = rows if library == "pandas" else None
         return Source(_Again(partial(read, rows)), True, size, frame)
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
         got = "one row" if isinstance(rows, Mapping) else repr(rows)
-        raise OptionError(KNOWN_NAMES["rows"].format(got=got))
+        raise OptionError(checks.KNOWN_NAMES["rows"].format(got=got))
     is_hub = library == "datasets"
     if is_hub and (features := getattr(rows, "features", None)):
         rows = _Again(partial(files.named_classes, rows, features.to_dict()))

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows import checks, files
+from langchain_judges.rows import checks, documents, files
 from langchain_judges.rows.columns import Columns, check_columns, mapped
 from langchain_judges.rows.data import spelt
-from langchain_judges.rows.documents import listed_in
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RUN_ERRORS
@@ -206,7 +205,7 @@ def spelt_votes(cell: object, *, are_many: bool = False) -> object:
     '4,5 (write 4.5, or 4;5 for two votes)'
     """
     text = cell.strip() if isinstance(cell, str) else ""
-    if text.startswith("[") and (found := listed_in(text) or spelt(text)) != text:
+    if text.startswith("[") and (found := documents.listed_in(text) or spelt(text)) != text:
         return found
     text = text.strip("[]")
     between = next((sign for sign in ";|\n," if sign in text), None)

@@ -22,9 +22,8 @@ from markupsafe import Markup
 
 from langchain_judges import orders
 from langchain_judges.errors import STEERING
-from langchain_judges.report import labelling, overview
+from langchain_judges.report import joined_rows, labelling, overview
 from langchain_judges.report.evidence import TextTable, evidence
-from langchain_judges.report.joined_rows import JudgedRow
 from langchain_judges.rows.checks import kind_of_row, names_of_sides
 from langchain_judges.rows.media import held_in, kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
@@ -236,7 +235,7 @@ def verdicts(
     )
 
 
-def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
+def _judge(name: str, each: joined_rows.JudgedRow, order: str) -> dict[str, object]:
     verdict = each.verdict
     usage = verdict.get("usage") or {}
     tokens = [f"{usage.get(f'{k}_tokens', 0):,} {k} tokens" for k in ("input", "output")]

@@ -14,9 +14,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods import graph, registry
 from langchain_judges.methods.pairs import prompts_in
-from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
@@ -215,7 +214,7 @@ def _quality(tasks: int, verdicts: list[Verdict]) -> Quality:
     }
 
 
-def create_story_judge(model: ModelLike, **options: Any) -> JudgeGraph:
+def create_story_judge(model: ModelLike, **options: Any) -> graph.JudgeGraph:
     """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
 
     It is shown the two texts alone: no concepts, no task.
@@ -225,4 +224,4 @@ def create_story_judge(model: ModelLike, **options: Any) -> JudgeGraph:
         **options: Keywords of the relative judge; `instructions` are added to its prompt.
     """
     story = prompts_in("direct/prompts.yaml", "story")
-    return load_judge("relative", model, **{"prompts": story, **options})
+    return registry.load_judge("relative", model, **{"prompts": story, **options})

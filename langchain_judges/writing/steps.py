@@ -10,11 +10,10 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import models, reading
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update, emit
-from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.question import Account, Reply
-from langchain_judges.asking.reading import shape_of
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows import checks, fences
@@ -83,14 +82,14 @@ def groups_shape(groups: int, concepts: int) -> type[BaseModel]:
     many = Annotated[list[short], Field(json_schema_extra={"maxItems": concepts})]
     topic = Annotated[str, Field(json_schema_extra={"maxLength": 100})]
     names = (f"group_{n}" for n in range(1, groups + 1))
-    return shape_of("Split", {"topic": topic, **dict.fromkeys(names, many)})
+    return reading.shape_of("Split", {"topic": topic, **dict.fromkeys(names, many)})
 
 
 @cache
 def pick_shape(texts: int) -> type[BaseModel]:
     """The shape of a choice among so many texts."""
     numbers = tuple(str(n) for n in range(1, texts + 1))
-    return shape_of("Pick", {"explanation": str, "choice": Literal[numbers]})
+    return reading.shape_of("Pick", {"explanation": str, "choice": Literal[numbers]})
 
 
 # The types of a writer's graph.
@@ -140,7 +139,7 @@ class Writer(Generic[Own]):
     context: JudgeContext
 
     @classmethod
-    def of(cls, options: Own, model: ModelLike) -> Self:
+    def of(cls, options: Own, model: models.ModelLike) -> Self:
         """Choose prompts and models; a local model may write longer texts than it judges."""
         context = JudgeContext.of(options, model, SCHEMA)
         for adapter in context.adapters.values():
