@@ -22,7 +22,7 @@ from langchain_judges.report.terminal import ranking_table
 from langchain_judges.runs import rank
 from langchain_judges.runs.comparison import joined
 from langchain_judges.runs.sources import Source
-from langchain_judges.verdict import even_verdict
+from langchain_judges.verdict import NOTES, even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer_call, labels
@@ -263,3 +263,28 @@ def test_files_of_systems_are_joined_where_two_have_the_row():
         ["a1", None, None, "a1"],
         ["a2", "b2", "c2", "a2"],
     ]
+
+
+@for_each(
+    "one, other",
+    [
+        ({"id": "1"}, {"id": "1.0"}),
+        ({"id": 3}, {"id": "3"}),
+        ({"input": {"q": "?", "lang": "de"}}, {"input": {"lang": "de", "q": "?"}}),
+        ({"input": '{"q": "?", "n": 1}'}, {"input": {"n": 1, "q": "?"}}),
+    ],
+)
+def test_rows_of_two_files_are_one_row_however_their_tasks_and_ids_are_written(one, other):
+    same = {"id": "7", "input": "?"}
+    sources = {
+        name: Source([{**same, "output": name, **own}, {**same, "id": "8", "output": name}], True)
+        for name, own in (("a", one), ("b", other))
+    }
+    table, alone, _ = joined(sources)
+    assert ([[row["a"], row["b"]] for row in table], alone) == ([["a", "b"]] * 2, {"a": 0, "b": 0})
+
+
+def test_a_pair_of_two_files_has_no_note_on_a_source_that_no_judge_of_pairs_is_shown():
+    row = {"input": "?", "source": "mmlu-pro-health", "contexts": "['one' 'two']"}
+    [pair], _, _ = joined({n: Source([{**row, "output": n}], True) for n in "ab"})
+    assert [note for note in pair.get(NOTES, ()) if note["unit"] == "source"] == []

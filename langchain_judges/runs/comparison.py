@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.options import with_options
-from langchain_judges.rows import checks, texts
+from langchain_judges.rows import checks, data, texts
 from langchain_judges.rows.columns import Columns, facts_in
 from langchain_judges.runs import many, row_reader
 from langchain_judges.runs.options import FilePath, RunLimits
@@ -61,11 +62,15 @@ def joined(
     table, differ = list[dict[str, Any]](), Counter[str]()
     for key in shared:
         first, *others = (own[key] for own in rows.values() if key in own)
-        notes = Notes(each for each in Notes.of(first) if each["unit"] != "output")
+        # A judge of pairs is shown no source.
+        notes = Notes(e for e in Notes.of(first) if e["unit"] not in ("output", "source"))
         for name, own in rows.items():
             read = Notes.of(own.get(key, {}))
             notes += [{**each, "unit": name} for each in read if each["unit"] == "output"]
-        fields = {"reference" if f == "expected" else f: first[f] for f in first if f != "output"}
+        own_parts = ("output", NOTES)
+        fields = {
+            "reference" if f == "expected" else f: first[f] for f in first if f not in own_parts
+        }
         fields |= {n: own.get(key, {}).get("output") for n, own in rows.items()}
         table.append(fields | ({NOTES: notes} if notes else {}))
         shown = {*texts.READ} & first.keys() - {"input", "output"}
@@ -74,15 +79,17 @@ def joined(
     return table, alone, differ
 
 
-def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
-    records, rows = row_reader.Records(source, columns, "item"), dict[str, dict[str, Any]]()
+def _by_key(name: str, source: Source, columns: Columns | None) -> dict[object, dict[str, Any]]:
+    records, rows = row_reader.Records(source, columns, "item"), dict[object, dict[str, Any]]()
     for index, record in enumerate(source.records):
         row = records.row(record, index)
         # A table without ids numbers its rows: numbers of two tables must not meet.
         if record.get({**facts_in(tuple(record)), **(columns or {})}.get("id", "id")) in (None, ""):
             row.pop("id", None)
-        task = " ".join(texts.transcript(row["input"]).split())
-        key = f"{task} (id {row['id']})" if "id" in row else task
+        # As data, whatever the order of their keys; of numbers of tables 1 is 1.0.
+        is_data = isinstance(asked := data.spelt(row["input"]), Mapping)
+        task = json.dumps(asked, sort_keys=True) if is_data else texts.transcript(row["input"])
+        key = " ".join(task.split()), checks.number_in(row.get("id"))
         if key in rows:
             raise InputError(checks.KNOWN_NAMES["twice"].format(name=name, number=index + 1))
         rows[key] = row
