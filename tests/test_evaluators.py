@@ -21,17 +21,25 @@ from openevals import prompts
 from openevals.types import EvaluatorResult
 
 from langchain_judges import (
+    JudgeMiddleware,
     as_comparative_evaluator,
     as_evaluator,
     create_bsm_judge,
     create_relative_judge,
     create_rubric_judge,
+    load_judge,
 )
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
-from langchain_judges.integrations import eval_cases, trajectory_evaluator
+from langchain_judges.integrations import (
+    create_online_evaluator,
+    eval_cases,
+    trajectory_evaluator,
+    watch_project,
+)
 from langchain_judges.integrations.feedback import feedback_of, posted, spans_of
 from langchain_judges.methods import create_jury
 from langchain_judges.methods.rubric import Criterion
+from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.rows.work import work_in
 from langchain_judges.runs.run_state import ALIKE
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -167,6 +175,39 @@ def test_several_criteria_have_a_total_and_are_a_list_for_langsmith():
     assert [each["key"] for each in result["results"]] == ["rubric", "Tone", "Depth"]
     told: Any = evaluator.evaluate_run(a_run(GOOD))
     assert [each.value for each in told["results"]] == [None, 1, 1]
+
+
+NOBODY: Any = None  # a client that is not asked
+# What gives feedback on the total and on criteria.
+GIVING: dict[str, Any] = {
+    "evaluator": as_evaluator,
+    "middleware": JudgeMiddleware,
+    "watch": lambda judge, **own: watch_project(NOBODY, judge, "app", **own),
+    "online": lambda judge, **own: create_online_evaluator(
+        NOBODY, judge, "own", project="app", dependencies=[], **own
+    ),
+}
+
+
+@for_each("giver", GIVING)
+@for_each(
+    ("own", "options"),
+    [
+        ({"rubric": ["Tone", "Depth"]}, {"key": "Tone"}),
+        ({"rubric": ["Tone", "Depth"], "name": "Depth"}, {}),
+        ({"rubric": ["rubric", "Depth"]}, {}),
+    ],
+)
+def test_a_total_is_not_given_under_the_name_of_a_criterion(giver, own, options, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    judge = load_judge("rubric", "openai:small", **own)
+    with pytest.raises(OptionError, match="the total and a criterion both give the feedback"):
+        GIVING[giver](judge, **options)
+
+
+@for_each("name", ready_names())
+def test_no_criterion_of_a_ready_rubric_is_called_as_the_rubric(name):
+    assert name not in as_evaluator(rubric_judge(rubric=name)).feedback_keys[1:]
 
 
 def test_further_fields_are_those_of_the_row_or_are_refused():
@@ -469,6 +510,12 @@ ASSERTIONS = [
 CRITERIA: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "assertions": ({}, {"assertions": ASSERTIONS}, ["polite", "brief"]),
     "one assertion": ({}, {"assertions": ASSERTIONS[:1]}, ["polite"]),
+    "called as the total is": (
+        {"key": "brief"},
+        {"assertions": ASSERTIONS},
+        ["polite", "brief.brief"],
+    ),
+    "one so called": ({"key": "polite"}, {"assertions": ASSERTIONS[:1]}, []),
     "beside an answer": ({}, {"answer": "Hello.", "assertions": ASSERTIONS}, ["polite", "brief"]),
     "a text": ({}, {"criteria": "It thanks the guest."}, []),
     "named": ({"rubric": "checks"}, {"checks": ["polite: It thanks the guest."]}, ["polite"]),

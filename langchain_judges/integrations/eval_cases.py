@@ -440,7 +440,10 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[replies.CriterionScor
     parts = outcome.get("subscores") or []
     if len(parts) < (1 if outcome.get("of_row") else 2) or kind_of_verdict(parts[0]) == "pair":
         return []
-    return [part for part in parts if part["criterion"] != key]
+    if len(parts) == 1 and parts[0]["criterion"] == key:
+        return []  # what the total says
+    named: Any = {key: f"{key}.{key}"}  # a criterion of the row that is called as the total is
+    return [{**p, "criterion": named.get(p["criterion"], p["criterion"])} for p in parts]
 
 
 def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
@@ -452,8 +455,19 @@ def error_verdict(judge: Judge, exc: errors.JudgeError) -> CaseVerdict:
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
 
 
-def feedback_key(judge: Judge) -> str:
-    """Key of a judge's feedback: its name, its rubric's, or its method."""
+def feedback_key(judge: Judge, given: str | None = None) -> str:
+    """Key of a judge's feedback: the caller's, else its name, its rubric's, or its method.
+
+    Raises:
+        OptionError: One of its criteria gives feedback under that name.
+    """
+    key = given or _usual_key(judge)
+    if key in (describe.option_of(judge, "parts") or ()):
+        raise errors.OptionError(WORDS["key_of_criterion"].format(key=key))
+    return key
+
+
+def _usual_key(judge: Judge) -> str:
     if name := describe.option_of(judge, "name"):
         return str(name)
     rubric, own = describe.option_of(judge, "rubric"), describe.option_of(judge, "own_rubric")

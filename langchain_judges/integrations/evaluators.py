@@ -113,13 +113,14 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
         `acall` does not block an event loop.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+        OptionError: `judge` takes neither a pair nor an item, an option is not allowed, or `key`
+            is the name of a criterion.
     """
     lookup.check_words(key=key)
     check_value("prepare", prepare, Prepare)
     sources = cases.TextSources(input, output, reference, context, rubric)
     reader = cases.CaseReader(judge, sources)
-    name = key or cases.feedback_key(judge)
+    name = cases.feedback_key(judge, key)
     return JudgeEvaluator(judge, name, reader, prepare, spans_of(judge, name, scale))
 
 
@@ -139,7 +140,7 @@ class JudgeEvaluator(RunEvaluator):
     @property
     def feedback_keys(self) -> list[str]:
         """The feedback keys of a row, also if this evaluator fails on it."""
-        return [*dict.fromkeys((self.key, *(option_of(self.judge, "parts") or ())))]
+        return [self.key, *(option_of(self.judge, "parts") or ())]
 
     def evaluate_run(
         self, run: Run, example: Example | None = None, evaluator_run_id: UUID | None = None

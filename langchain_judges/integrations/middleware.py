@@ -286,7 +286,7 @@ class JudgeMiddleware(agents.AgentMiddleware[Any, Any, Any]):
         super().__init__()
         tell_good(judge)
         self.judge, self.kind, self.options = judge, kind_of(judge), options
-        self.key = options.key or cases.feedback_key(judge)
+        self.key = cases.feedback_key(judge, options.key)
         own = cases.label_options(judge)
         self._sees = options.system or (own is not None and "instructions" in own.needed)
 

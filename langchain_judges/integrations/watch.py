@@ -129,7 +129,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     look = _Look(
         client=client,
         judge=judge,
-        key=key or evaluated.feedback_key(judge),
+        key=evaluated.feedback_key(judge, key),
         reader=evaluated.CaseReader(judge, evaluated.TextSources(input, output, context=context)),
         queue=queue,
         doubtful=doubtful,
@@ -370,9 +370,9 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
     graph = unwrapped(judge)
     if not isinstance(graph, JudgeGraph):
         raise OptionError("`judge` must be a judge of this package: its code names what it is")
-    session = client.read_project(project_name=project).id
     given = {name: place for name, place in places.items() if place is not None}
-    given.setdefault("key", evaluated.feedback_key(judge))
+    given["key"] = evaluated.feedback_key(judge, key)
+    session = client.read_project(project_name=project).id
     code = (files(__package__) / "online_evaluator.txt").read_text("utf-8")
     evaluator: Any = {
         "code": code.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
