@@ -22,10 +22,9 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking import failures, reading
+from langchain_judges.asking import failures, reading, reply_log
 from langchain_judges.asking.effects import Effect, emit
 from langchain_judges.asking.question import Account, Asking, Question, Reply, StoredReply
-from langchain_judges.asking.reply_log import Draft, key_of
 from langchain_judges.asking.send import Sent, said_by_calls, send
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.orders import Order
@@ -93,9 +92,9 @@ async def _logged(asking: Asking) -> Reply:
     row = run.replies if run else None
 
     def key() -> str:
-        return key_of(question.method, question.step, asking.unit, *asking.key)
+        return reply_log.key_of(question.method, question.step, asking.unit, *asking.key)
 
-    async def ask_now(draft: Draft) -> StoredReply:
+    async def ask_now(draft: reply_log.Draft) -> StoredReply:
         return (await _cached(asking) or await _checked_reply(asking, draft)).stored()
 
     if not question.is_shared:
@@ -149,7 +148,7 @@ async def _cache(asking: Asking, reply: Reply) -> None:
     await Effect.of(cache, "update", *asking.key, value)
 
 
-async def _checked_reply(asking: Asking, draft: Draft) -> Reply:
+async def _checked_reply(asking: Asking, draft: reply_log.Draft) -> Reply:
     """Send the messages, check the reply, and ask for a repair where it cannot be used.
 
     An unusable reply is kept as a draft before its repair is asked for, so that a run that is

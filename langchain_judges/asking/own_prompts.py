@@ -24,8 +24,7 @@ from langchain_core.runnables import Runnable
 from langchain_judges.asking.reading import ASK_ERRORS, REPLY_NAMES
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import InputError, LackingError, OptionError
-from langchain_judges.rows.checks import NAMES
-from langchain_judges.rows.data import as_json, is_nothing
+from langchain_judges.rows import checks, data
 from langchain_judges.rows.fences import MATERIAL_RULE, fence
 from langchain_judges.verdict import Item, Row
 
@@ -54,7 +53,7 @@ _STEM = re.compile(r"s?(_?\d+|_[a-z])?$")
 # Fields that a prompt of any step may name, beside the variables of its method.
 _ROW_FIELDS = {*OUR_NAMES, *Row.__annotations__, *Item.__annotations__}
 # Names of columns that hold a task or a right answer, and never what is judged.
-_BESIDE = {*NAMES["input"], *NAMES["expected"]}.difference(NAMES["output"])
+_BESIDE = {*checks.NAMES["input"], *checks.NAMES["expected"]}.difference(checks.NAMES["output"])
 # Of the fields, what only steps that judge are shown: a plan is made from the request alone.
 _JUDGED = {"output", "output_a", "output_b", "outputs"}
 _PROMPT_KEYS = {"system", "prompt"}
@@ -68,7 +67,7 @@ def in_fence(name: str, text: str) -> str:
 
 def as_text(value: Any) -> str:
     """A value of a row as a text, messages as OpenAI's."""
-    return value if isinstance(value, str) else as_json(_as_openai(value))
+    return value if isinstance(value, str) else data.as_json(_as_openai(value))
 
 
 def _as_openai(value: Any) -> Any:
@@ -398,7 +397,7 @@ def check_fields(prompts: Prompts, originals: Prompts, row: Mapping[str, Any]) -
             values = [row[_FIELDS[part]] for part in parts if _FIELDS.get(part) in row]
             if not values and not {*parts} & {*ours, "shared"}:
                 values = [(row["variables"] or {}).get(name)]
-            if values and all(map(is_nothing, values)):
+            if values and all(map(data.is_nothing, values)):
                 raise LackingError(f"the prompt {step!r} shows {{{name}}}, which the row lacks")
 
 

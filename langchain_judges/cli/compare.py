@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli import label, messages, row_files
+from langchain_judges.cli import judge_flags, label, messages, row_files
 from langchain_judges.cli.flags import Outs, RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.row_files import RowFile, checked_rows, named_columns
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows import fields, files, texts
@@ -89,7 +88,7 @@ class PlaceFlags:
 @unfolded
 def compare(
     data: list[str],
-    judge: JudgeFlags,
+    judge: judge_flags.JudgeFlags,
     output: PlaceFlags,
     rows: RowFlags,
     run: RunFlags,
@@ -116,7 +115,7 @@ def compare(
     from langchain_judges.methods.registry import load_judge
 
     with messages.ctrl_c_as_exit(*output.places):
-        spec = judge_spec(judge)
+        spec = judge_flags.judge_spec(judge)
         plan = estimate_calls(spec)  # refused before the rows are read, as the table is
         if plan.kind != "pair":
             raise OptionError(messages.WORDS["no_pairs"].format(plan=plan, **spec))
@@ -130,7 +129,7 @@ def compare(
         pairs, size, pair = good.number, good.size, next(iter(good))
         if names[2:]:
             pairs, size, pair = _pairs_of(good, names)
-        tell_plan(plan, pairs, size, run, spec, pair)
+        judge_flags.tell_plan(plan, pairs, size, run, spec, pair)
         messages.tell_kept(*output.places)
         if not run.dry_run:
             answer = _order if names[2:] else _duel

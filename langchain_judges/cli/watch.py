@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli import judge_flags, messages
-from langchain_judges.cli.flags import AtLeastOne, BudgetFlags, unfolded
-from langchain_judges.cli.row_files import PLACES, named_columns
+from langchain_judges.cli import flags, judge_flags, messages, row_files
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -58,12 +56,12 @@ class SampleFlags:
     column: Annotated[list[str] | None, typer.Option(metavar="FIELD=PATH")] = None
     key: str | None = None
     queue: str | None = None
-    max_rows: AtLeastOne = None
+    max_rows: flags.AtLeastOne = None
 
 
-@unfolded
+@flags.unfolded
 def watch(
-    sample: SampleFlags, judge: ItemJudgeFlags, budget: BudgetFlags, every: str | None = None
+    sample: SampleFlags, judge: ItemJudgeFlags, budget: flags.BudgetFlags, every: str | None = None
 ) -> None:
     """Judge the latest runs of a LangSmith project; each gets its feedback once.
 
@@ -92,8 +90,8 @@ def watch(
     since, again = span(sample.since, "--since"), every and span(every, "--every")
     built = load_judge(judge_flags.judge_spec(judge))
     chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
-    columns = named_columns(chosen.pop("column"), [*PLACES]) or {}
-    places = {PLACES[field]: place for field, place in columns.items()}
+    columns = row_files.named_columns(chosen.pop("column"), [*row_files.PLACES]) or {}
+    places = {row_files.PLACES[field]: place for field, place in columns.items()}
     look = partial(watch_project, judge=built, **places, **chosen)
 
     try:

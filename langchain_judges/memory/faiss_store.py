@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from langchain_judges.asking.effects import without_collection
 from langchain_judges.asking.embeddings import SentenceEmbeddings, Vectors, identity_of
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.memory.document_file import DocumentFile, file_of
-from langchain_judges.memory.example import ERRORS
+from langchain_judges.memory import document_file, example
 from langchain_judges.progress import busy
 
 # Metadata that a document must have, such as `{"family": "maps"}`.
@@ -67,7 +66,7 @@ class _Index:
         self.rows: dict[int, tuple[str, Metadata, str]] = {}
         self._masks: dict[str, Mask] = {}
 
-    def follow(self, file: DocumentFile) -> None:
+    def follow(self, file: document_file.DocumentFile) -> None:
         """Apply the changes of all processes.
 
         Raises:
@@ -124,7 +123,7 @@ class _Index:
             InputError: They do not.
         """
         if width != self.width:
-            raise InputError(ERRORS["width"].format(own=self.width, got=width))
+            raise InputError(example.ERRORS["width"].format(own=self.width, got=width))
 
     def search(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
         """The keys of the `k` nearest rows and their cosines, best first.
@@ -200,7 +199,7 @@ class FaissStore(VectorStore):
         self, embedding: Embeddings | None = None, *, path: str | os.PathLike[str] | None = None
     ) -> None:
         """Open the store, or create it."""
-        self._file, self._index = DocumentFile(file_of(path)), _Index()
+        self._file, self._index = document_file.DocumentFile(document_file.file_of(path)), _Index()
         self.path = self._file.path
         self._embedding = embedding or SentenceEmbeddings()
         self._embedder = identity_of(self._embedding)
@@ -358,7 +357,7 @@ class FaissStore(VectorStore):
     def _check_embedder(self, index: _Index) -> None:
         if len(index.keys) and index.embedder != self._embedder:
             names = {"own": index.embedder, "got": self._embedder}
-            raise InputError(ERRORS["embedder"].format(path=self.path, **names))
+            raise InputError(example.ERRORS["embedder"].format(path=self.path, **names))
 
     def _nearest(
         self, embedding: Sequence[float], k: int, *, filter: Filter | None = None, **_: object

@@ -19,9 +19,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.effects import Effect
+from langchain_judges.memory import faiss_store, recall
 from langchain_judges.memory.example import query_of, texts_of
-from langchain_judges.memory.faiss_store import FaissStore, unit
-from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.memory.versions import ExampleVersions, MemorySnapshot, Record
 from langchain_judges.rows.texts import group_by_task
 
@@ -64,7 +63,7 @@ class RecallQuery:
     """
 
     given: Mapping[str, object]
-    choice: Recall
+    choice: recall.Recall
     snapshot: MemorySnapshot
     extra: Sequence[Record]
     allow_leak: bool
@@ -128,10 +127,10 @@ class ExampleSearch:
     embeddings: Embeddings
     name: str
 
-    async def recalled(self, query: RecallQuery) -> Recalled:
+    async def recalled(self, query: RecallQuery) -> recall.Recalled:
         """The examples for a query, and what is to be known of them."""
         examples = await self._choose(query)
-        result = Recalled(each.example for each in examples)
+        result = recall.Recalled(each.example for each in examples)
         result.version, result.barred = query.snapshot.version, tuple(query.barred)
         result.allow_leak = query.allow_leak
         if query.allow_leak:
@@ -181,14 +180,14 @@ class ExampleSearch:
         # Examples on trial stand among the nearest as the store would have placed them.
         both = [*examples, *extra]
         own: Any = asked if by_vector else await embedding
-        vectors = unit(await self._vectors_of([each.last for each in both]))
-        scores = (vectors @ unit([own])[0]).round(6)
+        vectors = faiss_store.unit(await self._vectors_of([each.last for each in both]))
+        scores = (vectors @ faiss_store.unit([own])[0]).round(6)
         return [both[place] for place in np.argsort(-scores, kind="stable")[:m]]
 
     def documents(self, asked: str | list[float], k: int, fields: Mapping[str, str]) -> Effect:
         """Documents found by a text or its embedding; by known filters, those of the memory."""
         options: dict[str, Any] = {"k": k}
-        if isinstance(self.store, FaissStore):
+        if isinstance(self.store, faiss_store.FaissStore):
             options["filter"] = {"memory": self.name, **fields}
         search = f"similarity_search{'' if isinstance(asked, str) else '_by_vector'}"
         return Effect.of(self.store, search, asked, **options)

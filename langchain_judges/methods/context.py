@@ -14,13 +14,12 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking import own_prompts, reply_log
+from langchain_judges.asking import own_prompts, reading, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import ModelLike, model_name
 from langchain_judges.asking.question import Account, Question, Reply
-from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -233,13 +232,13 @@ class JudgeContext:
         blocks = [*media.media_in({name: row.get(name) for name in (*READ, "media")})]
         if bare := next((block for block in blocks if not media.standard(block)), None):
             detail = f"{media.mark_of(bare)} holds no address or known data: {lookup.keys_in(bare)}"
-            return [Problem("invalid_input", detail).failure("begin", "")]
+            return [reading.Problem("invalid_input", detail).failure("begin", "")]
         kinds = {*map(media.kind_of_block, blocks)}
         for adapter in self.adapters.values() if kinds else ():
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)
                 detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
-                return [Problem("invalid_input", detail).failure("begin", "")]
+                return [reading.Problem("invalid_input", detail).failure("begin", "")]
         return []
 
     def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
@@ -255,7 +254,7 @@ class JudgeContext:
         # What is asked and replied needs room too.
         cut = fitted(row, (tokens - min(_TOKENS_ASKED, tokens // 4)) * _TOKEN_BYTES)
         return cut.texts, [
-            Problem(
+            reading.Problem(
                 "input_cut",
                 f"shown without the middle of its {parts} longest parts, "
                 f"{characters:,} characters, to fit into {tokens:,} tokens",

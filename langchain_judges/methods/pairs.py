@@ -20,7 +20,6 @@ from langchain_judges.memory.shown import RememberedPair, block, which_is_which
 from langchain_judges.methods import context, declaration, tasks
 from langchain_judges.methods.declaration import WORDS
 from langchain_judges.methods.lookups import Lookup, findings
-from langchain_judges.methods.tasks import Wording
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows import checks, texts
 from langchain_judges.rows.fences import MATERIAL_RULE as MATERIAL_RULE
@@ -85,10 +84,10 @@ class Worded(declaration.GraphOptions):
             words.
     """
 
-    wording: Wording = "own"
+    wording: tasks.Wording = "own"
 
     @classmethod
-    def texts(cls, wording: Wording) -> Mapping[str, ChatPromptTemplate]:
+    def texts(cls, wording: tasks.Wording) -> Mapping[str, ChatPromptTemplate]:
         """The prompt of each step in a wording."""
         own = prompts_in("papers.yaml", cls.method) if wording == "paper" else {}
         return {**cls.templates, **own}
@@ -248,7 +247,7 @@ def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
     }
 
 
-def how_many(max_criteria: int, wording: Wording = "own") -> str:
+def how_many(max_criteria: int, wording: tasks.Wording = "own") -> str:
     """The number of criteria in the words that ask for a plan."""
     several = f"1 to {max_criteria} criteria, the fewest that suffice,"
     if wording == "paper":

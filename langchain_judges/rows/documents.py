@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from langchain_judges.rows import checks, media
+from langchain_judges.rows import checks, data, media
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import is_nothing, plain_data, text_in
 from langchain_judges.rows.messages import messages_below, messages_in
 from langchain_judges.rows.texts import plain
 
@@ -39,7 +38,7 @@ def context_in(value: object) -> str | None:
         if (documents := listed_in(value)) is None:
             return value if value.strip() else None
         value = documents
-    parts = [(name, _LIKE_A_HEAD.sub("> ", text_in(each))) for name, each in _documents(value)]
+    parts = [(name, _LIKE_A_HEAD.sub("> ", data.text_in(each))) for name, each in _documents(value)]
     if len(parts) < 2:
         return parts[0][1] if parts else None
     return "\n\n".join(
@@ -107,7 +106,7 @@ def _holds_text(context: object) -> bool:
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, object]]:
     """Yield the documents in a value, each with its title: texts, and data of no known form."""
-    if is_nothing(value := records.opened(plain_data(value))):
+    if data.is_nothing(value := records.opened(data.plain_data(value))):
         return
     if isinstance(value, str):
         yield title, value

@@ -16,12 +16,11 @@ from typing import Any, TypeGuard
 from langchain_core.load.serializable import Serializable
 from pydantic import BaseModel
 
-from langchain_judges.rows import data, media
+from langchain_judges.rows import data, media, tool_calls
 from langchain_judges.rows.checks import KNOWN_NAMES
 from langchain_judges.rows.messages import message_fields, messages_in
 from langchain_judges.rows.responses import ended, ending, first_reply
 from langchain_judges.rows.texts import CONVERSATION, OUTCOMES, Message, has_answer, plain
-from langchain_judges.rows.tool_calls import ARGUMENTS, calls_listed, is_call
 
 # Usual names of a column of answers, and of an answer in data.
 ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
@@ -29,7 +28,7 @@ ANSWER_KEYS = ("output", *KNOWN_NAMES["answers"], "result", "content")
 _BESIDE: list[str] = KNOWN_NAMES["beside"]
 OF_STATE = {*KNOWN_NAMES["state"], *_BESIDE}
 # What is known of a call that stands beside an answer.
-_OF_CALL = {*KNOWN_NAMES["of_call"], *ARGUMENTS}
+_OF_CALL = {*KNOWN_NAMES["of_call"], *tool_calls.ARGUMENTS}
 
 
 def is_state(value: object) -> bool:
@@ -54,7 +53,7 @@ def record_in(value: object, *, is_work: bool = False, task: object = None) -> l
     if messages := messages_in(value):
         said = told_apart(messages, task) if is_work else messages
         return [*said, *ending(said, value)]
-    if isinstance(value, list) and any(map(is_call, value)):
+    if isinstance(value, list) and any(map(tool_calls.is_call, value)):
         return messages_in({"role": "assistant", "content": value})  # without its message
     if content := media.content_in(value):
         return [{"role": "user", "content": content}]
@@ -239,7 +238,7 @@ def calls_beside(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
     [] where something of a call is not known, or the answer is a record itself.
     """
-    calls, seen = calls_listed(value), {*value} & {"role", "messages"}
+    calls, seen = tool_calls.calls_listed(value), {*value} & {"role", "messages"}
     if not calls or seen or messages_in(value) or record_in(_answer(value)):
         return []
     named = (isinstance(call, Mapping) and {"name", "function"} & {*call} for call in calls)

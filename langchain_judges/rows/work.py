@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows import checks, documents, lookup, media, tool_calls
+from langchain_judges.rows import checks, documents, lookup, media, messages, tool_calls
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, is_nothing, plain_data
 from langchain_judges.rows.lookup import Field, TextSource
-from langchain_judges.rows.messages import is_spoken, messages_in
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, plain, readable
 
@@ -76,9 +75,9 @@ def shown_text(value: object, field: Field) -> str:
     elif isinstance(value, list | tuple) and all(map(_is_part, value)) and plain([*value]):
         is_reply = field.startswith("output") and not any(isinstance(each, str) for each in value)
         role = "assistant" if is_reply else "system"
-        text = plain(messages_in({"role": role, "content": [*value]})[0]["content"])
+        text = plain(messages.messages_in({"role": role, "content": [*value]})[0]["content"])
     else:
-        if isinstance(value, list | tuple) and any(map(is_spoken, value)):
+        if isinstance(value, list | tuple) and any(map(messages.is_spoken, value)):
             checks.check_text([*value], field)  # one of them is no message
         text = as_json(value)
     if not text.strip():
@@ -160,7 +159,7 @@ def _runs_below(run: Any, kinds: Collection[str]) -> Iterator[Any]:
 def _of_step(step: Any) -> list[Message]:
     """The call of a tool or a retriever and its result, of the run of it."""
     output, given = _only(step.outputs, "output"), _only(step.inputs, "input")
-    said: list[Any] = [{"content": output}, *messages_in(output)]
+    said: list[Any] = [{"content": output}, *messages.messages_in(output)]
     item = {"type": "run_call", "call_id": str(step.id), "name": step.name, "args": given}
     result = {"output": said[-1]["content"], "error": step.error, "status": said[-1].get("status")}
     return [*tool_calls.steps_of_item({**item, **result})]

@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
-from langchain_judges.asking.adapter import SHORTEST, prompt_cache_of
+from langchain_judges.asking import adapter, reading
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
-from langchain_judges.asking.reading import TokenUsage
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import CallEstimate, leaves_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
@@ -86,7 +85,7 @@ class Price(BaseModel):
     cache_write: NonNegativeFloat | None = None
     flex: NonNegativeFloat = 1.0
 
-    def of(self, paid: TokenUsage) -> float | None:
+    def of(self, paid: reading.TokenUsage) -> float | None:
         """The cost of a reply in dollars.
 
         None if its tier or a kind of its tokens has a different price, or nobody counted those
@@ -151,7 +150,7 @@ class Prices:
         provider, name = _provider_and_name(model)
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
-    def cost(self, model: _Model, paid: TokenUsage) -> float | None:
+    def cost(self, model: _Model, paid: reading.TokenUsage) -> float | None:
         """The cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return price.of(paid) if price else None
@@ -242,8 +241,8 @@ def estimate(
     input_tokens = cached_tokens = replies = 0
     costs: list[float | None] = []
     for calls, model in _models_of(judge):
-        is_cached = texts >= n * SHORTEST and _has_cache(model)
-        usage = TokenUsage(
+        is_cached = texts >= n * adapter.SHORTEST and _has_cache(model)
+        usage = reading.TokenUsage(
             calls * (int(texts * each.share) + n * each.words),
             max(0, calls - 2) * texts if is_cached else 0,  # all but the first of each order
             calls * n * each.reply,
@@ -260,7 +259,7 @@ def estimate(
 def _has_cache(model: _Model) -> bool:
     """Whether the provider of a model caches prompts by how they begin."""
     if not isinstance(model, dict):
-        return prompt_cache_of(model) is not None
+        return adapter.prompt_cache_of(model) is not None
     provider, colon, _ = model["name"].partition(":")
     is_openai = not colon and (provider.startswith("gpt-") or "base_url" in model)
     return is_openai or provider in _CACHING

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows import checks, documents, files
+from langchain_judges.rows import checks, data, documents, files
 from langchain_judges.rows.columns import Columns, check_columns, mapped
-from langchain_judges.rows.data import spelt
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import READ, Text
 from langchain_judges.runs.run_row import RUN_ERRORS
@@ -115,7 +114,7 @@ class TableForm:
         is_pair = checks.kind_in(row) == "pair"
         is_drawn = {"chosen", "rejected"} <= row.keys() and self.takes != "item" and not is_pair
         if isinstance(own := row.get("systems"), str) and (is_pair or is_drawn):
-            row["systems"] = spelt(own)  # a cell of CSV holds them as JSON
+            row["systems"] = data.spelt(own)  # a cell of CSV holds them as JSON
         if is_drawn:
             return self._drawn(row, number)
         if (votes := row.get("human_votes")) is not None:
@@ -166,7 +165,7 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
 
     What else a column `labels` holds is not read, which is noted.
     """
-    known = spelt(row.get("labels") or {})  # a cell of CSV holds them as JSON
+    known = data.spelt(row.get("labels") or {})  # a cell of CSV holds them as JSON
     if not isinstance(known, Mapping):
         row[NOTES] = Notes.of(row)
         row[NOTES].add("labels", f"is not read, as it holds no label by criterion: {known!r}")
@@ -205,7 +204,7 @@ def spelt_votes(cell: object, *, are_many: bool = False) -> object:
     '4,5 (write 4.5, or 4;5 for two votes)'
     """
     text = cell.strip() if isinstance(cell, str) else ""
-    if text.startswith("[") and (found := documents.listed_in(text) or spelt(text)) != text:
+    if text.startswith("[") and (found := documents.listed_in(text) or data.spelt(text)) != text:
         return found
     text = text.strip("[]")
     between = next((sign for sign in ";|\n," if sign in text), None)

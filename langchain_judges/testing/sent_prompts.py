@@ -16,8 +16,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from langchain_judges.lazy import packaged
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.methods.declaration import JudgeOptions
-from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods import declaration, graph
 from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.testing.schema_replies import Script, drawn, fitting_reply, prefers, scores
 
@@ -46,8 +45,8 @@ class SentPrompts:
 
     def __init__(
         self,
-        kind: type[JudgeOptions],
-        build: Callable[[Any, Any], JudgeGraph],
+        kind: type[declaration.JudgeOptions],
+        build: Callable[[Any, Any], graph.JudgeGraph],
         chosen: Mapping[str, Any],
     ) -> None:
         """Prepare a row and some options."""
@@ -62,9 +61,9 @@ class SentPrompts:
         self.chosen = dict(chosen)
         if "embeddings" in kind.model_fields:
             self.chosen.setdefault("embeddings", DeterministicFakeEmbedding(size=8))
-        self.made: dict[tuple[tuple[str, Any], ...], tuple[FakeChatModel, JudgeGraph]] = {}
+        self.made: dict[tuple[tuple[str, Any], ...], tuple[FakeChatModel, graph.JudgeGraph]] = {}
 
-    def judge(self, model: FakeChatModel, **more: Any) -> JudgeGraph:
+    def judge(self, model: FakeChatModel, **more: Any) -> graph.JudgeGraph:
         """Judge of a model, with some more options."""
         return self.build(self.kind(**{**self.chosen, **more}), model)
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, Self, TypeVar
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking import models, reading
+from langchain_judges.asking import effects, models, reading
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.effects import Update, emit
 from langchain_judges.asking.question import Account, Reply
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import Worded
@@ -147,7 +146,7 @@ class Writer(Generic[Own]):
                 adapter.text_limit = LONGEST_DRAFT
         return cls(options, context)
 
-    def start(self, state: WriteState, account: Account) -> Update:
+    def start(self, state: WriteState, account: Account) -> effects.Update:
         """Check the task and empty what an earlier run of the thread left."""
         checks.check_task(dict(state))
         return {**self.context.schema.blank, "concepts": coverage.distinct(state["concepts"])}
@@ -218,7 +217,7 @@ class Writer(Generic[Own]):
         """Ask for a text, and tell it under a name when it lands; None where none came."""
         reply = await self.ask(step, DraftReply, material, account, **more)
         text = reply.data["text"].strip() if reply.data else None
-        emit("draft", step, {"unit": name, "text": text})
+        effects.emit("draft", step, {"unit": name, "text": text})
         return text
 
     def outcome(
@@ -227,7 +226,7 @@ class Writer(Generic[Own]):
         text: str | None,
         groups: list[list[str]],
         drafts: Sequence[str | None],
-    ) -> Update:
+    ) -> effects.Update:
         """The text, and what it lacks."""
         missing = coverage.losses(state["concepts"], groups, drafts, text, **self.options.counting)
         return {"text": text, "groups": groups, "drafts": list(drafts), "missing": missing}

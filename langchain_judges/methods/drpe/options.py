@@ -17,8 +17,7 @@ from langchain_judges.asking.models import ModelLike
 from langchain_judges.asking.reply_log import key_of
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import packaged
-from langchain_judges.methods import declaration, pairs
-from langchain_judges.methods.tasks import TASKS, AutoTask, Task
+from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.options import NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
@@ -166,14 +165,14 @@ class Panel(Options):
             return super().as_json()
         return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
 
-    def static_roles(self, task: Task | None = None) -> tuple[Role, ...]:
+    def static_roles(self, task: tasks.Task | None = None) -> tuple[Role, ...]:
         """The roles that always sit.
 
         Args:
             task: The task whose set of roles is used where none are named, or besides the
                 manual ones.
         """
-        panel = (task or TASKS["summary"])["panel"]
+        panel = (task or tasks.TASKS["summary"])["panel"]
         if self.static == "manual":
             return manual_roles(panel)
         return SETS[panel] if self.static is None else read_roles(self.static)
@@ -281,7 +280,7 @@ class DRPE(declaration.JudgeOptions):
 
     panel: Panel = Panel()
     voting: Voting = Voting()
-    task: AutoTask = "auto"
+    task: tasks.AutoTask = "auto"
     orders: OrderRule = "none"
     role_model: declaration.OtherModel = None
     embeddings: Annotated[
