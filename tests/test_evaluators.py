@@ -415,11 +415,11 @@ def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
         assert words in result.comment
 
 
-@for_each("key, is_said", [("answer", False), ("must_not_mention", True)])
+@for_each("key, is_said", [("answer", False), ("expected_answer", False), ("wrong", True)])
 def test_a_reference_under_an_unusual_key_alone_is_said_to_be_read_from_it(key, is_said):
     judge = rubric_judge(rubric="correctness")
     told = as_evaluator(judge)(
-        inputs={"question": "q"}, outputs={"answer": "a"}, reference_outputs={key: "b"}
+        inputs={"question": "q"}, outputs={"answer": "a"}, reference_outputs={key: {"answer": "b"}}
     )
     assert (f"reference is read from the key {key!r}" in told["comment"]) == is_said
 

@@ -623,7 +623,8 @@ def text_in(field, name):
         return "Any of these is right:\n- In Kyiv.\n- Now."
     if text == "In Kyiv.\nNow." and field == "source":  # each of them is a document
         return "[1]\nIn Kyiv.\n\n[2]\nNow."
-    return "[1]\nKyiv\n\n[2]\nOslo" if (name, field) == ("a list of data", "source") else text
+    documents = '[1]\n{"city": "Kyiv"}\n\n[2]\n{"city": "Oslo"}'
+    return documents if (name, field) == ("a list of data", "source") else text
 
 
 @cache
@@ -1085,7 +1086,7 @@ def test_data_below_a_name_of_an_answer_are_shown_whole_though_a_part_is_null(ou
     assert work_in({"output": outputs}) == json.dumps(outputs)
     row = plain_row({"input": "q", "output": outputs})
     assert "read_as_json" in [each["reason"] for each in row["notes_on_reading"]]
-    with pytest.raises(InputError, match="null"):
+    with pytest.raises(InputError, match="which hold nothing"):
         task_in({"text": None, "user_id": "42"})
 
 
@@ -1107,7 +1108,7 @@ def test_only_what_langgraph_returns_is_read_as_its_result():
 
 @for_each("outputs", FAILED)
 def test_an_answer_that_is_null_is_not_judged_by_what_stands_beside_it(outputs):
-    with pytest.raises(InputError, match="the usual ones of which are null"):
+    with pytest.raises(InputError, match="the usual ones of which hold nothing"):
         work_in(outputs)
     assert "null" in str(work_in(outputs, lambda value: value))
 

@@ -79,7 +79,7 @@ ROWS: dict[str, tuple[dict[str, Any], list[Note]]] = {
     ),
     "an expected answer": (
         {**TASK, "output": "Kyiv", "expected": {"must_not_mention": "Oslo"}},
-        [("expected", "is read from the key 'must_not_mention'")],
+        [("expected", f"{WHOLE}: 'must_not_mention'")],
     ),
     "several fields": (
         {"input": {"place": "Kyiv", "days": 2}, "output": {"answer": "x", "trace": ["pay"]}},
@@ -415,7 +415,9 @@ def test_a_word_or_a_number_beside_a_task_is_told_where_its_name_asks_something(
     under, beside = {"question": "Where?", name: value}, {**TASK, name: value}
     for row, field in (({"input": under}, "input"), (beside, "row")):
         told = notes(plain_row({**row, "output": "Kyiv"}).get(NOTES, []))
-        assert [unit for unit, _ in told] == [field] * (name in ASKING.split())
+        # Of a row it is the language that a data set has.
+        asks = name in ASKING.split() and (field, name) != ("row", "language")
+        assert [unit for unit, _ in told] == [field] * asks
 
 
 SEEN = "I was in Kyiv"

@@ -1112,7 +1112,8 @@ CITY = {"city": "Kyiv", "temp": 3}
     ("value", "text"),
     [
         (CITY, json.dumps(CITY)),
-        ({"city": "Kyiv"}, "Kyiv"),
+        ({"city": "Kyiv"}, '{"city": "Kyiv"}'),
+        ({"final_answer": "Kyiv"}, "Kyiv"),
         ({"agent": {"messages": [("ai", "Kyiv")]}}, "Kyiv"),
     ],
 )

@@ -12,7 +12,7 @@ from langchain_judges import errors
 from langchain_judges import verdict as verdicts
 from langchain_judges.rows import checks, fields, lookup, record, work
 from langchain_judges.rows.data import is_nothing, plain_data, spelt
-from langchain_judges.rows.notes import is_of_run, lines_in
+from langchain_judges.rows.notes import lines_in
 from langchain_judges.rows.texts import Text, plain
 from langchain_judges.verdict import Notes
 
@@ -60,9 +60,9 @@ def right_answer(
     theirs = set[str]().union(*returned)
     kept = {n: own for n, own in reference.items() if n in theirs or n not in _NO_ANSWER}
     inner: Mapping[str, Any] = [{}, *_levels(kept)][-1]  # none of a run
-    read = next((n for n in lookup.USUAL["reference"] if inner.get(n) is not None), None)
+    read = next(iter(lookup.usual_in(inner, "reference")), None)
     # A reader notes other texts beside it.
-    words = [n for n in inner if not (is_of_run(n) or lines_in(inner[n], alone=False))]
+    words = [n for n in inner if not (checks.is_of_run(n) or lines_in(inner[n], alone=False))]
     wanted = [n for n in words if any(own.get(n, inner[n]) != inner[n] for own in returned)]
     left = {n: reference[n] for n in reference if n not in kept}
     left |= {n: inner[n] for n in wanted if read and n != read}

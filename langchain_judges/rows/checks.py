@@ -148,6 +148,18 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s\-]+|(?<=[a-z])(?=[A-Z0-9])", "_", str(name).strip()).casefold()
 
 
+@lru_cache(1024)
+def is_plain(name: object, field: str = "") -> bool:
+    """Whether the only name in data says no more than that a text is there, of a field."""
+    words = [*KNOWN_NAMES["plain"]["any"], *KNOWN_NAMES["plain"].get(field, ())]
+    return bool(re.fullmatch(rf"(?:(?:{'|'.join(words)})s?(?:_|$))+", plain_name(str(name))))
+
+
+def is_of_run(name: object) -> bool:
+    """Whether a name is of what differs by its nature from run to run, such as an id."""
+    return bool(re.fullmatch(KNOWN_NAMES["of_run"], plain_name(str(name))))
+
+
 def place_in(row: object, field: str) -> str:
     """The path in a row to the first text below a usual name of a field; "" if there is none.
 

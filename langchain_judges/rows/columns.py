@@ -11,7 +11,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows import checks, messages
 from langchain_judges.rows import record as records
 from langchain_judges.rows.data import as_json, is_nothing, plain_data, text_in
-from langchain_judges.rows.lookup import find, follow, known_at
+from langchain_judges.rows.lookup import find, follow, known_at, lesser_names
 from langchain_judges.rows.notes import lines_in
 from langchain_judges.rows.texts import NO_TASK, READ, is_blank
 from langchain_judges.verdict import NOTES, Notes, first_names
@@ -32,7 +32,7 @@ def understood(
     A field whose own name is a column keeps it; an instruction and its input are one task.
 
     Args:
-        names: The table's columns, as keys of a row where errors are to name places in it.
+        names: The table's columns, as keys of a row where its cells tell what they are.
         columns: Field → column, as a person named them.
         takes: `"pair"` or `"item"`.
         needed: Fields that must be there, of those that rows need.
@@ -45,7 +45,7 @@ def understood(
     if "input" not in found and {"instruction", "input"} <= {*names}:
         found["input"] = ["instruction", "input"]
     used = columns_in(found)
-    plain = {checks.plain_name(name): name for name in names if name not in used}
+    plain = {checks.plain_name(name): name for name in _certain(names) if name not in used}
     rivals = {"chosen", "rejected"} <= {*names, *plain, *found}
     # `reference`, a field of pairs, is also what people call an item's `expected`.
     taken = checks.FIELDS - {"reference"}
@@ -91,10 +91,18 @@ def columns_of(row: Mapping[str, Any], takes: str | None) -> Columns:
     """The columns by field of one row, by their usual names."""
     if (takes := takes or checks.kind_in(row)) not in _NEEDED:
         return {}
-    names = [str(name) for name, value in row.items() if value is not None]
+    names = _certain({str(name): value for name, value in row.items() if value is not None})
     if isinstance(task := row.get("input"), str) and is_blank(task):
         names.remove("input")  # Alpaca's, beside an instruction that needs none
     return _columns(tuple(names), takes)
+
+
+def _certain(names: Collection[str]) -> list[str]:
+    """Columns without those of usual names that may be of something else, and say less."""
+    cells = names if isinstance(names, Mapping) else {}
+    tasks = {n: cells[n] for n in cells if checks.plain_name(n) in checks.NAMES["input"]}
+    lesser = lesser_names(plain_data(tasks), [*tasks]) if len(tasks) > 1 else ()
+    return [name for name in names if name not in lesser]
 
 
 def with_variables(row: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:

@@ -18,6 +18,8 @@ from langchain_judges.rows.texts import plain
 
 # The names under which people have what a text is checked against.
 CONTEXTS: tuple[str, ...] = tuple(checks.KNOWN_NAMES["contexts"])
+# Where a document has its text.
+_TEXT_OF = ("page_content", "text", "content")
 # The line above a document that is one of several.
 _HEAD = re.compile(r"^\[\d+\](?: .*)?$", re.MULTILINE)
 # Where a line of a document would read as the beginning of another one, and how it is quoted.
@@ -148,8 +150,16 @@ def _documents_below(value: Mapping[str, Any]) -> object:
 
 
 def _text_of_document(value: Mapping[str, object]) -> object:
-    texts = [value[name] for name in ("page_content", "text", "content") if value.get(name)]
-    return next(iter(texts or (value.values() if len(value) == 1 else ())), None)
+    """The text of a document, or what its only key holds, if that key says nothing of it."""
+    texts = [value[name] for name in _TEXT_OF if value.get(name)]
+    if texts or len(value) != 1:
+        return texts[0] if texts else None
+    [(name, held)] = value.items()
+    if checks.is_plain(name, "context") or messages_in(held) or media.content_in(held):
+        return held
+    parts, found = (held, {*_TEXT_OF}) if isinstance(held, list) else ([held], {"page_content"})
+    own = (each if isinstance(each, Mapping) else getattr(each, "__dict__", {}) for each in parts)
+    return held if any(found & each.keys() for each in own) else None
 
 
 def _title(document: Mapping[str, Any]) -> str:

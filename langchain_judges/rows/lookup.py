@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows import checks
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import is_nothing
+from langchain_judges.rows.data import as_json, is_nothing, listed
 from langchain_judges.rows.documents import CONTEXTS, context_of
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import messages_in
@@ -29,6 +30,9 @@ USUAL: dict[Field, tuple[str, ...]] = {
     **{"output": records.ANSWER_KEYS, "context": CONTEXTS, "rubric": ()},
     "reference": tuple(checks.KNOWN_NAMES["references"]),
 }
+
+# A word, of which a name, an id or a number alone has no more than one.
+WORD = re.compile(checks.KNOWN_NAMES["word"])
 
 
 def check_words(**options: object) -> None:
@@ -67,13 +71,13 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     if source is not None:
         return follow(records.state_values(value), field, source)
     while isinstance(value := records.opened(value), Mapping) and not is_record(value, field):
-        names = [name for name in USUAL[field] if value.get(name) is not None]
+        names = usual_in(value, field)
         is_null = not names and _is_null(value, field, named=named)
         is_whole = not is_null and (named or _is_one(value, field))
-        if not names and is_whole and _is_data(value, field):
+        if not names and is_whole and is_shown_whole(value, field):
             return value
         if not names and len(value) != 1:
-            got = keys_in(value) + (", the usual ones of which are null" if is_null else "")
+            got = keys_in(value) + (", the usual ones of which hold nothing" if is_null else "")
             usual = ", ".join(map(repr, USUAL[field]))
             no_key = checks.KNOWN_NAMES["no_key"].format(field=field, usual=usual, got=got)
             raise InputError(no_key)
@@ -82,13 +86,51 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     return value
 
 
-def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
-    """Whether a task or an answer is there and null: what stands beside it is none.
+def usual_in(value: Mapping[str, object], field: Field) -> list[str]:
+    """The usual names under which a value holds something, the first of which is read.
 
-    Below a name of its own all that is there is the part, unless it is nothing.
+    In place of an answer that is empty a reply may stand under a name that a graph's state has.
     """
-    if field not in ("input", "output") or not {*USUAL[field]} & value.keys():
+    names = [name for name in USUAL[field] if not is_nothing(value.get(name))]
+    if not names and field == "output" and {*USUAL[field]} & value.keys():
+        names = [name for name in checks.KNOWN_NAMES["beside"] if not is_nothing(value.get(name))]
+    return sorted(names, key=lesser_names(value, names).__contains__)
+
+
+def lesser_names(value: Mapping[str, object], names: Sequence[str]) -> list[str]:
+    """Names that may be of something else, as of who asks, where one holds a text for certain.
+
+    Such a name holds no more than a word, a person's name, an id or an object; another holds a
+    sentence or messages, or has no such name and holds a word.
+    """
+    doubted = [n for n in names if checks.plain_name(n) in checks.KNOWN_NAMES["doubted"]]
+    lesser = [name for name in doubted if _said_in(value[name]) < 2]
+    others = (name for name in names if name not in lesser)
+    return lesser if any(_said_in(value[name]) for name in others) else []
+
+
+def _said_in(value: object) -> int:
+    """The weight of a value: 2 of a sentence or messages, 1 of a word, 0 of anything else."""
+    if isinstance(value, str):
+        words = len(WORD.findall(value))
+        return min(words, 1 if words < 4 and value.istitle() else 2)
+    own = [*map(value.get, USUAL["input"])] if isinstance(value, Mapping) else listed(value)
+    return 2 if records.record_in(value) else max(map(_said_in, own), default=0)
+
+
+def _is_null(value: Mapping[str, object], field: Field, *, named: bool) -> bool:
+    """Whether a task or an answer is there and holds nothing: what stands beside it is none.
+
+    Below a name of its own all that is there is the part, unless it is nothing. The messages of
+    a state are there though no node wrote one: what others wrote is the part, if it is a text.
+    """
+    empty = {*USUAL[field]} & value.keys()
+    if field not in ("input", "output") or not empty:
         return False
+    if empty == {"messages"}:
+        held = (own for name, own in value.items() if own and not checks.is_of_run(name))
+        texts = (as_json(own) for own in held if isinstance(own, str | list | Mapping))
+        return not any(map(WORD.search, texts))
     return not named or all(map(is_nothing, value.values()))
 
 
@@ -109,23 +151,28 @@ def _is_one(value: Mapping[str, object], field: Field) -> bool:
     return field != "rubric" and bool(value) and not (has_records or has_documents)
 
 
-def _is_data(value: object, field: Field) -> bool:
+def is_shown_whole(value: object, field: Field) -> bool:
     """Whether no text of a value has a usual name, and nothing in it is a message.
 
-    A text alone is a text, whatever its key is.
+    A text alone is a text where its keys say no more than that it is one.
     """
-    while isinstance(value, Mapping) and len(value) == 1:
-        if is_record(value, field) or any(name in value for name in USUAL[field]):
+    tells = False
+    while value and isinstance(value, Mapping) and not is_record(value, field):
+        names = usual_in(value, field)
+        if any(not checks.is_plain(name) for name in names):
             return False
-        value = next(iter(value.values()))
-    if isinstance(value, Mapping) and any(value.get(n) is not None for n in USUAL[field]):
-        return False
-    return not isinstance(value, str) and not records.record_in(value)
+        if names or len(value) != 1:
+            return tells or not names
+        [(name, value)] = value.items()
+        tells |= not checks.is_plain(name, field)
+    if isinstance(value, str):
+        return tells and not is_nothing(value)
+    return (tells or not is_nothing(value)) and not records.record_in(value)
 
 
 def is_record(value: Mapping[str, object], field: Field) -> bool:
     """Whether a mapping is read as a whole: no text of it has a name of its own."""
-    own = [name for name in USUAL[field] if value.get(name) is not None]
+    own = usual_in(value, field)
     if field in ("output", "reference") and (
         records.steps_taken(value) or records.calls_beside(value) or records.trajectory_of(value)
     ):
@@ -133,7 +180,8 @@ def is_record(value: Mapping[str, object], field: Field) -> bool:
     if records.is_state(value):
         is_first = not own or own[0] == "messages"
         return is_first or (field == "output" and bool(messages_in(value.get("messages"))))
-    is_own = own[:1] == [first_reply(value)[0]] or messages_in(value) or content_in(value)
+    present = (name for name in USUAL[field] if value.get(name) is not None)
+    is_own = next(present, None) == first_reply(value)[0] or messages_in(value) or content_in(value)
     return bool(is_own or (not own and records.record_in(value)))
 
 

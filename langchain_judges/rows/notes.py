@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -55,7 +55,8 @@ def row_notes(row: Mapping[str, Any], given: Mapping[str, Any], notes: Notes) ->
     unsaid = [name for name in unshown(row) if repr(name) not in told]
     if unsaid and not has_looked and checks.kind_in(row) in ("pair", "item"):
         there = lines_in(shown)
-        if rest := [n for n in unsaid if lines_of(row[n], n) - there]:
+        facts = {*checks.KNOWN_NAMES["facts"]}
+        if rest := [n for n in unsaid if lines_of(row[n], "" if n in facts else n) - there]:
             rest += [n for n in unsaid if n not in rest and not lines_in(row[n]) & there]
             notes.add("row", f"has columns that are not shown: {first_names(rest)}")
     return notes
@@ -178,47 +179,62 @@ def _unread(
 ) -> str:
     """Which key or reply `find` takes where others have something to show; "" if none has.
 
-    That is a usual name, or a list of texts or data that is nowhere in a case. Of a reference
-    the only key is told too, whose name may say that it is no answer. Where nothing is, words
-    beside a task are kept as `notes.beside`.
+    That is a usual name, or a list of texts or data that is nowhere in a case. The only key is
+    told too, whose name may say that it is no answer; around messages that of a reference alone.
+    Where nothing is, words beside a task are kept as `notes.beside`.
     """
-    is_task = field == "input"
     while isinstance(value := records.state_values(records.opened(value)), Mapping):
         calls = records.calls_beside(value)
         is_record = lookup.is_record(value, field) and not calls
         own = "messages" if records.steps_taken(value) is None else "intermediate_steps"
-        usual = (own,) if is_record else lookup.USUAL[field]
-        names = [name for name in usual if value.get(name) is not None]
-        rivals, words = [], []
+        names = [*{own} & value.keys()] if is_record else lookup.usual_in(value, field)
         told = _SHOWN_ELSEWHERE - ({"__interrupt__"} if not is_record else set())
         told |= {*[n for n in checks.KNOWN_NAMES["calls"] if value.get(n)][:1]} if calls else set()
-        told |= {name for name in value if is_of_run(name)}
+        told |= {name for name in value if checks.is_of_run(name)}
         others = sorted(names and value.keys() - {names[0], *told}, key=repr)
-        shown = lines_in(case) if others else set()
-        for name in others:
-            part = messages.messages_in(value[name]) or _texts_under(name, value[name])
-            is_other = name in names and as_json(part) != as_json(value[names[0]])
-            # A word or a number beside a task may ask something; beside an answer it is about it.
-            said = lines_in(part) if field == "output" else lines_of(part, name if is_task else "")
-            if is_other or said - shown:
-                rivals.append(name)
-            elif not (is_nothing(part) or lines_in(part) & shown):
-                words.append(name)
+        rivals, words = _not_shown(value, names, others, field, case)
         if rivals:
             return f"is read from {names[0]!r}; not shown: {first_names(rivals + words)}"
-        if is_task:
+        if field == "input":
             filled: Any = case.get("variables") or {}
             left = (n for n in unshown(value) if n in words and n not in filled and _tells(n))
             notes.beside = [*notes.beside, *left]
         if is_record and (number := len(replies_in(value))) > 1:
             return f"has {number:,} replies; the first is shown"
-        is_only = len(value) == 1 and not is_record
-        if is_record or (not names and (len(value) != 1 or field == "reference")):
-            return f"is read from {lookup.keys_in(value)}" if is_only else ""
-        value = value[names[0]] if names else next(iter(value.values()))
+        if is_record or (not names and (len(value) != 1 or lookup.is_shown_whole(value, field))):
+            return ""
+        [name] = names[:1] or value
+        is_step = field != "reference" and bool(records.record_in(value[name]))
+        if not (names or is_step or checks.is_plain(name, field)):
+            return f"is read from {lookup.keys_in(value)}"
+        value = value[name]
     listed = value if isinstance(text, str) and isinstance(value, list) else []
     is_one = len(listed) > 1 and text == "\n".join(map(str, listed))
     return f"is a list of {len(listed):,} texts, shown as one" if is_one else ""
+
+
+def _not_shown(
+    value: Mapping[str, Any], names: Sequence[str], others: Sequence[str], field: str, case: Any
+) -> tuple[list[str], list[str]]:
+    """Keys beside the first of the usual ones with what no judge is shown, and those of words."""
+    rivals, words = [], []
+    known = {name: own for name, own in case.items() if name not in ("expected", "reference")}
+    shown, beside = (lines_in(each) if others else set() for each in (case, known))
+    for name in others:
+        part = messages.messages_in(value[name]) or _texts_under(name, value[name])
+        is_other = name in names and as_json(part) != as_json(value[names[0]])
+        # A word or a number beside a task may ask something; beside an answer it is about it.
+        said = lines_of(part, name if field == "input" else "")
+        # The word that is right may be what else an answer has, and is not shown as that.
+        if field == "output" and not said and name not in checks.NAMES["expected"]:
+            is_other |= bool(lines_in(part) - beside)
+        if isinstance(part, Mapping) and as_json(part) in "\n".join(shown):
+            continue
+        if is_other or said - shown:
+            rivals.append(name)
+        elif not (is_nothing(part) or lines_in(part) & shown):
+            words.append(name)
+    return rivals, words
 
 
 # Columns that a judge is shown, or that are known to be for people alone.
@@ -239,14 +255,8 @@ def unshown(row: Mapping[str, Any]) -> list[str]:
     return [name for name in rest if name not in {*read, checks.OF_OUTPUT, NOTES}]
 
 
-_WORD = re.compile(checks.KNOWN_NAMES["word"])
 # Names of what asks something of an answer, as `max_words` does.
 _ASKING = re.compile(checks.KNOWN_NAMES["asking"])
-
-
-def is_of_run(name: object) -> bool:
-    """Whether a name is of what differs by its nature from run to run, such as an id."""
-    return bool(re.fullmatch(checks.KNOWN_NAMES["of_run"], checks.plain_name(str(name))))
 
 
 def _tells(name: object) -> bool:
@@ -275,6 +285,6 @@ def lines_in(value: Any, *, alone: bool = True) -> set[str]:
         # A text may be read from a message without its role, which ShareGPT calls `from`.
         role = "from" if {"from", "value"} <= value.keys() else "role"
         parts = [part for name, part in value.items() if name != role]
-    elif isinstance(value, str) and (alone or len(_WORD.findall(value)) > 1):
+    elif isinstance(value, str) and (alone or len(lookup.WORD.findall(value)) > 1):
         return {line.strip() for line in value.splitlines()}
     return set[str]().union(*map(lines_in, parts))
