@@ -112,6 +112,14 @@ def test_tokens_written_to_the_cache_have_their_own_price():
     assert price.of(token_usage(message)) == pytest.approx(0.002765)
 
 
+def test_a_reply_costs_what_the_model_that_answered_costs(table):
+    known = {"fake": Price(input=1, output=1), "gpt-5": Price(input=100, output=100)}
+    prices, model = Prices(table.name, known), Model(replies=reply)
+    for name, factor in (("gpt-5", 100), ("fake-2026-01-01", 1), (None, 1)):
+        message = AIMessage("yes", usage_metadata=USAGE, response_metadata={"model_name": name})
+        assert prices.cost(model, token_usage(message)) == pytest.approx(0.0012 * factor)
+
+
 def test_a_model_with_fallbacks_has_the_price_of_its_own_name(tmp_path):
     model = Model(replies=reply).with_fallbacks([Model(replies=reply)])
     path = tmp_path / "p.json"

@@ -350,6 +350,7 @@ class TokenUsage(NamedTuple):
             `flex`, `priority`), or a kind of its tokens, such as `audio`.
         written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
             for five minutes, where it has a price of its own, as Anthropic's has.
+        model: The name of the model that answered, where the provider says it.
     """
 
     input_tokens: int = 0
@@ -357,6 +358,7 @@ class TokenUsage(NamedTuple):
     output_tokens: int = 0
     tier: str | None = None
     written_tokens: int = 0
+    model: str = ""
 
 
 def token_usage(message: AIMessage) -> TokenUsage | None:
@@ -367,7 +369,8 @@ def token_usage(message: AIMessage) -> TokenUsage | None:
     metadata = message.response_metadata
     beside = [each for n in REPLY_NAMES["usage"] if isinstance(each := metadata.get(n), Mapping)]
     tiers = (each.get("service_tier") for each in (metadata, *beside))
-    return tokens_in(usage or next(iter(beside), {}), next(filter(None, tiers), None))
+    paid = tokens_in(usage or next(iter(beside), {}), next(filter(None, tiers), None))
+    return paid._replace(model=str(metadata.get("model_name") or ""))
 
 
 def tokens_in(usage: Mapping[str, Any], tier: str | None) -> TokenUsage:

@@ -147,12 +147,18 @@ class Prices:
 
     def of(self, model: _Model) -> Price | None:
         """The price of a model, which may not be made yet; None if it is unknown."""
-        provider, name = _provider_and_name(model)
+        return self._named(*_provider_and_name(model))
+
+    def _named(self, provider: str, name: str) -> Price | None:
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
     def cost(self, model: _Model, paid: reading.TokenUsage) -> float | None:
-        """The cost of a reply in dollars; None if the price is unknown."""
-        price = self.of(model)
+        """The cost of a reply in dollars; None if the price is unknown.
+
+        Of a router's reply it is that of the model that answered, if its price is known.
+        """
+        answered = paid.model and self._named(_provider_and_name(model)[0], paid.model)
+        price = answered or self.of(model)
         return price.of(paid) if price else None
 
 
