@@ -15,18 +15,7 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Concatenate,
-    Literal,
-    ParamSpec,
-    TypeGuard,
-    TypeVar,
-    Union,
-    cast,
-)
+from typing import Annotated, Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
 
 import annotated_types as bounds
 import pydantic
@@ -261,7 +250,7 @@ class Options(BaseModel):
         return values
 
 
-def _is_group(annotation: object) -> TypeGuard[type[Options]]:
+def _is_group(annotation: object) -> typing.TypeGuard[type[Options]]:
     """Whether a type is a set of options, which a mapping of its fields by name makes too."""
     return isinstance(annotation, type) and issubclass(annotation, Options)
 

@@ -113,7 +113,7 @@ def labels(label: Any = None) -> Any:
         return {"verdict": verdict}
 
     graph = StateGraph(LabelState, input_schema=Item)
-    graph.add_node("evaluate", Node(evaluate, ["verdict"], is_first=True, is_last=True))
+    graph.add_node("evaluate", Node(evaluate, {"verdict": Any}, is_first=True, is_last=True))
     graph.add_edge(START, "evaluate")
     graph.add_edge("evaluate", END)
     return graph.compile(name="labels").with_config(metadata={"method": "labels", "model": {}})

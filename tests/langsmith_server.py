@@ -238,6 +238,8 @@ class LangSmithServer:
         """Answer page by page, as `client.runs.query` asks."""
         ids = payload.get("ids") or []
         runs = self._since(payload, payload["project_ids"], ids, payload.get("is_root"))
+        runs = [run for run in runs if _passes(run, payload.get("filter") or "")]
+        runs = [_selected(run, payload.get("selects") or ["ID"]) for run in runs]
         start = int(payload.get("cursor") or 0)
         page = runs[start : start + self.page]
         more = start + self.page < len(runs)
@@ -248,18 +250,17 @@ class LangSmithServer:
         since = dt.datetime.fromisoformat(payload["min_start_time"])
         runs = [(run, dt.datetime.fromisoformat(run["start_time"])) for run in self._found(*which)]
         utc = [(run, at if at.tzinfo else at.replace(tzinfo=dt.UTC)) for run, at in runs]
-        return [_selected(run) for run, at in utc if at >= since]
+        return [run for run, at in utc if at >= since]
 
     def _query_threads(self, _: Any, __: Any, payload: Any) -> Any:
         runs = self._since(payload, [payload["project_id"]], [], True)
-        names = dict.fromkeys(run["metadata"].get("thread_id") for run in runs)
+        names = dict.fromkeys(_metadata(run).get("thread_id") for run in runs)
         return {"items": [{"thread_id": name} for name in names if name], "next_cursor": None}
 
     def _traces_of_thread(self, result: re.Match[str], query: Any, _: Any) -> Any:
-        runs = [_selected(run) for run in self._found(query["project_id"], [], True)]
-        traces = [run for run in runs if run["metadata"].get("thread_id") == result[1]]
-        # The client's type of a trace has no metadata.
-        items = [{k: v for k, v in run.items() if k != "metadata"} for run in traces[::-1]]
+        runs = self._found(query["project_id"], [], True)
+        traces = [run for run in runs if _metadata(run).get("thread_id") == result[1]]
+        items = [_selected(run, query["selects"]) for run in traces[::-1]]
         return {"items": items, "next_cursor": None}
 
     def _new_evaluator(self, _: Any, __: Any, payload: Any) -> Any:
@@ -371,12 +372,25 @@ class LangSmithServer:
         return sorted(runs, key=lambda r: r["dotted_order"])
 
 
-def _selected(run: dict[str, Any]) -> dict[str, Any]:
-    """A run in the words of the second version of the API."""
-    own = {name: value for name, value in run.items() if name not in ("extra", "session_id")}
-    metadata = (run.get("extra") or {}).get("metadata") or {}
-    kind = run["run_type"].upper()
-    return {**own, "run_type": kind, "project_id": run["session_id"], "metadata": metadata}
+def _metadata(run: dict[str, Any]) -> dict[str, Any]:
+    return (run.get("extra") or {}).get("metadata") or {}
+
+
+def _passes(run: dict[str, Any], filter: str) -> bool:
+    """Whether a run passes the conditions of a filter on its trace and on its type."""
+    traces, kinds = re.search(r"in\(trace_id, (\[.*?\])\)", filter), _KIND.findall(filter)
+    is_of = not traces or str(run["trace_id"]) in json.loads(traces[1])
+    return is_of and (not kinds or run["run_type"] in kinds)
+
+
+_KIND = re.compile(r'eq\(run_type, "(\w+)"\)')
+
+
+def _selected(run: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The selected fields of a run in the words of the second version of the API."""
+    own = {**run, "run_type": run["run_type"].upper(), "project_id": run["session_id"]}
+    own["metadata"] = _metadata(run)
+    return {name: own[name] for name in map(str.lower, names) if name in own}
 
 
 def _page(items: dict[str, dict[str, Any]], parameters: dict[str, list[str]]) -> list[Any]:

@@ -1,21 +1,33 @@
 """What was judged, and what people then say of it: a run, or a thread of one or of several."""
 
+import re
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langsmith import Client
+from langsmith import Client, traceable
+from langsmith.run_helpers import tracing_context
 
-from langchain_judges import create_rubric_judge
+from langchain_judges import (
+    as_comparative_evaluator,
+    as_evaluator,
+    create_relative_judge,
+    create_rubric_judge,
+)
 from langchain_judges.cli.audit import _queued
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows, labelled_runs, watch_project
+from langchain_judges.integrations.langsmith_runs import experiment_rows
 from langchain_judges.rows.documents import context_in
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import CONVERSATION
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.judges import answer
 from tests.langsmith_server import LangSmithServer, now
 from tests.test_annotation_queue import says
 from tests.test_watch import PROJECT, production
@@ -124,6 +136,141 @@ def test_a_label_of_a_thread_that_went_on_is_of_what_was_said_until_then(client,
     [row] = feedback_rows(client, queue="q")
     for told in (str(item["output"]), str(row["output"])):
         assert [f"answer {n}" in told for n in range(3)] == [True, True, False]
+
+
+# ---- what happened within a run
+
+
+@traceable(run_type="retriever")
+def found(q):
+    return [{"page_content": f"Page on {q}", "type": "Document", "metadata": {}}]
+
+
+@traceable(run_type="tool")
+def look(q):
+    return found(q)[0]["page_content"]
+
+
+@traceable
+def deeper(q):
+    with suppress(KeyError):
+        broken(q)
+
+
+@traceable(run_type="tool")
+def broken(q):
+    raise KeyError(q)
+
+
+@traceable
+def app(question):
+    look(f"{question} 1")
+    deeper(f"{question} 2")
+    found(f"{question} 3")
+    return f"answer to {question}"
+
+
+def target(inputs):
+    return {"answer": app(inputs["question"])}
+
+
+def steps_in(prompts):
+    """What stands between the marks of steps, by the question that it is of."""
+    shown = re.compile(r"<((?:call|result|error)[\w-]*)-\w+>\n(.*?)\n</", re.S)
+    texts = [shown.findall(prompt) for prompt in prompts]
+    return {Counter(re.findall(r"q\d", str(each))).most_common(1)[0][0]: each for each in texts}
+
+
+QUESTIONS = ["q1", "q2", "q3"]
+
+
+@pytest.fixture
+def experiment(server, client):
+    """An experiment of nested runs, and the steps that its own evaluator was shown."""
+    client = Client(api_url=server.url, api_key="x", info=server.info)
+    data = client.create_dataset("d")
+    rows: Any = [
+        {"inputs": {"question": q}, "reference_outputs": {"answer": "-"}} for q in QUESTIONS
+    ]
+    client.create_examples(dataset_id=data.id, examples=rows)
+    judge, model = unsure()
+    with tracing_context(enabled=True, client=client):
+        run = client.evaluate(target, data="d", evaluators=[as_evaluator(judge)])
+    client.flush()
+    server.read()
+    server.feedback.clear()
+    server.requests.clear()
+    assert len(steps_in(model.prompts)) == 3
+    return client, run.experiment_name, steps_in(model.prompts)
+
+
+def queries(server):
+    return len([path for _, path in server.requests if path == "/api/v2/runs/query"])
+
+
+def test_the_steps_of_a_running_experiment_are_those_of_every_path_that_reads_it_later(
+    experiment, server
+):
+    client, name, steps = experiment
+    marks = [["call-1-of-look", "result-1-of-look", "call-2-of-broken", "error-2-of-broken"]]
+    marks = [[*marks[0], "call-3-of-found", "result-3-of-found"]]
+    assert [[mark for mark, _ in each] for each in steps.values()] == marks * 3
+    judge, model = unsure()
+    client.evaluate(name, evaluators=[as_evaluator(judge), as_evaluator(judge, key="again")])
+    assert steps_in(model.prompts) == steps
+    assert queries(server) == 3  # of each run once, by whichever evaluator is first
+    model.prompts.clear()
+    server.requests.clear()
+    watch_project(client, judge, name, queue="q", key="watched")
+    assert steps_in(model.prompts) == steps
+    assert queries(server) == 2  # of the runs, and of all their steps
+    for _, run in server.queued:
+        says(server, run, "watched.people", "1")
+    for items in (labelled_runs(client, "q", judge).items, experiment_rows(client, name)[0]):
+        model.prompts.clear()
+        for item in items:
+            judge.invoke(plain_row(item))
+        assert steps_in(model.prompts) == steps
+    for row in feedback_rows(client, name):
+        assert "[call 1 of look]" in str(row["output"])
+
+
+def test_a_watched_judge_by_a_source_has_the_documents_of_retrievers(experiment):
+    client, name, _ = experiment
+    judge = create_rubric_judge(FakeChatModel(replies=answer), rubric="groundedness", name="g")
+    assert watch_project(client, judge, name, key="watched").judged == 3
+
+
+def test_each_turn_of_a_watched_thread_has_its_steps_by_one_query(server):
+    client = Client(api_url=server.url, api_key="x", info=server.info)
+    with tracing_context(enabled=True, client=client, project_name=PROJECT):
+        for question in QUESTIONS:
+            app(question, langsmith_extra={"metadata": {"thread_id": "t"}})
+    client.flush()
+    judge, model = unsure()
+    assert watch_project(client, judge, PROJECT, threads=True, queue="q").sampled == 1
+    assert queries(server) == 1
+    says(server, server.queued[0][1], "good.people", "1")
+    item: Any = labelled_runs(client, "q", judge).items[0]
+    called = [call["name"] for each in item["output"] for call in each.get("tool_calls", ())]
+    assert called == ["look", "broken", "found"] * 3
+    assert all(f"Page on {q} 1" in model.prompts[0] for q in QUESTIONS)
+
+
+def test_both_sides_of_a_comparison_have_their_steps(experiment, server):
+    client, name, steps = experiment
+    other = client.evaluate(lambda inputs: target(inputs) | {"answer": "-"}, data="d")
+    client.flush()
+    server.read()
+    model = FakeChatModel(replies=answer)
+    compare = as_comparative_evaluator(create_relative_judge(model, orders="none"))
+    client.evaluate((name, other.experiment_name), evaluators=[compare])
+    assert len(model.prompts) == 3
+    for each in model.prompts:
+        question = next(q for q in QUESTIONS if q in each)
+        assert [text for _, text in steps_in([each])[question]] == [
+            text for _, text in steps[question]
+        ] * 2
 
 
 # ---- answers of a judge and of people, in one form

@@ -205,14 +205,14 @@ def test_a_score_that_a_busy_server_refuses_is_posted_again_after_a_wait(
 ):
     production(server, "good")
     waits: list[float] = []
-    stop, listed = threading.Event(), server._list_feedback
+    stop, queried = threading.Event(), server._query_runs
 
-    def busy_from_here(*request):
-        server.busy = 1
-        return listed(*request)
+    def busy_from_here(match, query, payload):
+        server.busy = 1 if "filter" in payload else 0  # of steps, before feedback is posted
+        return queried(match, query, payload)
 
     monkeypatch.setattr(stop, "wait", waits.append)
-    monkeypatch.setattr(server, "_list_feedback", busy_from_here)
+    monkeypatch.setattr(server, "_query_runs", busy_from_here)
     assert watch_project(client, labels(), PROJECT, stop=stop).judged == 1
     assert (waits, len(server.feedback)) == ([1], 1)
 

@@ -21,15 +21,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from functools import cache
@@ -413,7 +405,7 @@ class _Collection:
 
 
 @contextlib.contextmanager
-def without_collection() -> Iterator[None]:
+def without_collection() -> Generator[None]:
     """Look for no garbage, until the last of the blocks that run at a time has ended."""
     with _Collection.lock:
         if not _Collection.blocks:
@@ -451,7 +443,7 @@ def stoppable(
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
     first: Callable[[], object] | None = None,
     second: Callable[[], object] | None = None,
-) -> Iterator[StopSignal]:
+) -> Generator[StopSignal]:
     """Let signals stop the requests of what is done inside.
 
     Only Python's main thread can handle signals: threads of the user's own see its interrupt.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Ctrl-C.
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 # Longer messages, by what they say.
-WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
+WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
 # What stops a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Begins the name of an experiment or a queue of LangSmith, in place of a file.

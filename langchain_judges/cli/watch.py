@@ -115,18 +115,10 @@ def watch(
 
 def sentence(found: Watch) -> str:
     """Sentence about a look's result."""
-    parts = [
-        f"{found.sampled:,} of {found.listed:,} sampled",
-        f"{found.known:,} had feedback already",
-        f"{found.judged:,} judged by {found.calls:,} calls",
-        f"{found.failed:,} could not be judged",
-    ]
-    if found.queued:
-        parts.append(f"{found.queued:,} sent to the queue")
-    if left := found.sampled - found.known - found.judged - found.failed:
-        parts.append(f"{left:,} left for the next look")
-    text = "; ".join(parts)
-    return f"{text}. Stopped: {found.stopped}." if found.stopped else f"{text}."
+    left = found.sampled - found.known - found.judged - found.failed
+    told = {"all": True, "queued": found.queued, "left": left, "stopped": found.stopped}
+    parts = [text for name, text in messages.WORDS["look"].items() if told[name]]
+    return "".join(parts).format(left=left, **asdict(found)) + "."
 
 
 def span(text: str, name: str) -> timedelta:

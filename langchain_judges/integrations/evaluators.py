@@ -10,6 +10,7 @@ for `evaluate_comparative`.
 from __future__ import annotations
 
 import math
+from asyncio import to_thread
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -25,11 +26,12 @@ from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluat
 from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
 
-from langchain_judges.asking.effects import run
+from langchain_judges.asking.effects import Effect, run
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError, did_you_mean
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.integrations import feedback as sent
 from langchain_judges.integrations.feedback import Feedback, ScoreScale, Span, spans_of
+from langchain_judges.integrations.langsmith_runs import load_steps
 from langchain_judges.methods.describe import fields_named, fingerprint_of, kind_of, option_of
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows import lookup, record
@@ -81,8 +83,9 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
         input: Where the task is in the inputs: a key, a path (`"question.text"`,
             `"messages.0"`), a function of the inputs, or None to search the usual keys; words
             and numbers beside it are then named once, in a warning.
-        output: Where the text is in the outputs, in the same way. The tools of loaded child runs
-            and a run's error are judged with it.
+        output: Where the text is in the outputs, in the same way. What tools and retrievers did
+            in child runs and a run's error are judged with it; a run that you read from
+            LangSmith yourself must have its child runs.
         reference: Where the reference is in the reference outputs; a list there is of right
             answers, one of which is enough (facts that are all wanted are criteria: `rubric`).
             None: the usual keys. What people may know of a row (`label`, `labels`,
@@ -153,6 +156,7 @@ class JudgeEvaluator(RunEvaluator):
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
         run, example = record.as_object(run), record.as_object(example)
+        await _load_steps(run)
         self._check_keys(run)
         outcome = await cases.outcome_or_refusal(
             self.judge,
@@ -285,6 +289,14 @@ class JudgeEvaluator(RunEvaluator):
                 raise RepeatedFailureError(f"The first {ALIKE} rows cannot be judged: {lack}")
 
 
+async def _load_steps(*runs: Any) -> None:
+    """Load the steps of runs where LangSmith evaluates stored ones: it gives them without any."""
+    client = get_tracing_context()["client"]
+    bare = [run for run in runs if client and getattr(run, "child_runs", ()) is None]
+    load = partial(load_steps, client, bare)
+    await Effect(load, partial(to_thread, load))
+
+
 def _check_variables(judge: Judge, variables: Mapping[str, object]) -> None:
     known = fields_named(judge) | _FURTHER
     if unknown := [name for name in variables if name not in known]:
@@ -400,6 +412,7 @@ def as_comparative_evaluator(
         runs: Sequence[Any], example: Any, context: object, variables: Mapping[str, object]
     ) -> tuple[Feedback, list[cases.JudgmentResult]]:
         runs, example = [*map(_as_record, _several(runs))], _as_record(example, "inputs")
+        run(_load_steps(*runs))
         inputs = example.inputs if example else runs[0].inputs
         row = cases.EvaluatedRow(inputs, None, example.outputs if example else None, context)
         row = row._replace(attachments=getattr(example, "attachments", None))

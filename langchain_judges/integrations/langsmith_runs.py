@@ -7,6 +7,7 @@ People label doubtful runs in annotation queues. That closes the loop of product
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -27,8 +28,8 @@ from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.data import holds_nothing
 from langchain_judges.rows.documents import context_of
 from langchain_judges.rows.lookup import TextSource
-from langchain_judges.rows.texts import CONVERSATION
-from langchain_judges.rows.work import outputs_of, why_failed
+from langchain_judges.rows.texts import CONVERSATION, transcript
+from langchain_judges.rows.work import outputs_of, steps_within, why_failed
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label
 
@@ -36,12 +37,13 @@ T = TypeVar("T")
 # Where a run that was read as one of a thread names it, and a judge's feedback on all of it.
 THREAD = "judged_thread"
 # What LangSmith calls parts of runs, and places in a queue.
-_NAMES: Mapping[str, Sequence[str]] = packaged(__package__, "names.yaml")
+LANGSMITH_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
 _PAGE = 100
+# Traces whose steps are asked for in one request, and what of them is asked for.
+_TRACES = 50
+_STEPS = 'and(in(trace_id, {traces}), or(eq(run_type, "tool"), eq(run_type, "retriever")))'
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
-# A connection that is kept belongs to an event loop that has ended.
-_CLOSED = {"Connection": "close"}
 
 
 def experiment_rows(client: Client, *experiments: str) -> list[list[dict[str, object]]]:
@@ -58,6 +60,7 @@ def experiment_rows(client: Client, *experiments: str) -> list[list[dict[str, ob
     """
     projects = [_project(client, each) for each in experiments]
     runs = [_of_project(client, each) for each in projects]
+    load_steps(client, [*chain(*runs)])
     returned = defaultdict[Any, list[dict[str, object]]](list)
     for run in chain(*runs):
         returned[run.reference_example_id].append(right_answers.fields_returned(run.outputs))
@@ -115,22 +118,22 @@ def feedback_rows(
     """
     project = None if queue else _project(client, str(experiment))
     runs = runs_in_queue(client, queue) if queue else _of_project(client, project)
+    load_steps(client, runs)
     given = graded(client, runs)
-    rows: dict[Any, dict[str, object]] = {}
+    columns, rows = answer_columns(given.values()), list[dict[str, object]]()
     for run in runs:
         judged = _judged_with(client, run, given[run.id])
         sides = [text for each in judged for text in (str(each.inputs or ""), _work_of(each))]
         sides = sides if len(judged) == 1 else [CONVERSATION, "\n\n".join(filter(None, sides))]
-        rows[run.id] = {"id": str(run.id), "input": sides[0], "output": sides[1]}
-    for name, cells in answer_columns(given.values()).items():
-        for run_id, cell in cells.items():
-            rows[run_id][name] = cell
-    return list(rows.values())
+        answers = {name: cells[run.id] for name, cells in columns.items() if run.id in cells}
+        rows.append({"id": str(run.id), "input": sides[0], "output": sides[1], **answers})
+    return rows
 
 
 def _work_of(run: Run) -> str:
     said = [] if holds_nothing(run.outputs) else [str(run.outputs)]
-    return "\n\n".join([*said, *([f"It failed: {why_failed(run)}"] if run.error else [])])
+    failed = [f"It failed: {why_failed(run)}"] if run.error else []
+    return "\n\n".join([*filter(None, [transcript(steps_within(run))]), *said, *failed])
 
 
 def _judged_with(
@@ -156,7 +159,9 @@ def _judged_with(
     if thread is None:
         return [run]
     runs = runs_of_thread(client, run.session_id, thread)
-    return [*(each for each in runs if str(each.start_time) < str(run.start_time)), run]
+    before = [each for each in runs if str(each.start_time) < str(run.start_time)]
+    load_steps(client, before)
+    return [*before, run]
 
 
 def _project(client: Client, experiment: str) -> Any:
@@ -177,14 +182,57 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
         client: LangSmith's client, of a server from version 0.18.
         project: The project's id.
         since: The earliest start of a run.
-        which: Further fields of the query: `ids`, `is_root`, `filter`.
+        which: Further fields of the query: `ids`, `is_root`, `filter`, `selects`.
 
     Raises:
         langsmith.LangsmithError: LangSmith refuses the request, or cannot be reached.
     """
-    query = {"project_ids": [str(project)], "min_start_time": since, "selects": [*_NAMES["run"]]}
-    runs = _listed(client.runs.query, **query, **which)
+    query = {
+        "project_ids": [str(project)],
+        "min_start_time": since,
+        "selects": [*LANGSMITH_NAMES["run"]],
+    }
+    runs = _listed(client.runs.query, **{**query, **which})
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
+
+
+def load_steps(client: Client, runs: Sequence[Run]) -> None:
+    """Load what tools and retrievers did within runs, as a running `evaluate` has it.
+
+    Args:
+        client: LangSmith's client, of a server from version 0.18.
+        runs: Each then has those runs alone as its `child_runs`.
+
+    Raises:
+        langsmith.LangsmithError: LangSmith refuses the request, or cannot be reached.
+    """
+    for project, part in _parts(runs, "session_id", _TRACES):
+        traces = json.dumps(sorted({str(run.trace_id) for run in part}))
+        which = {"filter": _STEPS.format(traces=traces), "selects": [*LANGSMITH_NAMES["step"]]}
+        found = runs_of(client, project, _day_before(part), **which)
+        for run in part:
+            _hold(run, sorted(found, key=lambda step: step.dotted_order))
+
+
+def _parts(items: Sequence[Any], place: str, most: int) -> Iterable[tuple[str, list[Any]]]:
+    """Yield items of each project, whose id is at a place in them, so many at once."""
+    for project in sorted({str(getattr(each, place)) for each in items}):
+        own = [each for each in items if str(getattr(each, place)) == project]
+        yield from ((project, own[n : n + most]) for n in range(0, len(own), most))
+
+
+def _hold(run: Any, steps: Iterable[Any]) -> None:
+    """Make the runs within a run its child runs, each of the nearest that holds it.
+
+    The dotted order of a run has the ids of all that hold it.
+    """
+    run.child_runs, path = [], [run]
+    for step in (each for each in steps if f"{run.id}." in each.dotted_order):
+        while f"{path[-1].id}." not in step.dotted_order:
+            path.pop()
+        step.child_runs = []
+        path[-1].child_runs.append(step)
+        path.append(step)
 
 
 # What every judge's run has among its metadata.
@@ -208,7 +256,7 @@ def threads_of(client: Client, project: object, since: datetime, **which: Any) -
 
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     """The root runs of a thread in time, those before any look too; none of a judge."""
-    query = {"project_id": str(project), "selects": [*_NAMES["trace"]]}
+    query = {"project_id": str(project), "selects": [*LANGSMITH_NAMES["trace"]]}
     traces = _listed(client.threads.list_traces, thread, **query)
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
     for run in runs:
@@ -217,7 +265,7 @@ def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
 
 
 def runs_in_queue(client: Client, queue: str) -> list[Run]:
-    """The runs of an annotation queue as evaluators take them, without child runs.
+    """The runs of an annotation queue as evaluators take them, child runs not loaded.
 
     Raises:
         InputError: There is no such queue.
@@ -225,17 +273,17 @@ def runs_in_queue(client: Client, queue: str) -> list[Run]:
     found = next(client.list_annotation_queues(name=queue, limit=1), None)
     if found is None:
         raise InputError(f"LangSmith has no annotation queue {queue!r}")
-    items = queue_items(client, found.id)
     runs: list[Run] = []
-    for project in sorted({str(item.project_id) for item in items}):
-        own = [item for item in items if str(item.project_id) == project]
-        # Times may lack a zone; a day before is earlier in each of them.
-        times = (datetime.fromisoformat(str(item.start_time)) for item in own)
-        since = min(at.replace(tzinfo=UTC) for at in times) - _A_DAY
-        for start in range(0, len(own), _PAGE):
-            ids = [str(item.run_id) for item in own[start : start + _PAGE]]
-            runs += runs_of(client, project, since, ids=ids)
+    for project, items in _parts(queue_items(client, found.id), "project_id", _PAGE):
+        ids = [str(item.run_id) for item in items]
+        runs += runs_of(client, project, _day_before(items), ids=ids)
     return sorted(runs, key=lambda run: str(run.id))
+
+
+def _day_before(items: Iterable[Any]) -> datetime:
+    """A time before all runs: theirs may lack a zone, and a day before is earlier in each."""
+    times = (datetime.fromisoformat(str(each.start_time)) for each in items)
+    return min(at.replace(tzinfo=UTC) for at in times) - _A_DAY
 
 
 def queue_items(client: Client, queue_id: object) -> list[Any]:
@@ -246,13 +294,15 @@ def queue_items(client: Client, queue_id: object) -> list[Any]:
         queue_id: The queue's id.
     """
     query, which = client.annotation_queues.items.list, {"item_type": "RUN"}
-    places = (_listed(query, str(queue_id), status=each, **which) for each in _NAMES["places"])
+    places = (
+        _listed(query, str(queue_id), status=each, **which) for each in LANGSMITH_NAMES["places"]
+    )
     return [item for items in places for item in items]
 
 
 def _run(item: Any, project: object, id: str, kind: str) -> Run:
     """Run as evaluators take it, of an item of a list."""
-    fields: dict[str, Any] = {name: getattr(item, name, None) for name in _NAMES["same"]}
+    fields: dict[str, Any] = {name: getattr(item, name, None) for name in LANGSMITH_NAMES["same"]}
     fields |= {"trace_id": item.trace_id or id, "run_type": kind, "session_id": project}
     fields["extra"] = {"metadata": getattr(item, "metadata", None) or {}}
     return Run(id=id, **{name: value for name, value in fields.items() if value})
@@ -270,7 +320,8 @@ def waited_for(method: Callable[..., Coroutine[Any, Any, T]], *args: object, **f
 
     The loop runs in a thread of its own: the caller may be in a loop.
     """
-    work = method(*args, **fields, extra_headers=_CLOSED)
+    # A connection that is kept would belong to an event loop that has ended.
+    work = method(*args, **fields, extra_headers={"Connection": "close"})
     with ThreadPoolExecutor(1, "langsmith") as thread:
         return thread.submit(asyncio.run, work).result()
 
@@ -319,6 +370,7 @@ def labelled_runs(  # noqa: PLR0913 - which label of which runs, and where each 
     runs = runs_in_queue(client, queue)
     given = graded(client, runs)
     answers = _by_people(given.values(), key)
+    load_steps(client, [run for run in runs if run.id in answers])
     reader = cases.CaseReader(judge, cases.TextSources(input, output, context=context))
     options = cases.label_options(judge)
     labels = options.human_labels if options else ()

@@ -88,8 +88,9 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
 
     The same run is always in the sample or always out of it. A run that has the feedback is not
     judged again, and feedback is posted under an id that follows from the run and the key, so
-    a second look, or one after a kill, posts nothing twice. Runs of judges are left out, as
-    their traces may go to the same project.
+    a second look, or one after a kill, posts nothing twice. A run is judged with what tools and
+    retrievers did in its child runs. Runs of judges are left out, as their traces may go to the
+    same project.
 
     Args:
         client: LangSmith's client.
@@ -126,15 +127,9 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     check_value("doubtful", doubtful, Share)
     check_words(key=key, queue=queue, filter=filter)
     RunOptions(**limits)
-    look = _Look(
-        client=client,
-        judge=judge,
-        key=evaluated.feedback_key(judge, key),
-        reader=evaluated.CaseReader(judge, evaluated.TextSources(input, output, context=context)),
-        queue=queue,
-        doubtful=doubtful,
-        stop=stop or threading.Event(),
-    )
+    reader = evaluated.CaseReader(judge, evaluated.TextSources(input, output, context=context))
+    name, stop = evaluated.feedback_key(judge, key), stop or threading.Event()
+    look = _Look(client, judge, name, reader, queue, doubtful, stop)
     start = since if isinstance(since, datetime) else datetime.now(UTC) - since
     which = {"filter": filter} if filter else {}
     own = look.patiently(client.read_project, project_name=project).id
@@ -163,10 +158,6 @@ def _is_over(run: Run) -> bool:
     return bool(run.end_time or run.outputs or run.error)
 
 
-# A run, or all of a thread; the last gets the feedback.
-_Case = Sequence[Run]
-
-
 @dataclass
 class _Look:
     """One look at a project: what is judged, by what, and where the feedback goes."""
@@ -192,8 +183,13 @@ class _Look:
                     raise
         return request(*args, **kwargs)
 
-    def at(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
-        """Judge what is sampled and has no feedback yet."""
+    def at(self, sampled: Sequence[Sequence[Run]], limits: Mapping[str, Any]) -> None:
+        """Judge what is sampled and has no feedback yet.
+
+        Args:
+            sampled: Each a run, or all of a thread; the last gets the feedback.
+            limits: Options of `judge_many`.
+        """
         self.watch.sampled = len(sampled)
         ids = [str(case[-1].id) for case in sampled]
         found = self.patiently(given_feedback.feedback_on, self.client, ids, self.key)
@@ -202,6 +198,7 @@ class _Look:
         new = [case for case, id in zip(sampled, ids, strict=True) if id not in known]
         if new and self.queue is not None:
             self._open_queue(self.queue)
+        self.patiently(lists.load_steps, self.client, [run for case in new for run in case])
         rows: list[dict[str, object]] = []
         for case in new:
             try:
@@ -375,9 +372,8 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
     session = client.read_project(project_name=project).id
     code = (files(__package__) / "online_evaluator.txt").read_text("utf-8")
     evaluator: Any = {
+        **lists.LANGSMITH_NAMES["evaluator"],
         "code": code.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
-        "language": "python",
-        "advanced_features_enabled": True,
         "dependencies": "\n".join(dependencies),
         "workspace_secrets_keys": list(secrets),
     }

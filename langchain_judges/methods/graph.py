@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import cache, partial, wraps
 from inspect import iscoroutinefunction
@@ -77,7 +69,7 @@ class Node(StepNode):
     """A phase of a method; a state that has a verdict is left as it is."""
 
     def __init__(
-        self, phase: Phase, keys: Collection[str], *, is_first: bool, is_last: bool
+        self, phase: Phase, keys: Mapping[str, object], *, is_first: bool, is_last: bool
     ) -> None:
         """Make a node.
 

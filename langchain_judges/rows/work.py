@@ -8,7 +8,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.rows import checks, documents, lookup, media, messages, tool_calls
 from langchain_judges.rows import record as records
-from langchain_judges.rows.data import as_json, is_nothing, plain_data
+from langchain_judges.rows.data import as_json, holds_nothing, is_nothing, plain_data
 from langchain_judges.rows.lookup import Field, TextSource
 from langchain_judges.rows.responses import ended
 from langchain_judges.rows.texts import Message, PlainText, plain, readable
@@ -97,13 +97,10 @@ def outputs_of(
     They are unchanged if the run did not fail, and no loaded child run did what they do not
     hold. Otherwise they hold the text at a source as messages, and documents that were found.
     """
-    acts = any(map(_acts, records.record_in(run.outputs)))
-    # Messages with calls have those of all tools.
-    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
-    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
+    used = steps_within(run, kinds)
     finders = _runs_below(run, {*kinds} - {"tool"})
     found = [each.outputs for each in finders if documents.context_in(each.outputs)]
-    if not (steps or found or run.error) or not run.outputs:
+    if not (used or found or run.error) or holds_nothing(run.outputs):
         return run.outputs
     try:
         said = _said(work_in(run.outputs, source))
@@ -113,10 +110,20 @@ def outputs_of(
     kept = {name: held[name] for name in lookup.USUAL["context"] if name in held}
     if found and documents.context_of(kept) is None:
         kept["documents"] = found
-    used = [message for step in steps for message in _of_step(step)]
     # They are of the last request.
     place = max((n for n, each in enumerate(said, 1) if each["role"] == "user"), default=0)
     return {**kept, "messages": [*said[:place], *used, *said[place:], *_failure(run)]}
+
+
+def steps_within(run: Any, kinds: Collection[str] = ("tool", "retriever")) -> list[Message]:
+    """The calls and results of loaded child runs of some kinds, in time, beside its outputs.
+
+    Messages with calls have those of all tools.
+    """
+    acts = any(map(_acts, records.record_in(run.outputs)))
+    steps = [each for each in _runs_below(run, kinds) if each.run_type != "tool" or not acts]
+    steps.sort(key=lambda step: str(step.dotted_order or step.start_time))
+    return [message for step in steps for message in _of_step(step)]
 
 
 def _failure(run: Any) -> list[Message]:
@@ -135,9 +142,9 @@ def record_of_run(run: Any, source: TextSource = None) -> list[Message]:
     Raises:
         InputError: There is no text at the source in its outputs.
     """
+    if holds_nothing(run.outputs):
+        return [*steps_within(run), *_failure(run)]
     outputs = outputs_of(run, source)
-    if not outputs:
-        return _failure(run)
     if source is not None and outputs is run.outputs:
         outputs = part_of(outputs, "output", source)
     return records.record_in(outputs, is_work=True) or _said(work_in(outputs))
