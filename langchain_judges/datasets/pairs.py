@@ -35,16 +35,14 @@ class PublicSet:
         Raises:
             OptionError: There is no path, or no such file in it.
         """
+        names = " or ".join(files)
         if self.path is None:
-            raise OptionError(
-                f"{self.name!r} is read from a folder: give `path`, with {' or '.join(files)}"
-            )
+            raise OptionError(f"{self.name!r} is read from a folder: give `path`, with {names}")
         if self.path.is_file():
             return read_table(self.path)
         for file in files:
             if self.has(file):
                 return read_table(self.path / file)
-        names = " or ".join(files)
         raise OptionError(f"{self.name!r} is read from {names}; {self.path} has none")
 
 
