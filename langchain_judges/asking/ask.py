@@ -22,14 +22,13 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
+from langchain_judges import orders, verdict
 from langchain_judges.asking import failures, reading, reply_log
 from langchain_judges.asking.effects import Effect, emit
 from langchain_judges.asking.question import Account, Asking, Question, Reply, StoredReply
 from langchain_judges.asking.send import Sent, said_by_calls, send
 from langchain_judges.errors import ModelSetupError
-from langchain_judges.orders import Order
 from langchain_judges.rows import fences, texts
-from langchain_judges.verdict import no_step_usage
 
 # Seconds that calls in flight get to come back when a run ends early.
 GRACE = 10.0
@@ -43,7 +42,7 @@ async def ask(
     account: Account,
     *,
     unit: str = "",
-    order: Order | None = None,
+    order: orders.Order | None = None,
     seed: int | None = None,
 ) -> Reply:
     """Ask a question about one unit of work.
@@ -103,7 +102,7 @@ async def _logged(asking: Asking) -> Reply:
         stored, is_of_another = await question.log.shared(key(), ask_now, _is_whole, row)
         reply = Reply.of(stored)
         if is_of_another:
-            asking.cost = no_step_usage() | {"cached_calls": 1}
+            asking.cost = verdict.no_step_usage() | {"cached_calls": 1}
             reply.usage = asking.usage()
     if asking.cost["calls"] and reply.data is not None and reply.problem is None:
         await _cache(asking, reply)

@@ -15,12 +15,11 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from langchain_judges import errors, orders
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking import limiter, own_prompts, reply_log
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.reading import ASK_ERRORS, Parse, Problem, ReplyData, json_schema
-from langchain_judges.errors import InputError
-from langchain_judges.orders import Order
 from langchain_judges.rows import fences, media
 
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
@@ -196,7 +195,7 @@ class Question:
             self._decisive[seed] = json.dumps(call, sort_keys=True, default=str)
         return self._decisive[seed]
 
-    def config(self, unit: str, order: Order | None, seed: int | None) -> RunnableConfig:
+    def config(self, unit: str, order: orders.Order | None, seed: int | None) -> RunnableConfig:
         """The name, tags and metadata of a call's run, as LangSmith shows them."""
         name = ":".join(filter(None, [self.label or self.step, unit]))
         if "{unit}" in self.label:
@@ -265,7 +264,7 @@ class Asking:
     variables: Mapping[str, object]
     account: Account
     unit: str
-    order: Order | None
+    order: orders.Order | None
     seed: int | None
     messages: list[BaseMessage] = field(default_factory=list)
     cost: verdicts.StepUsage = field(default_factory=verdicts.no_step_usage)
@@ -347,7 +346,7 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     if lacking := sorted(set(prompt.input_variables) - set(variables)):
         what = f"the prompt {question.step!r} shows {lacking}"
         if isinstance(prompt, own_prompts.FencedPrompt):  # of the caller, who names columns
-            raise InputError(f"{what}, which this row does not have")
+            raise errors.InputError(f"{what}, which this row does not have")
         raise LookupError(f"{what}, which the variables of its step do not hold")
     # As LangChain fills it; an empty list is its own, for messages that may lack.
     filled = prompt.partial_variables.items()

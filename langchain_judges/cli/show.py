@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from langchain_judges import errors, escaping, options
 from langchain_judges.cli import flags, judge_flags
-from langchain_judges.errors import OptionError
-from langchain_judges.escaping import InertConsole
-from langchain_judges.options import Options, described
 
 if TYPE_CHECKING:
     from langchain_core.prompts import ChatPromptTemplate
@@ -46,7 +44,7 @@ def show(
     else:
         method = named(everything, name, "method or rubric")
         if part and name in COMBINATIONS:
-            raise OptionError(f"{name} has no prompts of its own: its judges have them")
+            raise errors.OptionError(f"{name} has no prompts of its own: its judges have them")
         if part:
             _print_prompts(method.templates)
         else:
@@ -77,7 +75,7 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
         settings = ", ".join(f"{key}={option_text(value)}" for key, value in values.items())
         console.print(f"  {preset}: {settings or 'the defaults'}")
     console.print("\nOptions, by --set NAME=VALUE with VALUE as JSON, and their defaults:")
-    for option, meaning in described(method).items():
+    for option, meaning in options.described(method).items():
         if option not in judge_flags.NOT_ON_A_SHELL:
             text = f"\n      {meaning}".replace("`", "") if meaning else ""
             console.print(f"  {option}={option_text(method.defaults()[option])}{text}")
@@ -98,8 +96,8 @@ def option_text(value: Any) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    return value.as_json() if isinstance(value, Options) else str(value)
+    return value.as_json() if isinstance(value, options.Options) else str(value)
 
 
-def _console() -> InertConsole:
-    return InertConsole(soft_wrap=True)
+def _console() -> escaping.InertConsole:
+    return escaping.InertConsole(soft_wrap=True)

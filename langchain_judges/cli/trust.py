@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges import progress, verdict
+from langchain_judges import escaping, progress, verdict
 from langchain_judges import report as reports
 from langchain_judges.cli import label, messages, row_files
 from langchain_judges.cli.flags import Outs, Paths, RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.row_files import RowFile, check_known_of, known_rows
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.escaping import InertConsole, escaped
 from langchain_judges.report.labelling import FIRST, doubts, is_labelled, row_identity
 from langchain_judges.rows import checks, texts
 from langchain_judges.rows.columns import columns_in, mapped
@@ -388,7 +387,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     """
     from langchain_judges.report import overview
 
-    console = InertConsole(soft_wrap=True)
+    console = escaping.InertConsole(soft_wrap=True)
     shown, contests = answer.shown()
     parts, passed = [], True
     console.print(overview.head_text(shown[0]))
@@ -407,7 +406,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
             messages.say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
     for contest in contests:
         console.print(contest.sentence)
-        parts.append(f"- {escaped(contest.sentence)}")
+        parts.append(f"- {escaping.escaped(contest.sentence)}")
     return "\n".join(parts), passed
 
 

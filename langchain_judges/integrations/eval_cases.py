@@ -15,11 +15,10 @@ from langchain_core.runnables import RunnableConfig
 from langsmith.schemas import Run
 from typing_extensions import TypedDict
 
-from langchain_judges import errors
+from langchain_judges import errors, lazy
 from langchain_judges import verdict as verdicts
 from langchain_judges.asking import effects, failures
 from langchain_judges.integrations.right_answers import ReferenceReader, fields_returned
-from langchain_judges.lazy import packaged
 from langchain_judges.methods import describe
 from langchain_judges.methods.rubric import criteria, replies
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -34,7 +33,7 @@ from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import NOTES, Label, LabelVerdict, Notes, Verdict, comment_of
 
 _LOGGER = logging.getLogger(__name__)
-WORDS: Mapping[str, str] = packaged(__package__, "words.yaml")
+WORDS: Mapping[str, str] = lazy.packaged(__package__, "words.yaml")
 
 
 def item_for(judge: object, task: Text, output: Text | None, **more: object) -> dict[str, object]:

@@ -9,11 +9,10 @@ from annotated_types import MinLen
 from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict
 
+from langchain_judges import options, verdict
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import WORDS, JudgeOptions
-from langchain_judges.options import Owner, Rule
-from langchain_judges.verdict import Preference
 
 
 class Opinion(TypedDict):
@@ -25,7 +24,7 @@ class Opinion(TypedDict):
     """
 
     member: str
-    preference: NotRequired[Preference | None]
+    preference: NotRequired[verdict.Preference | None]
     label: NotRequired[int | float | str | None]
     score: float | None
     confidence: float | None
@@ -68,8 +67,8 @@ class Combination(JudgeOptions):
 
     methods: Annotated[
         Annotated[Sequence[Named], MinLen(1)] | None,
-        Owner(),
-        Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
+        options.Owner(),
+        options.Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
     ] = None
 
     def check_size(self, size: int) -> None:

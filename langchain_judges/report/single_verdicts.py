@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from langchain_judges import metrics
+from langchain_judges import metrics, verdict
 from langchain_judges.metrics import Result
 from langchain_judges.report import answers
 from langchain_judges.report.answers import Number, UseAnswer, Word
 from langchain_judges.report.sample import Sample
 from langchain_judges.runs.summary import counted
-from langchain_judges.verdict import Label
 
 
 def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
@@ -147,7 +146,7 @@ _WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")
 def _parts(sample: Sample) -> list[Number]:
     """Error rate of the judge for each label it gives, and balanced."""
     judged = zip(sample.answers, sample.choices, strict=True)
-    places: dict[Label, list[int]] = {}
+    places: dict[verdict.Label, list[int]] = {}
     for place, (answer, own) in enumerate(judged):
         if answer is not None and own:
             places.setdefault(answer, []).append(place)

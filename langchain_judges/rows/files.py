@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from langchain_judges import lazy, verdict
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
-from langchain_judges.lazy import packaged
 from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
-from langchain_judges.verdict import first_names
 
 # What readers raise where a file is not of its form; openpyxl looks for parts that it lacks,
 # pyarrow implements not every type, and zipfile asks for passwords by a RuntimeError.
@@ -191,9 +190,9 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
     # An object of texts and numbers is a row: the only line of such a file.
     if isinstance(records, dict) and any(isinstance(v, dict | list) for v in records.values()):
         lists = [name for name, value in records.items() if isinstance(value, list)]
-        what = f"{first_names(lists)} alone" if lists else "its objects in a list"
-        told: str = packaged(__package__, "names.yaml")["no_list"]
-        raise InputError(told.format(path=path, names=first_names([*records]), what=what))
+        what = f"{verdict.first_names(lists)} alone" if lists else "its objects in a list"
+        told: str = lazy.packaged(__package__, "names.yaml")["no_list"]
+        raise InputError(told.format(path=path, names=verdict.first_names([*records]), what=what))
     yield from records if isinstance(records, list) else [records]
 
 

@@ -17,12 +17,11 @@ from typing import Any
 
 from charset_normalizer import from_bytes
 
+from langchain_judges import lazy, verdict
 from langchain_judges.errors import InputError, did_you_mean, needs
-from langchain_judges.lazy import packaged
-from langchain_judges.verdict import first_of
 
 _LOG = logging.getLogger(__name__)
-_NAMES: Mapping[str, Any] = packaged(__package__, "names.yaml")
+_NAMES: Mapping[str, Any] = lazy.packaged(__package__, "names.yaml")
 # Characters of a cell of CSV: the most that a C `long` of every system holds.
 LARGEST_CELL = 2**31 - 1
 # Bytes of a workbook's part for each packed byte; of one of up to a megabyte, as if of one.
@@ -174,7 +173,7 @@ def _encoding_of(path: Path, _changed: int) -> str:
             return "utf-8-sig" if is_marked else "utf-8"
         # In another encoding two letters may read as one of UTF-8 (Ні); hardly more in a line.
         if is_marked or right >= 3 * len(wrong):
-            lines = f"line {first_of([*map(str, wrong)])}"
+            lines = f"line {verdict.first_of([*map(str, wrong)])}"
             raise InputError(f"{path} is UTF-8 but for {lines}: write those in UTF-8 too")
         file.seek(0)
         sample = file.read(1 << 20)

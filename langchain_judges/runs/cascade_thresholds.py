@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from langchain_judges import metrics
+from langchain_judges import metrics, verdict
 from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.methods.cascade import Cascade, cascade_of
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
@@ -15,7 +15,6 @@ from langchain_judges.options import with_options
 from langchain_judges.runs import many, row_reader, run_state, sources
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.run_row import RUN_ERRORS, ResultRow, content_key, digest_of
-from langchain_judges.verdict import decision
 
 
 @with_options(CalibrationOptions)
@@ -64,7 +63,7 @@ def calibrate_cascade(
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")
     runs = _results(graph.members, data, options)
-    answers = [[decision(row["verdict"]) for row in run] for run in runs]
+    answers = [[verdict.decision(row["verdict"]) for row in run] for run in runs]
     labels = [row.get("label") for row in data]
     sure = [[metrics.certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
     is_silent = all(chance is None for chance in sure[-1])

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_judges import verdict
-from langchain_judges.lazy import packaged
+from langchain_judges import lazy, verdict
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
 from langchain_judges.rows.texts import READ
 
 # What a run refuses, and why.
-RUN_ERRORS: dict[str, str] = packaged(__package__, "words.yaml")
+RUN_ERRORS: dict[str, str] = lazy.packaged(__package__, "words.yaml")
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 

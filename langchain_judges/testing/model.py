@@ -20,9 +20,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
+from langchain_judges import errors, lazy
 from langchain_judges.asking import models, reply_log
-from langchain_judges.errors import ModelSetupError
-from langchain_judges.lazy import packaged
 
 _Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
@@ -133,7 +132,7 @@ _METADATA = ("finish_reason", "stop_reason", "logprobs")
 Recorded = dict[str, Any]
 
 
-class NotRecorded(ModelSetupError, LookupError):
+class NotRecorded(errors.ModelSetupError, LookupError):
     """A request has no recorded reply; the message says how to record one.
 
     It ends a run, as any `ModelSetupError`, instead of failing row by row.
@@ -205,7 +204,7 @@ class ReplayChatModel(PlainModel):
             begin = f"{request['messages'][-1][1]!s:.60}"
             what = "lacks" if self.path.exists() else "does not exist, and so lacks"
             said = {"what": what, "begin": begin, "settings": request["settings"]}
-            told: str = packaged(__package__, "rows.yaml")["not_recorded"]
+            told: str = lazy.packaged(__package__, "rows.yaml")["not_recorded"]
             raise NotRecorded(told.format(path=self.path, name=str(self.path), **said))
         reply = entry["reply"]
         return AIMessage(

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from langchain_judges import lazy, verdict
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.lazy import packaged
 from langchain_judges.report.evidence import TextTable, text_table
 from langchain_judges.report.joined_rows import JudgedRow, VerdictRow, join, judges_of
 from langchain_judges.report.joined_rows import read_verdicts as read_run
@@ -22,11 +22,10 @@ from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs import row_reader, run_files, run_row, sources, table_form
 from langchain_judges.runs.tables import records_of
-from langchain_judges.verdict import failures_in
 
 Cells = Mapping[str, Any]
 _OWN = ("id", *READ, *ANNOTATIONS, "media", "family")
-_WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
+_WORDS: Mapping[str, Any] = lazy.packaged(__package__, "words.yaml")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Collection:
         for each in own.values():
             confidence = each.verdict.get("confidence")
             unsure = confidence is not None and confidence < UNSURE
-            facts = {"failed": failures_in(each.verdict), "low confidence": unsure}
+            facts = {"failed": verdict.failures_in(each.verdict), "low confidence": unsure}
             own_tags = [name for name, so in facts.items() if so]
             tags |= dict.fromkeys([doubt_of(each.verdict), *own_tags])
             by_name = {"judge": each.answer, **each.by_criterion}

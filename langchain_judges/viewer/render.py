@@ -20,8 +20,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
-from langchain_judges import orders
-from langchain_judges.errors import STEERING
+from langchain_judges import errors, orders
 from langchain_judges.report import joined_rows, labelling, overview
 from langchain_judges.report.evidence import TextTable, evidence
 from langchain_judges.rows.checks import kind_of_row, names_of_sides
@@ -33,7 +32,7 @@ from langchain_judges.viewer.items import Cells, Collection
 _LONGEST = 50_000
 # Words of two texts that are compared; of longer ones lines are.
 _MOST_WORDS = 6_000
-_UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{STEERING.pattern}")
+_UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{errors.STEERING.pattern}")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
 _MARKDOWN.disable(["autolink", "reference", "html_block", "html_inline"])
 _FOLDED = re.compile(r"(invalid )?(call|result|error|file|tools available|nodes|system)\b")

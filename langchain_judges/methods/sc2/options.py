@@ -11,14 +11,13 @@ from annotated_types import Ge
 from pydantic import PlainValidator
 from typing_extensions import TypedDict
 
+from langchain_judges import options, verdict
 from langchain_judges.asking.models import ModelLike
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration, pairs, tasks
 from langchain_judges.methods.sc2.replies import Inference, normal_form
-from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.files import json_in
-from langchain_judges.verdict import Failure, Usage
 
 PROMPTS = "sc2/prompts.yaml"
 # What the prompts are filled with.
@@ -39,8 +38,8 @@ class AspectSet(TypedDict):
     model: dict[str, object]
     corpus: str
     texts: int
-    failures: list[Failure]
-    usage: Usage
+    failures: list[verdict.Failure]
+    usage: verdict.Usage
 
 
 # Aspects as callers give them: a list, what `learn_aspects` returned, or the file of it.
@@ -86,7 +85,7 @@ def read_aspects(aspects: AspectsLike | None) -> list[str] | None:
 
 
 # What texts are compared in; a file of learned aspects is the owner's to set.
-AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), Owner(but=list)]
+AspectsOption = Annotated[AspectsLike | None, PlainValidator(read_aspects), options.Owner(but=list)]
 
 
 class SC2(tasks.FewShot, pairs.Worded):

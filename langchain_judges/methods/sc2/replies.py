@@ -17,14 +17,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges import escaping, verdict
 from langchain_judges.asking.reading import lax_shape, shape_of
 from langchain_judges.asking.reply_text import ChoiceFields
 from langchain_judges.errors import InputError
-from langchain_judges.escaping import clean
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.tasks import TableRow
 from langchain_judges.orders import Order, Slot, SlotOrTie, in_slots, naming_ab, naming_slots
-from langchain_judges.verdict import Preference
 
 # Strings of full length for which a table has room, where a model's replies are cut soon.
 _STRINGS = 3
@@ -96,7 +95,7 @@ class PreferenceReply(TypedDict):
     """
 
     order: Order
-    preference: Preference
+    preference: verdict.Preference
     probability: float | None
     comparison: str
 
@@ -312,8 +311,8 @@ def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A",
     """
     if table is None:
         raise InputError("there is no table: SC² compared the texts without one")
-    heads = ("Aspect", "In both", *(f"Only in {clean(name)}" for name in names))
-    rows = [{key: clean(cell) for key, cell in row.items()} for row in table["rows"]]
+    heads = ("Aspect", "In both", *(f"Only in {escaping.clean(name)}" for name in names))
+    rows = [{key: escaping.clean(cell) for key, cell in row.items()} for row in table["rows"]]
     return as_table(rows, heads)
 
 
