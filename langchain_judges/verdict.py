@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
 
@@ -33,44 +33,27 @@ Label = int | float | str
 # then), or nothing (`none`). Nothing is never certain: a cascade asks its next judge.
 ConfidenceSource = Literal["logprobs", "samples", "scores", "none"]
 
-# Every way in which a unit of work can fail; docs/verdict.md explains each.
-FailureReason = Literal[
-    "cannot_assess",
-    "no_majority",
-    "unparsable",
-    "invalid_label",
-    "empty",
-    "refusal",
-    "truncated",
-    "provider_error",
-    "internal_error",
-    "timeout",
-    "no_logprobs",
-    "over_budget",
-    "invalid_input",
-    "input_cut",
-    "lacking",
-    "read_as_json",
-    "one_of_several",
-    "context_overflow",
-    "missing",
-    "unsure",
-]
+# Every way in which a unit of work can fail, by what it is of; docs/verdict.md explains each.
+_OfRow = Literal["invalid_input", "lacking", "over_budget"]
+_OfCall = Literal["provider_error", "timeout", "internal_error"]
+_OfReply = Literal["unparsable", "invalid_label", "empty", "refusal", "no_logprobs"]
+_TooLong = Literal["input_cut", "truncated", "context_overflow"]
+_Undecided = Literal["cannot_assess", "no_majority", "missing", "unsure"]
+_OfReading = Literal["read_as_json", "one_of_several"]
+FailureReason = Literal[_OfRow, _OfCall, _OfReply, _TooLong, _Undecided, _OfReading]
 
 # Chat messages `{"role", "content"}`.
 Messages = list[dict[str, Any]]
 
 
 # Reasons that note how a row was read.
-READING = ("read_as_json", "one_of_several")
+READING = get_args(_OfReading)
 # Reasons that note what a judgment lacked, not why there is none.
 _NOTED = ("input_cut", "no_logprobs", *READING)
 # Where a row keeps the notes on how it was read, until its verdict says them.
 NOTES = "notes_on_reading"
 # Reasons for which no judge answered: a row with no others says nothing of the judge.
-UNANSWERED = frozenset(
-    ("invalid_input", "lacking", "over_budget", "provider_error", "timeout", "internal_error")
-)
+UNANSWERED = frozenset(get_args(_OfRow) + get_args(_OfCall))
 
 
 class Pair(TypedDict):
