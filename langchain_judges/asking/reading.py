@@ -22,10 +22,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.lazy import packaged
+from langchain_judges import lazy, verdict
 from langchain_judges.rows import texts
 from langchain_judges.rows.responses import ENDS, STATUS, reasons_in
-from langchain_judges.verdict import Failure, FailureReason
 
 # What was read of a reply: what `Question.reply_schema` dumps, or might after a check.
 ReplyData = dict[str, Any]
@@ -34,9 +33,9 @@ ReplyData = dict[str, Any]
 Parse = Callable[[str], ReplyData | None]
 
 # What providers, clients, replies and variables of prompts are called.
-REPLY_NAMES: dict[str, Any] = packaged(__package__, "names.yaml")
+REPLY_NAMES: dict[str, Any] = lazy.packaged(__package__, "names.yaml")
 # Longer messages on prompts, models and what a step books.
-ASK_ERRORS: dict[str, str] = packaged(__package__, "refusals.yaml")
+ASK_ERRORS: dict[str, str] = lazy.packaged(__package__, "refusals.yaml")
 # Where kinds of tokens are counted, and those whose price is known.
 _KINDS, _PRICED = (re.compile("|".join(REPLY_NAMES[name])) for name in ("kinds", "priced"))
 # Blocks whose text is no part of an answer.
@@ -63,10 +62,10 @@ _ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IG
 class Problem(NamedTuple):
     """Why a reply cannot be used."""
 
-    reason: FailureReason
+    reason: verdict.FailureReason
     detail: str
 
-    def failure(self, step: str, unit: str) -> Failure:
+    def failure(self, step: str, unit: str) -> verdict.Failure:
         """The failure of a part of a reply."""
         detail = texts.without_lone_surrogates(self.detail[:500])
         return {"step": step, "unit": unit, "reason": self.reason, "detail": detail}
@@ -235,7 +234,7 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     except ValidationError as exc:
         errors = exc.errors(include_url=False, include_context=False)
     worst = next((e for e in errors if e["type"] not in _OF_LABEL), errors[0])
-    reason: FailureReason = "invalid_label" if worst["type"] in _OF_LABEL else "unparsable"
+    reason: verdict.FailureReason = "invalid_label" if worst["type"] in _OF_LABEL else "unparsable"
     place = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")

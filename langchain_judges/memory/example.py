@@ -9,15 +9,14 @@ from typing import Any, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
+from langchain_judges import lazy, verdict
 from langchain_judges.errors import InputError
-from langchain_judges.lazy import packaged
 from langchain_judges.rows import checks, fields, files
 from langchain_judges.rows.texts import Text, readable, transcript, with_source
-from langchain_judges.verdict import Label
 
 # Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"category", "systems", "turn", "human_votes"}
-_SHOWN_YAML = packaged(__package__, "shown.yaml")
+_SHOWN_YAML = lazy.packaged(__package__, "shown.yaml")
 # Names of fields in data rows and in openevals' examples.
 _OTHER_NAMES: dict[str, str] = _SHOWN_YAML["names"]
 # In which a judge is shown examples.
@@ -49,9 +48,9 @@ class ExampleFields(TypedDict):
     input: Text
     output: Text | dict[str, Text]
     expected: str | list[str] | None
-    wrong: Label | None
-    corrected: Label
-    mode: Label | None
+    wrong: verdict.Label | None
+    corrected: verdict.Label
+    mode: verdict.Label | None
     mode_meaning: str | None
     source: str | None
     group: str | None

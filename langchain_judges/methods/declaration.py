@@ -17,22 +17,21 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import AfterValidator, BeforeValidator, InstanceOf, SkipValidation, model_validator
 from typing_extensions import TypedDict
 
+from langchain_judges import lazy, orders
 from langchain_judges.asking.effects import Step, Update
 from langchain_judges.asking.models import ModelLike, plain_model
 from langchain_judges.asking.own_prompts import read_prompts
 from langchain_judges.asking.question import Account
 from langchain_judges.errors import OptionError
-from langchain_judges.lazy import packaged
 from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.shown import Memory, Recaller, is_memory
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, rule_of
-from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows import files, texts
 from langchain_judges.rows.checks import Kind
 
-PRESETS: Mapping[str, Mapping[str, Any]] = packaged(__package__, "presets.yaml")
+PRESETS: Mapping[str, Mapping[str, Any]] = lazy.packaged(__package__, "presets.yaml")
 # What prompts of several methods are filled with, and longer messages.
-WORDS: Mapping[str, Any] = packaged(__package__, "words.yaml")
+WORDS: Mapping[str, Any] = lazy.packaged(__package__, "words.yaml")
 # One phase of a method: from the graph's state, and the row's account, to what changes.
 Phase = Callable[[Any, Account], Step[Update]]
 
@@ -345,19 +344,19 @@ class JudgeOptions(GraphOptions):
         return None
 
     @property
-    def order_rule(self) -> OrderRule:
+    def order_rule(self) -> orders.OrderRule:
         """The rule that combines the verdicts of both orders."""
         return getattr(self, "orders", None) or "none"
 
     @property
-    def single(self) -> Order:
+    def single(self) -> orders.Order:
         """The order of a judge that asks one."""
         return "AB"
 
     @property
-    def order_list(self) -> tuple[Order, ...]:
+    def order_list(self) -> tuple[orders.Order, ...]:
         """The orders that are asked."""
-        return (self.single,) if self.order_rule == "none" else orders_of(self.order_rule)
+        return (self.single,) if self.order_rule == "none" else orders.orders_of(self.order_rule)
 
 
 def check_quorum(least: int | None, most: int) -> None:

@@ -15,11 +15,9 @@ from typing import Annotated, Any, Literal, NotRequired, Self
 from pydantic import BeforeValidator, model_validator
 from typing_extensions import TypedDict
 
+from langchain_judges import lazy, options, orders
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.lazy import packaged
 from langchain_judges.methods.declaration import WORDS, JudgeOptions
-from langchain_judges.options import Rule
-from langchain_judges.orders import Slot
 from langchain_judges.rows import texts
 
 # Whose words a prompt asks with: ours, or what the paper asks and nothing more.
@@ -47,11 +45,11 @@ class Task(TypedDict):
 
 
 # Those of `tasks.yaml`, by name.
-TASKS: dict[str, Task] = packaged(__package__, "tasks.yaml")
+TASKS: dict[str, Task] = lazy.packaged(__package__, "tasks.yaml")
 for _task in TASKS.values():
     _task["quality"] = _task["quality"].replace("[CORRECT_FIRST]", WORDS["correct_first"])
 # Worked examples; `shots=3` shows the first three of those that fit the task.
-WORKED: tuple[WorkedExample, ...] = tuple(packaged(__package__, "worked_examples.yaml"))
+WORKED: tuple[WorkedExample, ...] = tuple(lazy.packaged(__package__, "worked_examples.yaml"))
 # The most that are shown.
 MOST_SHOTS = 5
 
@@ -68,7 +66,7 @@ def worded(name: str, task: Task, wording: Wording) -> Task:
         return task
     added = task["quality"]
     if name != "own":
-        added = packaged(__package__, "papers.yaml")["tasks"].get(name, "")
+        added = lazy.packaged(__package__, "papers.yaml")["tasks"].get(name, "")
     return {**task, "question": f"{task['question']} {added}".strip()}
 
 
@@ -110,12 +108,12 @@ def _checked_task(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
 _RULE = f"one of {', '.join(map(repr, sorted(TASKS)))} or {{'question', 'quality'}}"
 
 # An option that says what a judgment is about.
-AboutTask = Annotated[str | Mapping[str, str], BeforeValidator(_checked_task), Rule(_RULE)]
+AboutTask = Annotated[str | Mapping[str, str], BeforeValidator(_checked_task), options.Rule(_RULE)]
 # The same, which may be chosen from the pair.
 AutoTask = Annotated[
     str | Mapping[str, str],
     BeforeValidator(lambda task: task if task == "auto" else _checked_task(task)),
-    Rule(f"'auto', {_RULE}"),
+    options.Rule(f"'auto', {_RULE}"),
 ]
 
 
@@ -167,7 +165,7 @@ class WorkedExample(TypedDict):
     response_2: str
     rows: list[TableRow]
     comparison: str
-    preferred: Slot
+    preferred: orders.Slot
     reasoning: NotRequired[str]
     tasks: NotRequired[list[str]]
 
@@ -203,7 +201,7 @@ class FewShot(JudgeOptions):
     """
 
     shots: int = 0
-    examples: Annotated[Sequence[WorkedExample] | None, Rule(WORDS["worked"])] = None
+    examples: Annotated[Sequence[WorkedExample] | None, options.Rule(WORDS["worked"])] = None
 
     @property
     def worked(self) -> Sequence[WorkedExample]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges import errors
+from langchain_judges import errors, verdict
 from langchain_judges.asking import effects, question
 from langchain_judges.asking.failures import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import CallLimiter, RowInRun
@@ -26,7 +26,6 @@ from langchain_judges.runs import row_reader, run_files, run_row, sources, summa
 from langchain_judges.runs.options import CallLimits, RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.verdict import NOTES, Failure, Notes
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,7 +115,7 @@ class FirstRows:
         return errors.RepeatedFailureError(f"The first {ALIKE} rows {how} {detail}")
 
 
-def permanent(failure: Failure) -> str | None:
+def permanent(failure: verdict.Failure) -> str | None:
     """The permanent error of a failure, if it is one.
 
     That is a client error, a lost connection, or an error that the model's own library or code
@@ -235,7 +234,7 @@ class RunState:
             else:
                 row.over_budget = self._spent = True
         self._next = None
-        self._own[row.index] = {name: own for name, own in row.own.items() if name != NOTES}
+        self._own[row.index] = {name: own for name, own in row.own.items() if name != verdict.NOTES}
         return row
 
     def _has_means(self) -> bool:
@@ -329,7 +328,7 @@ class RunState:
         config = question.within_run(self._options.config, self._active[row.index])
         data: Any = self._reader.judged_part(row.data)
         if isinstance(graph, JudgeGraph):  # the row has been read
-            data[NOTES] = Notes.of(row.data)
+            data[verdict.NOTES] = verdict.Notes.of(row.data)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}

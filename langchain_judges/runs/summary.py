@@ -11,8 +11,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from langchain_judges import metrics
-from langchain_judges.escaping import InertConsole, escaped
+from langchain_judges import escaping, metrics
 from langchain_judges.rows.checks import SIDES, kind_of_result, names_of_sides
 from langchain_judges.runs.run_row import RUN_ERRORS, AnyVerdict, ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import decision, failures_in, is_abstention
@@ -136,8 +135,8 @@ class CriterionCounts:
     def markdown(self) -> str:
         """The counts as Markdown."""
         rows = [HEAD, tuple("---" for _ in HEAD), *self.lines()]
-        table = "".join(f"| {' | '.join(map(escaped, row))} |\n" for row in rows)
-        facts = "".join(f"- {name}: {escaped(text)}\n" for name, text in self.facts())
+        table = "".join(f"| {' | '.join(map(escaping.escaped, row))} |\n" for row in rows)
+        facts = "".join(f"- {name}: {escaping.escaped(text)}\n" for name, text in self.facts())
         return f"{table}\n{facts}"
 
 
@@ -302,7 +301,7 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
 
     Nothing is shown unless `on`, nor if the output is not a terminal, such as a log file.
     """
-    console = InertConsole(stderr=True)
+    console = escaping.InertConsole(stderr=True)
     if not on or not console.is_terminal:
         yield lambda: None
         return

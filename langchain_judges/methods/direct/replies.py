@@ -9,12 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from langchain_judges import orders, verdict
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.asking.reply_text import ChoiceFields
 from langchain_judges.methods import lookups, pairs
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
-from langchain_judges.orders import Order, by_identity, naming_ab
-from langchain_judges.verdict import Failure, Preference
 
 
 class DirectBallot(TypedDict):
@@ -28,9 +27,9 @@ class DirectBallot(TypedDict):
             equation 3).
     """
 
-    order: Order
+    order: orders.Order
     sample: int
-    preference: Preference | None
+    preference: verdict.Preference | None
     scores: dict[str, float] | None
     explanation: str
     probability: float | None
@@ -79,10 +78,10 @@ def line_name(position: int) -> str:
 def read_sheet(
     data: Mapping[str, Any],
     plan: Sequence[PlanLine],
-    order: Order,
+    order: orders.Order,
     unit: str,
     scale: tuple[int, int],
-) -> tuple[list[PlanScore], list[Failure]]:
+) -> tuple[list[PlanScore], list[verdict.Failure]]:
     """The scores of every criterion in a reply, and a failure for each without.
 
     Args:
@@ -92,8 +91,8 @@ def read_sheet(
         unit: What the call is named.
         scale: Lowest and highest score.
     """
-    lines, failures = list[PlanScore](), list[Failure]()
-    explanation = naming_ab(str(data.get("explanation") or ""), order)
+    lines, failures = list[PlanScore](), list[verdict.Failure]()
+    explanation = orders.naming_ab(str(data.get("explanation") or ""), order)
     for position, criterion in enumerate(plan):
         scores, problem = check(data.get(line_name(position)), line_shape(scale))
         if problem:
@@ -104,7 +103,7 @@ def read_sheet(
                 "criterion": criterion["name"],
                 "order": order,
                 "sample": 0,
-                "scores": by_identity(order, scores["score_1"], scores["score_2"]),
+                "scores": orders.by_identity(order, scores["score_1"], scores["score_2"]),
                 "explanation": explanation,
             }
             lines.append(line)
