@@ -257,6 +257,32 @@ def test_each_turn_of_a_watched_thread_has_its_steps_by_one_query(server):
     assert all(f"Page on {q} 1" in model.prompts[0] for q in QUESTIONS)
 
 
+@traceable
+def failing(question):
+    look(question)
+    raise ValueError("db down")
+
+
+@for_each("place", range(3))
+def test_a_turn_that_failed_is_shown_as_one_with_its_steps_wherever_it_stands(server, place):
+    server.runs.clear()
+    client = Client(api_url=server.url, api_key="x", info=server.info)
+    with tracing_context(enabled=True, client=client, project_name=PROJECT):
+        for number, question in enumerate(QUESTIONS):
+            with suppress(ValueError):
+                turn = failing if number == place else app
+                turn(question, langsmith_extra={"metadata": {"thread_id": "t"}})
+    client.flush()
+    judge, model = unsure()
+    watch_project(client, judge, PROJECT, threads=True)
+    shown = model.prompts[0]
+    asked = QUESTIONS[place]
+    at = [shown.index(text) for text in (f"Page on {asked}\n", "It failed: ValueError('db down')")]
+    others = [shown.index(f"answer to {q}") for q in QUESTIONS if q != asked]
+    assert at == sorted(at)
+    assert [n < at[0] for n in others] == [n < place for n in range(2)]
+
+
 def test_both_sides_of_a_comparison_have_their_steps(experiment, server):
     client, name, steps = experiment
     other = client.evaluate(lambda inputs: target(inputs) | {"answer": "-"}, data="d")
