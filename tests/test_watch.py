@@ -5,6 +5,7 @@ import threading
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,14 @@ import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
-from langsmith.utils import LangSmithError
+from langsmith.utils import LangSmithAPIError, LangSmithError
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
 from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.cli.watch import sentence
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, RepeatedFailureError
 from langchain_judges.integrations import create_online_evaluator
 from langchain_judges.integrations.watch import Watch, in_sample, watch_every, watch_project
 from langchain_judges.methods import create_jury
@@ -94,6 +95,42 @@ def test_each_run_gets_its_feedback_once(client, server):
     assert len(server.feedback) == 2
     # Another key is another feedback.
     assert watch_project(client, labels(), PROJECT, key="other").judged == 2
+
+
+def test_what_the_provider_failed_is_judged_by_the_next_look_and_after_new_runs(client, server):
+    production(server, "good", "good", "x")
+    asked: list[str] = []
+
+    def replies(prompt):
+        asked.append(prompt)
+        if is_down:
+            raise TimeoutError("the provider is away")
+        return "no label" if "\nx\n" in prompt else answer(prompt)
+
+    is_down, model = True, FakeChatModel(replies=replies)
+    judge = of_method("rubric", model, rubric=["Tone"], name="Tone")
+    assert watch_project(client, judge, PROJECT).failed == 3
+    posted = {run: each["id"] for run, each in kept(server, "Tone").items()}
+    is_down = False
+    [new] = production(server, "very new")
+    asked.clear()
+    watch = watch_project(client, judge, PROJECT, max_concurrency=1)
+    assert (watch.known, watch.judged, watch.failed) == (0, 3, 1)
+    assert "very new" in asked[0]
+    assert {run: each["id"] for run, each in kept(server, "Tone").items() if run != new} == posted
+    # A reply of no use is the model's own, and stays.
+    assert watch_project(client, judge, PROJECT).known == 4
+
+
+def test_feedback_of_another_judge_under_the_key_is_told(client, server, caplog):
+    production(server, "good")
+    model, told = FakeChatModel(replies=answer), []
+    for words, name in (("Polite?", "a"), ("Polite?", "b"), ("Brief?", "a")):
+        judge = of_method("rubric", model, rubric=words, name=name)
+        watch_project(client, judge, PROJECT, key="rubric")
+        told.append("1 of the sampled runs have the feedback 'rubric' of another" in caplog.text)
+    assert told == [False, False, True]
+    assert len(server.feedback) == 1
 
 
 def test_a_watched_run_is_judged_with_look_ups(client, server):
@@ -290,6 +327,27 @@ async def test_all_pages_are_listed_in_a_loop_too_and_no_deprecated_call_is_made
         assert watch_project(client, labels(), PROJECT).known == 8
     assert {path for _, path in server.requests if "runs" in path} == {"/api/v2/runs/query"}
     assert not [each for each in recwarn if "deprecated" in str(each.message)]
+
+
+@for_each("error", [LangSmithAPIError("500"), RepeatedFailureError("all failed")])
+def test_a_look_that_fails_is_told_and_the_next_comes(caplog, error):
+    def look(stop, outcomes):
+        if len(outcomes) == 1:
+            stop.set()
+        found = outcomes.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def looks(every, *outcomes):
+        stop = threading.Event()
+        return watch_every(partial(look, stop, [*outcomes]), every, stop)
+
+    found = looks(timedelta(microseconds=1), Watch(judged=1), error, Watch(judged=3))
+    assert [each.judged for each in found] == [1, 3]
+    assert f"the next comes at its time: {error}" in caplog.text
+    with pytest.raises(type(error)):  # of one look alone
+        next(looks(timedelta(0), error, Watch()))
 
 
 def test_langsmith_is_told_how_to_draw_each_score(client, server):

@@ -18,6 +18,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.integrations import eval_cases as cases
 from langchain_judges.methods import describe
 from langchain_judges.options import check_value
+from langchain_judges.runs.run_row import digest_of, run_fingerprint
 from langchain_judges.runs.run_state import Judge
 
 _LOGGER = logging.getLogger(__name__)
@@ -111,6 +112,11 @@ def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
     return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
 
 
+def judge_mark(judge: Judge) -> str:
+    """Mark of all that decides a judge's verdicts but for what its memory learns."""
+    return digest_of(run_fingerprint(judge, "")[0]).hex()[:12]
+
+
 def feedback_of(
     judge: Judge, score: cases.CaseScore, span: Span = UNIT, source: uuid.UUID | None = None
 ) -> EvaluationResult:
@@ -122,8 +128,9 @@ def feedback_of(
         span: The scale on which it is given.
         source: The judge's own run.
     """
-    info, assumed = describe.fingerprint_of(judge), describe.assumptions_of(judge)
-    info = {**info, **({"assumed": " ".join(assumed)} if assumed else {}), **span.said}
+    info: Any = {**describe.fingerprint_of(judge), "mark": judge_mark(judge), **span.said}
+    if assumed := describe.assumptions_of(judge):
+        info["assumed"] = " ".join(assumed)
     own: Any = {name: getattr(score, name) for name in ("key", "value", "comment", "extra")}
     own |= {"score": span.score(score.score), "feedback_config": span.config}
     return EvaluationResult(**own, evaluator_info=info, source_run_id=source)

@@ -40,6 +40,18 @@ def is_of_judge(feedback: Feedback) -> bool:
     return getattr(feedback.feedback_source, "type", None) in ("model", "auto_eval")
 
 
+def is_of_another(feedback: Feedback, mark: str) -> bool:
+    """Whether feedback has the mark of another judge."""
+    told = getattr(feedback.feedback_source, "metadata", None) or {}
+    return bool(told.get("mark", mark) != mark)
+
+
+def is_of_provider(feedback: Feedback) -> bool:
+    """Whether a judge gave a feedback without an answer, as its model could not be asked."""
+    reason = (feedback.extra or {}).get("reason")
+    return feedback.score is None and reason in ("provider_error", "timeout", "internal_error")
+
+
 def feedback_on(client: Client, ids: Sequence[Any], key: str | None = None) -> list[Feedback]:
     """The feedback on runs, under one key or under all."""
     parts = (ids[start : start + _TOGETHER] for start in range(0, len(ids), _TOGETHER))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +20,11 @@ from langsmith import APIConnectionError, Client, InternalServerError, RateLimit
 from langsmith.schemas import Run
 from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmithRateLimitError
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations import eval_cases as evaluated
 from langchain_judges.integrations import given_feedback
 from langchain_judges.integrations import langsmith_runs as lists
-from langchain_judges.integrations.feedback import feedback_of, posted
+from langchain_judges.integrations.feedback import feedback_of, judge_mark, posted
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import Share, check_value
@@ -34,6 +35,7 @@ from langchain_judges.verdict import decision, reason_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
 _TRIES = 6
 # Errors after which a request is sent again: of the client's two ways of sending it.
@@ -49,7 +51,7 @@ class Watch:
 
     Attributes:
         listed: Runs, or threads, that the filter let through.
-        known: Sampled ones that had the feedback already.
+        known: Sampled ones that had the feedback already; what a provider failed is tried again.
         failed: Sampled ones that could not be judged; their feedback says why and has no
             score.
         queued: Doubtful ones sent to the annotation queue.
@@ -87,10 +89,10 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     """Judge the latest runs of a LangSmith project, and give each its feedback once.
 
     The same run is always in the sample or always out of it. A run that has the feedback is not
-    judged again, and feedback is posted under an id that follows from the run and the key, so
-    a second look, or one after a kill, posts nothing twice. A run is judged with what tools and
-    retrievers did in its child runs. Runs of judges are left out, as their traces may go to the
-    same project.
+    judged again, unless the model could not be asked; feedback is posted under an id that
+    follows from the run and the key, so a second look, or one after a kill, posts nothing twice.
+    A run is judged with what tools and retrievers did in its child runs. Runs of judges are left
+    out, as their traces may go to the same project.
 
     Args:
         client: LangSmith's client.
@@ -193,9 +195,16 @@ class _Look:
         self.watch.sampled = len(sampled)
         ids = [str(case[-1].id) for case in sampled]
         found = self.patiently(given_feedback.feedback_on, self.client, ids, self.key)
-        known = {str(each.run_id) for each in found if given_feedback.is_of_judge(each)}
-        self.watch.known = len(known)
-        new = [case for case, id in zip(sampled, ids, strict=True) if id not in known]
+        given = {str(each.run_id): each for each in found if given_feedback.is_of_judge(each)}
+        mark = judge_mark(self.judge)
+        if others := sum(given_feedback.is_of_another(each, mark) for each in given.values()):
+            _LOG.warning(evaluated.WORDS["of_another"], others, self.key)
+        # What the provider failed may be judged now; it comes last, as it may fail again.
+        again = {id for id in given if given_feedback.is_of_provider(given[id])}
+        self.watch.known = len(given) - len(again)
+        new = [case for case in sampled if str(case[-1].id) not in given.keys() - again]
+        new.sort(key=lambda case: str(case[-1].id) in again)
+        new = new[: limits.get("max_rows")]
         if new and self.queue is not None:
             self._open_queue(self.queue)
         self.patiently(lists.load_steps, self.client, [run for case in new for run in case])
@@ -305,12 +314,22 @@ def watch_every(
 
     Args:
         look: Calls `watch_project`.
-        every: From the beginning of one look to the next.
+        every: From the beginning of one look to the next. A look that LangSmith or, after a
+            first one, the model fails is told in a warning, and the next comes at its time.
         stop: Set it to end, also while it waits.
     """
+    is_first = True
     while not stop.is_set():
         started = datetime.now(UTC)
-        yield look()
+        try:
+            found = look()
+        except (*_PASSING_ERRORS, RepeatedFailureError) as exc:
+            if not every or (is_first and not isinstance(exc, _PASSING_ERRORS)):
+                raise
+            _LOG.warning(evaluated.WORDS["missed"], exc)
+        else:
+            yield found
+        is_first = False
         stop.wait(max((every - (datetime.now(UTC) - started)).total_seconds(), 0))
 
 
